@@ -141,7 +141,7 @@ def test_a_bad_file_of_bindings_binds_nothing(site: Site, text: str, line: int) 
 
 
 def test_what_the_platform_has_is_adopted(site: Site) -> None:
-    """With `adopt: external_id` a record that is there under our name is bound and brought up to date."""
+    """With `adopt: external_id` a record that is there under its external id is bound and brought up to date."""
     site.init()
     site.fill()
     assert site.sync().code == 0

@@ -451,7 +451,7 @@ def test_without_keys_a_lost_answer_is_parked(site: Site, front: Front, kind: st
 @pytest.mark.nightly
 @pytest.mark.parametrize("landed", [True, False])
 def test_without_keys_a_record_with_a_name_is_looked_up(site: Site, front: Front, *, landed: bool) -> None:
-    """What may have happened is asked for by our name for it: it is sent again only when it is not there."""
+    """What may have happened is asked for by its external id: it is sent again only when it is not there."""
     site.edit(*NO_KEYS)
     site.init()
     site.fill()

@@ -94,7 +94,7 @@ def catalogue(tmp_path: Path, server: SandboxServer) -> Iterator[Catalogue]:
 
 
 def test_one_match_is_taken_over_and_the_rest_is_created(catalogue: Catalogue) -> None:
-    """It gets our name and what differs; what we do not write stays. Without a match a record is created."""
+    """It gets an external id and what differs; what we do not write stays. Without a match a record is created."""
     taken = catalogue.there("0017")
     catalogue.there("X")
     catalogue.export("1;0017;Lamp", "2;0018;Shelf")
@@ -122,7 +122,7 @@ def test_a_run_without_new_records_reads_no_list(catalogue: Catalogue) -> None:
 
 
 def test_a_record_that_is_the_same_is_bound_without_a_write(catalogue: Catalogue) -> None:
-    """It has our name already, from a state that was lost."""
+    """It has the external id already, from a state that was lost."""
     catalogue.there("A", "wms:1", "Lamp")
     catalogue.export("1;A;Lamp")
     before = catalogue.products["wms:1"]

@@ -286,7 +286,7 @@ def test_an_interruption_reaches_the_senders(
 
 @pytest.mark.parametrize("key", ["a" * 1_000, "ü" * 500, "a" * 499, "\0" * 200])
 def test_a_key_that_is_too_long_is_a_dead_letter(each: Bench, key: str) -> None:
-    """Our name of a record has an end; a key that makes it longer is refused before it is sent or looked up."""
+    """An external id has an end; a key that makes it longer is refused before it is sent or looked up."""
     stream = Products(lambda: [batch([{"K": key}, {"K": "1"}], "page")])
     each.begin([stream])
     report = each.sync()

@@ -43,7 +43,7 @@ _Request = Annotated[
 
 
 class LookUpByName(OtherRequest):
-    """A list of records by our name for them. ``{name}`` is in ``params``, or in the ``body`` or the ``variables`` of a
+    """A list of records by their external ids. ``{name}`` is in ``params``, or in the ``body`` or the ``variables`` of a
     POST.
     """
 
@@ -73,11 +73,11 @@ class TargetResourceConfig(ConfigModel):
     members: Members
     """The members of a record, by their names in the API."""
     name: Annotated[str, Field(min_length=1)] | None = None
-    """The member with our name for the record, ``NAMESPACE:KEY``; none if the API has no such member."""
+    """The member with the external id of the record, ``NAMESPACE:KEY``; none if the API has no such member."""
     name_max_length: Annotated[int, Field(ge=1, le=500)] = 100
     """The most characters of a name; a record with a longer one is a dead letter."""
     id: Literal["{name}"] | Place = "/id"
-    """Where a record has the id that the API assigned: a text or a whole number. ``{name}`` if our name is the id, as
+    """Where a record has the id that the API assigned: a text or a whole number. ``{name}`` if the external id is the id, as
     that of an adjustment, and answers show something else."""
     record: Place = ""
     """Where an answer about one record has it; an empty text if the answer is the record."""
@@ -98,7 +98,7 @@ class TargetResourceConfig(ConfigModel):
     read: _Request | None = None
     """That reads one; ``update`` and ``delete`` need it."""
     look_up: LookUpByName | Literal[False] = False
-    """How a record is found by our name; false if it cannot be."""
+    """How a record is found by its external id; false if it cannot be."""
     idempotency_header: HeaderName | None = None
     """The header by which the API carries out a repeated request once, such as Idempotency-Key; none if it has none."""
     repeated: RepeatedAnswer | Literal["ignored"] | None = None
@@ -145,7 +145,7 @@ class TargetResourceConfig(ConfigModel):
             ("outdated", self.outdated is not None and self.update is None, "needs update"),
             ("deleted", self.deleted is not None and self.delete is None, "needs delete"),
             ("conditional", self.conditional and not changed, "needs update or delete"),
-            ("name", self.name in self.members, "holds our name for the record: leave it out of members"),
+            ("name", self.name in self.members, "holds the external id of the record: leave it out of members"),
             ("name_max_length", "name_max_length" in self.model_fields_set and not named, "needs name"),
         ):
             if is_set:

@@ -58,8 +58,8 @@ class TargetRequestContract(TargetUnderTest):
             if one.name is None:
                 continue
             held = found_at(one.payload, one.name_pointer)
-            assert held == one.name, f"{resource}: the payload does not hold our name at {one.name_pointer}"
-            assert one.name_in_payload == one.name, f"{resource}: name_in does not find our name in the payload"
+            assert held == one.name, f"{resource}: the payload does not hold the external id at {one.name_pointer}"
+            assert one.name_in_payload == one.name, f"{resource}: name_in does not find the external id in the payload"
             keys = [(NAMESPACE, "1"), (NAMESPACE, "2"), ("other", "1"), (NAMESPACE, "A"), (NAMESPACE, "a")]
             names = {target.name_of(resource, *each) for each in keys}
             assert len(names) == len(keys), f"{resource}: different records have the same name"
@@ -88,7 +88,7 @@ class TargetRequestContract(TargetUnderTest):
                 if what in {"update", "delete", "look_up by id"}:
                     assert any(_ODD_ID in text for text in texts_of(request)), f"{where}: does not contain the id"
                 if what in {"create", "look_up by name"} and one.name is not None:
-                    assert any(one.name in text for text in texts_of(request)), f"{where}: does not contain our name"
+                    assert any(one.name in text for text in texts_of(request)), f"{where}: does not contain the external id"
                 if request.holds_payload:
                     wanted = after.payload if what == "update" else one.payload
                     is_payload = request.body == exact_json.dumps(wanted)

@@ -110,7 +110,7 @@ class Example:
 
     @property
     def name_pointer(self) -> str:
-        """Where the payload has our name."""
+        """Where the payload has the external id."""
         return self.target.resources[self.resource].name_pointer
 
     @property

@@ -215,7 +215,7 @@ def test_a_record_that_differs_is_taken_over_and_changed(bench: Bench, platform:
 
 
 def test_a_conflict_with_nothing_to_be_found_is_a_dead_letter(bench: Bench, platform: Platform, shelf: Shelf) -> None:
-    """A 409 for another reason than our name is told in the platform's words."""
+    """A 409 for another reason than the external id is told in the platform's words."""
     bench.adopting = frozenset({STREAM})
     taken: Answer = (409, {}, b'{"detail":"this sku is taken"}')
     platform.script = lambda seen: taken if seen.method == "POST" and is_number(seen, 0) else shelf(seen)

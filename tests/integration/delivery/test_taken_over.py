@@ -144,7 +144,7 @@ def test_what_a_killed_run_left_is_looked_up_first(bench: Bench, platform: Platf
 
 
 def test_a_restored_state_takes_over_what_is_its_own(bench: Bench, platform: Platform, shelf: Shelf) -> None:
-    """What was delivered after the backup is found under our name, and needs no write."""
+    """What was delivered after the backup is found under its external id, and needs no write."""
     bench.state_restored = True
     name = shelf.put(dict(operation(0).after))
     take(bench, name)

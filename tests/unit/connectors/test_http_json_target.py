@@ -63,7 +63,7 @@ WRONG = """
 - {resource: {update: PATCH /orders}, says: "orders.update: must be a method (PATCH, PUT, POST) and a path, such as"}
 - {resource: {read: null}, says: "orders.read: is missing: an update or delete in doubt is looked up by its id"}
 - {resource: {name: null}, says: "orders.look_up: needs name"}
-- {resource: {name: owner}, says: "orders.name: holds our name for the record: leave it out of members"}
+- {resource: {name: owner}, says: "orders.name: holds the external id of the record: leave it out of members"}
 - {resource: {look_up: {path: /o, params: {a: b}, records: ""}}, says: "look_up.params: the query does not use {name}"}
 - {resource: {look_up: false, repeated: {status: 409, text: x}}, says: "orders.repeated: needs look_up"}
 - {resource: {update: null, delete: null, conditional: true}, says: "orders.conditional: needs update or delete"}

@@ -31,7 +31,7 @@ def of(topic: str, body: Any, **settings: Any) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic.startswith("order.")])
 def test_a_shipment_is_the_order_that_crossdock_has_sent(topic: str) -> None:
-    """By the key in our name for it; orders of others have none."""
+    """By the key in its external id; orders of others have none."""
     assert of(topic, SHIPMENT) == [("shipments", "ord_1/2")]
     assert of(topic, {**SHIPMENT, "reference_id": "ORD-001"}) == []
     assert of(topic, {"id": 67890}) == []

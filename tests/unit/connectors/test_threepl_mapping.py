@@ -37,7 +37,7 @@ def record(item: Any, *key: str) -> Record:
 
 @given(st.text(min_size=1).filter(lambda key: "\x00" not in key))
 def test_a_name_gives_its_key_back(key: str) -> None:
-    """Whatever the key is, it is found in our name for the order, and not in that of another namespace."""
+    """Whatever the key is, it is found in the external id of the order, and not in that of another namespace."""
     name = f"platform:{key_text((key,))}"
     assert key_in(name, "platform") == key
     assert key_in(name, "plat") is None
@@ -209,7 +209,7 @@ NEW = ExpectedRecord("/order", None, "shop:1")
 
 @pytest.mark.parametrize("connected", [AMAZON], indirect=True)
 def test_amazon_answers_a_create_with_nothing(connected: Any) -> None:
-    """The id of an order is our name for it; a name that is taken is a conflict."""
+    """The id of an order is its external id; a name that is taken is a conflict."""
     assert (connected.outcome("orders", answer(200, {}), NEW).target_id) == "shop:1"
     errors = [{"code": "InvalidInput", "message": "A create request already exists for it: shop:1", "details": ""}]
     outcome = connected.outcome("orders", answer(400, {"errors": errors}), NEW)

@@ -30,7 +30,7 @@ class TakeOverRules:
     """What becomes of records that a target has already, by the settings of the streams.
 
     Attributes:
-        adopting: Streams that take over records which the target has under our name for them.
+        adopting: Streams that take over records which the target has under their external ids.
         matching: Streams that take over records which the target has under other names, each with the member by which
             they are matched.
         rejecting: Streams that overwrite no member that others have changed.

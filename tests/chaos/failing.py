@@ -61,7 +61,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "spooled": Failpoint("pathlib", "Path.replace", "stream"),
     "batch_read": Failpoint("crossdock.delta.latest_records", "prepare", "stream"),
     "accepted": Failpoint("crossdock.runs.intake_logs", "StateIntake.accept", "stream", _BOTH),
-    "scan_done": Failpoint("crossdock.delta.latest_records", "Scan.take", "stream"),
+    "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.take", "stream"),
     "chunk_decided": Failpoint("crossdock.planning.planner", "Planner._decide", "stream"),
     "dead_letter_written": Failpoint("crossdock.state.tables.dead_letters", "DeadLetters.put", "night", filled=1),
     "waiting_written": Failpoint("crossdock.state.tables.waiting_records", "WaitingRecords.put", "night", filled=1),

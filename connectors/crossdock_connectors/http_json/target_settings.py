@@ -43,8 +43,8 @@ _Request = Annotated[
 
 
 class LookUpByName(OtherRequest):
-    """A list of records by their external ids. ``{name}`` is in ``params``, or in the ``body`` or the ``variables`` of a
-    POST.
+    """A list of records by their external ids. ``{name}`` is in ``params``, or in the ``body`` or the ``variables`` of
+    a POST.
     """
 
     records: Place
@@ -77,8 +77,8 @@ class TargetResourceConfig(ConfigModel):
     name_max_length: Annotated[int, Field(ge=1, le=500)] = 100
     """The most characters of a name; a record with a longer one is a dead letter."""
     id: Literal["{name}"] | Place = "/id"
-    """Where a record has the id that the API assigned: a text or a whole number. ``{name}`` if the external id is the id, as
-    that of an adjustment, and answers show something else."""
+    """Where a record has the id that the API assigned: a text or a whole number. ``{name}`` if the external id is the
+    id, as that of an adjustment, and answers show something else."""
     record: Place = ""
     """Where an answer about one record has it; an empty text if the answer is the record."""
     body: MemberName | None = None

@@ -35,7 +35,7 @@ class Delta:
     """The records of a scan, by decision. The numbers are counts of records.
 
     Attributes:
-        changed: New and changed records; columns as in `Scan.latest`.
+        changed: New and changed records; columns as in `LatestRecords.latest`.
         gone: Key hashes that the state knows and the snapshot does not list.
         deleted: Key hashes that the state knows and the scan shows as deleted.
         cured: Key hashes of dead letters whose record is unchanged again or was deleted, except dead letters of a newer
@@ -50,7 +50,7 @@ class Delta:
         blocked: Records with an unsettled operation of another version, which must be settled first.
         known: Records with a key that the state knows.
         mixed_zones: New and changed records whose position has another UTC offset than the stored one; columns as in
-            `Scan.latest`.
+            `LatestRecords.latest`.
     """
 
     changed: pl.DataFrame

@@ -54,7 +54,7 @@ _DIGESTED_AT_ONCE = 10_000
 _OF_NO_ROW = {POSITION: None, ROWS: 1, DELETED: False}
 
 
-class Scan:
+class LatestRecords:
     """What one stream read in a run.
 
     Attributes:

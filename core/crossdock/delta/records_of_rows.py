@@ -43,7 +43,7 @@ class KeyedRecord:
 
 
 def keyed_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
-    """Yield the records of *wanted*, which are rows of `Scan.latest` of one unit, in their order.
+    """Yield the records of *wanted*, which are rows of `LatestRecords.latest` of one unit, in their order.
 
     Args:
         name: The full name of the stream.
@@ -74,7 +74,7 @@ def _single_row_records(
 def held_records(
     stream: Stream[Any], name: str, held: pl.DataFrame, wanted: pl.DataFrame, sources: Sequence[str]
 ) -> Iterator[KeyedRecord]:
-    """Yield the records of *wanted*, which are rows of `Scan.latest`, from the prepared rows *held*."""
+    """Yield the records of *wanted*, which are rows of `LatestRecords.latest`, from the prepared rows *held*."""
     places = wanted.select(UNIT, pl.col(LINE).cast(pl.UInt64))
     for start in range(0, wanted.height, AT_ONCE):
         part = wanted.slice(start, AT_ONCE)

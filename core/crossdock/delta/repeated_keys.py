@@ -33,7 +33,7 @@ class RepeatedRows:
     """Rows of a scan with the same key.
 
     Args:
-        last: The row that counts for each key; columns as in `Scan.latest`.
+        last: The row that counts for each key; columns as in `LatestRecords.latest`.
     """
 
     def __init__(self, last: pl.DataFrame | None = None, listed: pl.DataFrame | None = None) -> None:
@@ -67,7 +67,7 @@ def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str]
     """Check rows with repeated keys in a list of everything. Identical rows are accepted.
 
     Args:
-        listed: Columns as in `Scan.latest`.
+        listed: Columns as in `LatestRecords.latest`.
 
     Raises:
         RefusedError: If two rows of a key differ.

@@ -15,7 +15,7 @@ from typing import Literal
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError
-from crossdock.migration.load_pauses import Halt, Halts
+from crossdock.migration.load_pauses import LoadPause, LoadPauses
 from crossdock.migration.load_progress import DeliveryRate, LoadListener, LoadProgress, wave_numbers
 from crossdock.migration.rehearsal import Rehearsal
 from crossdock.migration.rehearsed_sources import check_rehearsal, checked_source, of_state
@@ -117,7 +117,7 @@ class _Load:
     ) -> None:
         self._project, self._choice, self._clock, self._listener = project, choice, clock, listener
         self._config, self._interrupt = migration_config(project), interrupt
-        self._halts = Halts(project, self._config, clock, interrupt)
+        self._pauses = LoadPauses(project, self._config, clock, interrupt)
         self._loaded, self._delivery = Loaded(), DeliveryRate()
         self._has_begun_another = False
 
@@ -125,11 +125,11 @@ class _Load:
         left = list(waves)
         try:
             while left:
-                self._halts.wait(lambda why: self._listener.tell(f"waiting: {why}"))
-                with self._session() as (session, migration, halt):
+                self._pauses.wait(lambda why: self._listener.tell(f"waiting: {why}"))
+                with self._session() as (session, migration, pause):
                     while left:
                         self._loaded.wave = left[0]
-                        outcome = self._load_wave(session, migration, left[0], halt)
+                        outcome = self._load_wave(session, migration, left[0], pause)
                         if outcome == "incomplete":
                             return self._loaded
                         if outcome == "waits":
@@ -141,14 +141,14 @@ class _Load:
         return self._loaded
 
     @contextmanager
-    def _session(self) -> Iterator[tuple[Session, Migration, Halt]]:
+    def _session(self) -> Iterator[tuple[Session, Migration, LoadPause]]:
         """Hold the state, which is released while the load waits."""
         with open_session(
             self._project, self._clock, percent=self._percent, attempt=Attempt(command="migrate load")
         ) as session:
             migration = self._begun(session)
-            with self._halts.watched(session.state) as halt:
-                yield session, migration, halt
+            with self._pauses.watched(session.state) as pause:
+                yield session, migration, pause
 
     def _refuse_again(self, current: Migration | None) -> None:
         """Remove the request for another migration after a wait: the load has begun it itself."""
@@ -189,7 +189,7 @@ class _Load:
             check_rehearsal(self._project, stored)  # the config may have changed since
         return current
 
-    def _load_wave(self, session: Session, migration: Migration, wave: NumberedWave, halt: Halt) -> _Outcome:
+    def _load_wave(self, session: Session, migration: Migration, wave: NumberedWave, pause: LoadPause) -> _Outcome:
         """Load *wave*. The outcome ``waits`` means that it was stopped in order, and must be loaded again later.
 
         Raises:
@@ -198,20 +198,20 @@ class _Load:
         run = OpenRun(
             session,
             self._progress(session, migration, wave),
-            halt.stop,
+            pause.stop,
             attempt=Attempt(command=f"migrate load: {wave.name}"),
             part=MigrationPart(migration.id, "load", wave.name),
         )
         try:
-            report = run.execute(set(wave.streams), checked_source(session, migration, wave, halt.stop))
+            report = run.execute(set(wave.streams), checked_source(session, migration, wave, pause.stop))
         except StoppedError:
-            if halt.why is not None:
+            if pause.why is not None:
                 return "waits"
             raise
         with session.state.look() as tx:
             status = wave_status(tx, self._project, migration, wave)
         self._loaded.runs.append(LoadedWave(report, status))
-        if halt.why is not None and _was_stopped(report):
+        if pause.why is not None and _was_stopped(report):
             self._listener.tell(f"{wave}: stopped in order, {status.delivered:,} records delivered")
             return "waits"
         if not report.completed:

@@ -22,7 +22,7 @@ LOOKS_EVERY_S = 1.0
 _NOTICES_S = 0.1  # an interrupt
 
 
-def halted(migration: Migration | None, config: MigrationConfig, at: datetime) -> str | None:
+def pause_reason(migration: Migration | None, config: MigrationConfig, at: datetime) -> str | None:
     """Return why nothing may be sent *at* that time, or None."""
     if migration is not None and migration.paused_at is not None:
         since = instant_text(migration.paused_at)
@@ -38,7 +38,7 @@ def halted(migration: Migration | None, config: MigrationConfig, at: datetime) -
 
 
 @dataclass(slots=True)
-class Halt:
+class LoadPause:
     """Stops a run in order.
 
     Attributes:
@@ -50,17 +50,17 @@ class Halt:
     why: str | None = None
 
 
-class Halts:
+class LoadPauses:
     def __init__(self, project: Project, config: MigrationConfig, clock: Clock, interrupt: threading.Event) -> None:
         self._project, self._config, self._clock, self._interrupt = project, config, clock, interrupt
 
     def why(self, tx: Transaction) -> str | None:
-        return halted(tx.migrations.current(), self._config, self._clock.now())
+        return pause_reason(tx.migrations.current(), self._config, self._clock.now())
 
     @contextmanager
-    def watched(self, state: State) -> Iterator[Halt]:
+    def watched(self, state: State) -> Iterator[LoadPause]:
         """Look every second during the block. The first reason to wait, or the interrupt, stops the run."""
-        halt, looked_at = Halt(), self._clock.monotonic()
+        pause, looked_at = LoadPause(), self._clock.monotonic()
 
         def goes_on() -> bool:
             nonlocal looked_at
@@ -68,13 +68,13 @@ class Halts:
                 if self._clock.monotonic() - looked_at < LOOKS_EVERY_S:
                     return True
                 looked_at = self._clock.monotonic()
-                halt.why = self._asked(state)
-            if halt.why is not None or self._interrupt.is_set():
-                halt.stop.set()
-            return not halt.stop.is_set()
+                pause.why = self._asked(state)
+            if pause.why is not None or self._interrupt.is_set():
+                pause.stop.set()
+            return not pause.stop.is_set()
 
-        with call_repeatedly(goes_on, _NOTICES_S, "halts"):
-            yield halt
+        with call_repeatedly(goes_on, _NOTICES_S, "load-pauses"):
+            yield pause
 
     def _asked(self, state: State) -> str | None:
         try:

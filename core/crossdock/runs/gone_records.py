@@ -12,7 +12,7 @@ import polars as pl
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.compare import Delta, absent
-from crossdock.delta.latest_records import Scan
+from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.positions import comparable
 from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, POSITION, keys_only
 from crossdock.errors import CrossdockError, StateError
@@ -52,7 +52,7 @@ class GoneRecords:
 
     def of_snapshot(
         self,
-        scan: Scan,
+        scan: LatestRecords,
         found: Delta,
         rows: Tally,
         proof: Completeness,
@@ -64,7 +64,7 @@ class GoneRecords:
 
     def of_full_list(
         self,
-        scan: Scan,
+        scan: LatestRecords,
         seen: pl.DataFrame,
         rows: Tally,
         proof: Completeness,
@@ -85,7 +85,7 @@ class GoneRecords:
         )
         return decide(self._state, self._bound, gone, facts, at=self._bound.context.run.clock.now())
 
-    def without_older(self, scan: Scan) -> int:
+    def without_older(self, scan: LatestRecords) -> int:
         """Remove from *scan* the rows that are older than the deletion of their record in an earlier part, and count
         them.
         """
@@ -101,7 +101,7 @@ class GoneRecords:
             self._marks.append(marks.select(KEY_HASH, pl.col(POSITION).alias(_MARKED)))
         return before - scan.latest.height
 
-    def take(self, scan: Scan, found: Delta) -> int:
+    def take(self, scan: LatestRecords, found: Delta) -> int:
         """Add what one part reads, and the records that it names as deleted.
 
         Returns:
@@ -191,7 +191,7 @@ def is_due(last: datetime | None, every: str, now: datetime) -> bool:
 
 def _facts(
     name: Literal["snapshot", "full list"],
-    scan: Scan,
+    scan: LatestRecords,
     rows: Tally,
     proof: Completeness,
     waiting: Sequence[Wait],

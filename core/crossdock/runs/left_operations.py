@@ -42,7 +42,7 @@ class LeftOperations:
         streams: AbstractSet[str],
         state_restored: bool,
     ) -> LeftOperations:
-        """Decide as `crossdock.writing.delivery.outcome_policy.Policy.resume` does."""
+        """Decide as `crossdock.writing.delivery.outcome_policy.OutcomePolicy.resume` does."""
         left = cls()
         for intent in unsettled:
             target = targets.get(intent.scope.target)

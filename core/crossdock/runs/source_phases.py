@@ -8,7 +8,7 @@ from typing import Literal
 import polars as pl
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.delta.latest_records import Scan
+from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.cursors import Cursor
@@ -94,7 +94,7 @@ class SourcePhases:
 
     def read(
         self,
-        scan: Scan,
+        scan: LatestRecords,
         proof: Completeness,
         advance: Callable[[int], None],
         known: Callable[[], pl.DataFrame | None] | None,
@@ -147,7 +147,7 @@ class SourcePhases:
         proof.look_again = self._look.doubt
         return self._look.watched(parts.next_part())
 
-    def take(self, scan: Scan) -> int:
+    def take(self, scan: LatestRecords) -> int:
         """Remove from *scan* the records that an earlier phase has read, and count them."""
         before = scan.latest.height
         if self.phase != "changes":
@@ -187,13 +187,13 @@ class SourcePhases:
             return ""
         return self._changes.future or (self._changes.missing_cursor if self._since is None else "")
 
-    def new_cursor(self, scan: Scan) -> str | None:
+    def new_cursor(self, scan: LatestRecords) -> str | None:
         """Return where the next run continues once this part is settled; None to keep the cursor."""
         if self.phase == "changes":
             self._cursor = self._cursor_of_changes(scan)
         return self._cursor
 
-    def _cursor_of_changes(self, scan: Scan) -> str | None:
+    def _cursor_of_changes(self, scan: LatestRecords) -> str | None:
         declared, parts = self._bound.stream.cursor, self._changes
         if declared is not None and not declared.sorted:
             if not (parts.ended and parts.has_rows):  # it may be an outage

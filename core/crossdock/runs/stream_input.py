@@ -11,7 +11,7 @@ import polars as pl
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta import compare
-from crossdock.delta.latest_records import Scan
+from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.positions import mixed_zones
 from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, kept_records
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
@@ -85,7 +85,7 @@ class StreamInput:
 
     def _begin_scan(self) -> None:
         stream, work = self._bound.stream, self._bound.context.run.work
-        self._scan = Scan(stream, self._bound.name, work, lists_all=self._lists_all)
+        self._scan = LatestRecords(stream, self._bound.name, work, lists_all=self._lists_all)
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Read the source, compare it with the state, and count everything that needs no decision.
@@ -299,7 +299,7 @@ class StreamInput:
         return FailureCount(self._bound, self._to_map + len(self.idle.records))
 
     @property
-    def scan(self) -> Scan:
+    def scan(self) -> LatestRecords:
         return self._scan
 
     def records(self) -> Iterator[KeyedRecord]:
@@ -389,7 +389,7 @@ def keep_names(bound: BoundStream, state: State) -> None:
             bound.stream.earlier_keys = earlier_keys(tx, bound.scope, bound.name)
 
 
-def note_texts(bound: BoundStream, scan: Scan) -> None:
+def note_texts(bound: BoundStream, scan: LatestRecords) -> None:
     """Note in how many rows keys were trimmed, and which cells look damaged."""
     note = bound.context.run.note
     if number := sum(scan.trimmed_rows):

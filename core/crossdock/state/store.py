@@ -32,10 +32,10 @@ from crossdock.state.queries.migration_facts import MigrationFacts
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import KnownRecords, OpenRecords, RunDetails
 from crossdock.state.queries.state_size import StateSize
-from crossdock.state.sidecar_files import watermark
+from crossdock.state.sidecar_files import fence_files
+from crossdock.state.sidecar_files.fence_files import FenceFiles
 from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, bindings_of_keys, from_bindings, merged
 from crossdock.state.sidecar_files.reading_marks import ReadingMarks
-from crossdock.state.sidecar_files.watermark import Watermark
 from crossdock.state.tables.begun_undos import BegunUndos
 from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.buckets import Buckets
@@ -135,7 +135,7 @@ class State:
         fence: The fence of the lease that this process holds; 0 without a lease.
 
     Args:
-        keys: Folder of the key index and the watermark; without it every comparison reads the bindings, and a
+        keys: Folder of the key index and the fence; without it every comparison reads the bindings, and a
             restored backup is not detected.
 
     Raises:
@@ -147,7 +147,7 @@ class State:
         self._keys = KeyIndex(keys) if keys else None
         self._engine = open_engine(url, pin, read_only=read_only)
         self._folder = keys
-        self._unmarked: Watermark | None = None  # while the lease is held and nothing was sent
+        self._unmarked: FenceFiles | None = None  # while the lease is held and nothing was sent
         self._lease: run_lease.Lease | None = None
         self._expected: ExpectedDeliveries | None = None
         self._write_lock = _write_lock(url)
@@ -181,7 +181,7 @@ class State:
             RefusedError: If the state is older than the last run here that sent something, and was not declared
                 restored.
         """
-        mark = self._watermark(self._folder) if self._folder else None
+        mark = self._fence_files(self._folder) if self._folder else None
         above = mark.fence if mark and restored else 0
         with translated(self._url), ExitStack() as stack:
             if mark and not restored:
@@ -193,9 +193,9 @@ class State:
             finally:
                 self._lease = self._unmarked = None
 
-    def _watermark(self, folder: Path) -> Watermark:
+    def _fence_files(self, folder: Path) -> FenceFiles:
         name = identity(self._engine, self._url)
-        return Watermark((folder / watermark.NAME, *watermark.of_user(name, place_of(self._url))), name)
+        return FenceFiles((folder / fence_files.NAME, *fence_files.of_user(name, place_of(self._url))), name)
 
     @contextmanager
     def expecting(self, deliveries: ExpectedDeliveries) -> Iterator[None]:
@@ -206,8 +206,8 @@ class State:
         finally:
             self._expected = None
 
-    def write_watermark(self) -> None:
-        """Write the watermark before the first request of this run is sent."""
+    def write_fence(self) -> None:
+        """Write the fence to its files before the first request of this run is sent."""
         if self._lease and self._unmarked:
             self._unmarked.write(self._lease.fence)
             self._unmarked = None

@@ -88,7 +88,7 @@ class TargetRequestContract(TargetUnderTest):
                 if what in {"update", "delete", "look_up by id"}:
                     assert any(_ODD_ID in text for text in texts_of(request)), f"{where}: does not contain the id"
                 if what in {"create", "look_up by name"} and one.name is not None:
-                    assert any(one.name in text for text in texts_of(request)), f"{where}: does not contain the external id"
+                    assert any(one.name in text for text in texts_of(request)), f"{where}: lacks the external id"
                 if request.holds_payload:
                     wanted = after.payload if what == "update" else one.payload
                     is_payload = request.body == exact_json.dumps(wanted)

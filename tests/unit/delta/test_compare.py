@@ -17,7 +17,7 @@ from tests.unit.delta.things import Rows, Things, batch, known_of, scanned
 from crossdock.delta import compare, row_preparation
 from crossdock.delta.compare import KeyOrder
 from crossdock.delta.fingerprint import HASH
-from crossdock.delta.latest_records import Scan
+from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME, UNIT
 from crossdock.planning.references import key_hashes
 from crossdock.records import LINE
@@ -93,7 +93,7 @@ def test_gone_and_waiting_records_are_found_among_recognised_rows(tmp_path: Path
     stream = Things(group_by=("K",) if grouped else ())
     first, _ = scanned(stream, [batch([{"K": str(n), "V": "a"} for n in range(9)])], tmp_path)
     rows: Rows = [{"K": str(n), "V": "a"} for n in range(9) if n != 4]
-    scan, tally = Scan(stream, "w.things", tmp_path), Tally()
+    scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
     scan.take([batch(rows)], tally, lambda _rows: None, lambda: known_of(first))
     assert scan.latest[SAME].sum() == (0 if grouped else 8)
     hashes = key_hashes(["2", "4"])

@@ -16,7 +16,7 @@ from tests.unit.delta.things import Rows, Things, batch, known_of, records, rere
 
 from crossdock.delta import compare
 from crossdock.delta import latest_records as scan_module
-from crossdock.delta.latest_records import Scan
+from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
 from crossdock.errors import ConnectorError, RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
@@ -138,7 +138,7 @@ def test_held_rows_count_with_all_their_cells(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(scan_module, "_HELD_BYTES", 10_000)
     wide = batch([{"K": f"{number}", **{f"C{cell}": "" for cell in range(100)}} for number in range(50)])
     reads: list[Sequence[int] | None] = []
-    scan = Scan(Things(), "w.things", tmp_path)
+    scan = LatestRecords(Things(), "w.things", tmp_path)
     known = pl.DataFrame(schema={KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt128})
     scan.take(rereadable(wide, 5, reads), Tally(), lambda _rows: None, lambda: known)
     assert len(records(scan)) == 50
@@ -209,7 +209,7 @@ def test_rows_that_may_have_changed_are_held(tmp_path: Path, again: bool) -> Non
     whole = batch([*rows, {"K": "more", "V": "--more"}])
     reads: list[Sequence[int] | None] = []
     parts = rereadable(whole, 300, reads) if again else [whole]
-    scan, tally = Scan(stream, "w.things", tmp_path), Tally()
+    scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
     scan.take(parts, tally, lambda _rows: None, lambda: known_of(first))
     assert scan.latest[SAME].sum() == 998
     found = compare.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
@@ -225,7 +225,7 @@ def test_rows_beyond_the_bound_are_read_again(tmp_path: Path, monkeypatch: pytes
     first, _ = scanned(Things(), [batch([{"K": str(n), "V": "a"} for n in range(100)])], tmp_path)
     changed = batch([{"K": str(n), "V": "a" if n < 20 else "b"} for n in range(100)])
     reads: list[Sequence[int] | None] = []
-    scan, tally = Scan(Things(), "w.things", tmp_path), Tally()
+    scan, tally = LatestRecords(Things(), "w.things", tmp_path), Tally()
     scan.take(rereadable(changed, 30, reads), tally, lambda _rows: None, lambda: known_of(first))
     found = compare.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
     assert [read.record.row["V"] for read in scan.records(found.changed)] == ["b"] * 80
@@ -243,7 +243,7 @@ def test_held_and_other_rows_are_the_same_records(tmp_path: Path, monkeypatch: p
             row["V"] += "!"
     reversed_part = RawBatch("c", batch(rows[2], "c").load().reverse())
     parts = [*rereadable(batch(rows[0], "a"), 20), *rereadable(batch(rows[1], "b"), 20), reversed_part]
-    scan, tally = Scan(stream, "w.things", tmp_path), Tally()
+    scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
     scan.take(parts, tally, lambda _rows: None, lambda: known_of(first))
     found = compare.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
     expected = {

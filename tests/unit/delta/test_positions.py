@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.delta.things import Rows, Things, batch, records, scanned
 
 from crossdock.delta import compare
-from crossdock.delta.latest_records import Scan
+from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.positions import of_rows
 from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION
 from crossdock.errors import RecordError, RefusedError
@@ -106,7 +106,7 @@ def test_times_that_do_not_sort_as_text_are_refused(
     scanned(Things(order_by=(INSTANT,)), batches, tmp_path)
 
 
-def _known(scan: Scan, position: str) -> pl.DataFrame:
+def _known(scan: LatestRecords, position: str) -> pl.DataFrame:
     known = scan.latest.select(KEY_HASH, (pl.col(FP) + 1).alias(KNOWN_FP))
     return known.with_columns(pl.lit(position).alias(KNOWN_POSITION))
 

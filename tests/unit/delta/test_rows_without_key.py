@@ -8,7 +8,7 @@ import pytest
 from tests.unit.delta.things import Rows, Things, batch, records, scanned
 
 from crossdock.delta import row_preparation
-from crossdock.delta.latest_records import Scan
+from crossdock.delta.latest_records import LatestRecords
 from crossdock.errors import RefusedError
 from crossdock.values.tally import Tally
 
@@ -42,7 +42,7 @@ def test_too_many_rows_without_key_are_refused(tmp_path: Path, columns: int, mon
     monkeypatch.setattr(row_preparation, "MAX_HELD_BYTES", 100_000)
     rows: Rows = [dict.fromkeys(["K", *(f"C{number}" for number in range(columns))], "")] * 10
     batches = [batch(rows, first_line=line) for line in range(2, 10_000, 10)]
-    scan = Scan(Things(), "w.things", tmp_path)
+    scan = LatestRecords(Things(), "w.things", tmp_path)
     with pytest.raises(RefusedError, match=r"a.csv:\d+: \d+ rows have no key, too many"):
         scan.take(batches, Tally(), lambda _rows: None)
     assert 0 < len(scan.keyless) * (1_000 + 64 * (columns + 2)) <= 100_000

@@ -15,7 +15,7 @@ from tests.examples import examples
 from tests.unit.delta.things import Rows, Things, batch, known_of, rereadable, scanned
 
 from crossdock.delta import latest_records, source_units
-from crossdock.delta.latest_records import Scan
+from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY_HASH, prepare
 from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Repair
@@ -41,7 +41,7 @@ def _read(
     """Everything that a scan says of these files."""
     stream = Things(mode="append", columns={"V": Repair(strip_prefix="-")})
     with TemporaryDirectory() as work, mock.patch.object(latest_records, "_HELD_BYTES", held):
-        scan, tally = Scan(stream, "w.things", Path(work)), Tally()
+        scan, tally = LatestRecords(stream, "w.things", Path(work)), Tally()
         scan.take(_batches(contents), tally, lambda _rows: None, lambda: known)
         found = [(each.record, each.identity) for each in scan.records(scan.latest)]
         letters = [(each.identity, each.raw) for each in scan.keyless]

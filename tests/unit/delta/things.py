@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from crossdock.connector import Context, Stream
-from crossdock.delta.latest_records import Scan
+from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH
 from crossdock.records import LINE, RawBatch, Record
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
@@ -54,9 +54,9 @@ def rereadable(whole: RawBatch, size: int, reads: list[Sequence[int] | None] | N
     return [RawBatch(whole.source, part, again=again) for part in frame.iter_slices(size)]
 
 
-def scanned(stream: Stream[Any], batches: Sequence[RawBatch], work: Path) -> tuple[Scan, Tally]:
+def scanned(stream: Stream[Any], batches: Sequence[RawBatch], work: Path) -> tuple[LatestRecords, Tally]:
     """A scan of *batches*, whose row tally balances."""
-    scan, tally = Scan(stream, "w.things", work), Tally()
+    scan, tally = LatestRecords(stream, "w.things", work), Tally()
     scan.take(batches, tally, lambda _rows: None)
     assert tally.rows_read == (
         sum(tally.rows_filtered.values()) + tally.rows_superseded + tally.rows_rejected + tally.rows_in_records
@@ -64,10 +64,10 @@ def scanned(stream: Stream[Any], batches: Sequence[RawBatch], work: Path) -> tup
     return scan, tally
 
 
-def records(scan: Scan) -> list[Record]:
+def records(scan: LatestRecords) -> list[Record]:
     return [read.record for read in scan.records(scan.latest)]
 
 
-def known_of(scan: Scan) -> pl.DataFrame:
+def known_of(scan: LatestRecords) -> pl.DataFrame:
     """The known keys of a state that has delivered everything in *scan*."""
     return scan.latest.select(KEY_HASH, pl.col(FP).alias(KNOWN_FP))

@@ -14,7 +14,7 @@ from tests.unit.delta.things import Things, batch
 from tests.unit.planning.accounts import bound_accounts
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.delta.latest_records import Scan
+from crossdock.delta.latest_records import LatestRecords
 from crossdock.mapping.stream_facts import GoneLimits
 from crossdock.planning.snapshot_proof import (
     FEWER_ROWS,
@@ -63,7 +63,7 @@ def found(
     folder: Path, proof: Proof | None, rows: int = 10, *, keyless: int = 0, bound: BoundStream = BOUND
 ) -> SnapshotFacts:
     listed = [{"K": f"{number}"} for number in range(rows)] + [{"K": ""}] * keyless
-    scan, tally = Scan(Things(), bound.name, folder), Tally()
+    scan, tally = LatestRecords(Things(), bound.name, folder), Tally()
     batches = [batch(listed)] if listed else []
     scan.take(batches, tally, lambda _rows: None)
     return SnapshotFacts("a.csv", tally.rows_read, tally.rows_rejected, scan.latest.height, collected(proof), [], [])

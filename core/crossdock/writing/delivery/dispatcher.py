@@ -20,7 +20,7 @@ from crossdock.writing.delivery.delivery_context import (
     ForgottenRecords,
     TakeOverRules,
 )
-from crossdock.writing.delivery.outcome_policy import Policy
+from crossdock.writing.delivery.outcome_policy import OutcomePolicy
 from crossdock.writing.delivery.restored_state import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement
@@ -55,7 +55,7 @@ class Dispatcher:
         self._run, self._own_records, self._clock = run, run.own_records, run.clock
         self._allowance, self._senders, self._settled = allowance, senders, settled
         self._delivery = DeliveryContext(target, run.clock, rules, doubts, forgotten)
-        self._policy, self._queue = Policy(self._delivery), self._delivery.queue
+        self._policy, self._queue = OutcomePolicy(self._delivery), self._delivery.queue
         self._writer = TurnWriter(run, target, allowance, doubts)
         self._in_flight: dict[int, SendTask] = {}
         self._is_unavailable = False

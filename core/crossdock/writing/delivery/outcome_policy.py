@@ -17,7 +17,7 @@ from crossdock.writing.delivery.existing_records import ExistingRecords
 from crossdock.writing.delivery.operations import payload_after, request_to_create
 from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.turn_writer import Decisions
-from crossdock.writing.delivery.undecided_requests import Retries
+from crossdock.writing.delivery.undecided_requests import UndecidedRequests
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Rule
@@ -26,12 +26,12 @@ CONFLICT = 409  # to a delete: other records refer to it
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 
 
-class Policy:
+class OutcomePolicy:
     """Decides about intents and fills the queue. It writes nothing."""
 
     def __init__(self, run: DeliveryContext) -> None:
         self._run, self._target, self._clock = run, run.target, run.clock
-        self._retries = Retries(run)
+        self._retries = UndecidedRequests(run)
         self._existing = ExistingRecords(run, self._retries)
         self._accepted: set[str] = set()  # resources for which something was delivered
         self._throttled_since: float | None = None

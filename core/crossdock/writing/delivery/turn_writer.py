@@ -115,7 +115,7 @@ class TurnWriter:
                 tx.runs.count_requests(run.id, requests=run.counters.requests, throttled=run.counters.throttled)
 
         if leaving:
-            self._state.write_watermark()
+            self._state.write_fence()
         leave_by = self._clock.monotonic() + self._leave_within_s
         self._state.apply(write)
         for task in leaving:

@@ -34,8 +34,8 @@ def of_user(identity: str, where: str) -> Sequence[Path]:
     return ()
 
 
-class Watermark:
-    """The watermark files of one state.
+class FenceFiles:
+    """The fence files of one state.
 
     Args:
         paths: Their folders are created with them.

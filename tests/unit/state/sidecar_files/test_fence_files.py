@@ -13,7 +13,7 @@ from tests.conftest import PIN
 from crossdock.errors import RefusedError
 from crossdock.state import State, StateUrl, create
 from crossdock.state.db.database_errors import place_of
-from crossdock.state.sidecar_files.watermark import Watermark, of_user
+from crossdock.state.sidecar_files.fence_files import FenceFiles, of_user
 
 
 @contextmanager
@@ -31,9 +31,9 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
             pass
     assert not (keys / "fence.json").exists(), "nothing was sent"
     with opened(state_url, keys) as state:
-        state.write_watermark()
+        state.write_fence()
     identity = json.loads((keys / "fence.json").read_bytes())["state"]
-    Watermark([keys / "fence.json"], identity).write(50)  # by runs that this state does not know
+    FenceFiles([keys / "fence.json"], identity).write(50)  # by runs that this state does not know
     for _ in range(3):
         with pytest.raises(RefusedError, match="older than the last run here") as refused, opened(state_url, keys):
             pass
@@ -48,7 +48,7 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
 def test_a_damaged_mark_is_ignored(tmp_path: Path, content: bytes) -> None:
     """It is an extra check, and stops nothing if it cannot be read."""
     (tmp_path / "fence.json").write_bytes(content)
-    mark = Watermark([tmp_path / "fence.json"], "a")
+    mark = FenceFiles([tmp_path / "fence.json"], "a")
     mark.check(0, "here")
     mark.write(7)
     assert mark.fence == 7
@@ -57,16 +57,16 @@ def test_a_damaged_mark_is_ignored(tmp_path: Path, content: bytes) -> None:
 
 def test_the_mark_of_another_state_is_ignored(tmp_path: Path) -> None:
     """A state that was created again at the same place starts over."""
-    Watermark([tmp_path / "fence.json"], "a").write(7)
-    Watermark([tmp_path / "fence.json"], "b").check(1, "here")
+    FenceFiles([tmp_path / "fence.json"], "a").write(7)
+    FenceFiles([tmp_path / "fence.json"], "b").check(1, "here")
     with pytest.raises(RefusedError):
-        Watermark([tmp_path / "fence.json"], "a").check(1, "here")
+        FenceFiles([tmp_path / "fence.json"], "a").check(1, "here")
 
 
 def test_a_mark_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     """A file in place of its folder, as any other obstacle, only disables the check."""
     (tmp_path / "keys").write_text("")
-    Watermark([tmp_path / "keys" / "fence.json"], "a").write(7)
+    FenceFiles([tmp_path / "keys" / "fence.json"], "a").write(7)
 
 
 def test_a_copy_of_the_whole_folder_is_refused(state_url: StateUrl, tmp_path: Path) -> None:
@@ -74,10 +74,10 @@ def test_a_copy_of_the_whole_folder_is_refused(state_url: StateUrl, tmp_path: Pa
     create(state_url, PIN)
     for _ in range(2):
         with opened(state_url, tmp_path / "keys") as state:
-            state.write_watermark()
+            state.write_fence()
     identity = json.loads((tmp_path / "keys" / "fence.json").read_bytes())["state"]
     (mine,) = of_user(identity, place_of(state_url))
-    Watermark([mine], identity).write(50)
+    FenceFiles([mine], identity).write(50)
     with pytest.raises(RefusedError, match="older than the last run here"), opened(state_url, tmp_path / "keys"):
         pass
 

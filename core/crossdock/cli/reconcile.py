@@ -54,7 +54,7 @@ def reconcile_options(command: Any) -> Any:
         click.option(
             "--remove-extra",
             is_flag=True,
-            help="Let the repair delete what only the platform has, under an external id of ours, unless it is referred to.",
+            help="Let the repair delete what only the platform has under an external id of ours, unless referred to.",
         ),
         click.option(
             "--limit",

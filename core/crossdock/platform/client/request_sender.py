@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
 from crossdock.errors import RemoteError, UnavailableError
+from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_headers import retry_after_s
 from crossdock.platform.client.client_errors import ProblemError
 from crossdock.reading.transport.connector_http_client import unavailable_errors
@@ -17,7 +18,7 @@ from crossdock.reading.transport.http_answers import UnreadableError
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0  # upper bounds; a pause is drawn uniformly below (full jitter)
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class RequestSender:
     key_header: str | None
     attempts: int
     clock: Clock
+    rng: random.Random = field(default_factory=random.Random)
 
     def read(self, path: str, query: dict[str, str] | None = None) -> Any:
         """Send a GET request and return its JSON. Errors are as in `write`."""
@@ -61,7 +63,7 @@ class RequestSender:
         repeatable = request.method == "GET" or key is not None
         hint = f"Repeat it with idempotency_key={key!r}: it may have been carried out." if key else None
         for attempt in range(1, self.attempts + 1):
-            pause = random.uniform(0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (attempt - 1)))  # noqa: S311  no secret
+            pause = pause_s(attempt, base_s=_FIRST_PAUSE_S, cap_s=_LONGEST_PAUSE_S, rng=self.rng)
             try:
                 with unavailable_errors():
                     response = self.http.send(request)

@@ -128,5 +128,7 @@ def concerns_all(intent: Intent, outcome: Outcome, target: Target, accepted: Abs
         return UnauthorizedError(f"does not permit writing {intent.resource}: {answer}", where=where, hint=hint)
     if outcome.status in {404, 405} and intent.operation == "create":
         hint = f"{advice}; nothing was lost"
-        return RemoteError(f"has nothing at {intent.path}: {answer}", where=where, hint=hint)
+        name = target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
+        path = intent.path or target.look_up(intent.resource, name, None).path
+        return RemoteError(f"has nothing at {path}: {answer}", where=where, hint=hint)
     return None

@@ -1,7 +1,7 @@
 """Which small faults the tests notice: ``python -m tests.mutants --executed executed --number 300 --seed 1``.
 
-Each mutant is one changed expression or statement of a function in `PACKAGES`. The tests that execute it run until one fails,
-those that execute the fewest functions first. Record them before, which takes twice the time of the suite:
+Each mutant is one changed expression or statement of a function in `PACKAGES`. The tests that execute it run until one
+fails, those that execute the fewest functions first. Record them before, which takes twice the time of the suite:
 
     CROSSDOCK_EXECUTED=executed pytest -n 2 -p tests.executed_functions
 

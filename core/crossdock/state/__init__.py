@@ -1,8 +1,4 @@
-"""The state: what was delivered and what is being delivered, the checkpoint of every run (law 1).
-
-Input: the decisions of runs. Output: rows of both databases, within transactions. The package may import pacing,
-records and values.
-"""
+"""The state: what was delivered and what is being delivered, the checkpoint of every run (law 1)."""
 
 from crossdock.state.db.database_url import parse_url
 from crossdock.state.db.engine import Pin, StateUrl, create

@@ -1,7 +1,7 @@
 """The database of a fleet: the scheduler that leads it, and the last known facts about each tenant's jobs.
 
-The states of the tenants remain authoritative, and this database only saves opening each of them. It may lag behind but
-is never ahead, because it is written after a run has ended. If it is lost, it is read from the states again.
+It only saves opening the state of each tenant, and is read from the states again if it is lost. It may lag behind them
+but is never ahead, because it is written after a run has ended.
 """
 
 from __future__ import annotations
@@ -47,13 +47,9 @@ _NAMES = tuple(column.name for column in _jobs.columns)
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """The known facts about one job of a tenant.
+    """The known facts about one job of a tenant, with the finished run that was due *last*.
 
-    Attributes:
-        since: When the job was first seen; nothing was due before.
-        expected_s: How long its next run will take; None if none has completed yet.
-        last: The finished scheduled run that was due last.
-        has_pending_notice: Whether people may not know of a run of the job.
+    *expected_s* is None until a run has completed. With *has_pending_notice*, people may not know of a run.
     """
 
     job: str
@@ -65,11 +61,7 @@ class JobFacts:
 
 
 class FleetDatabase:
-    """An open fleet database, created if it does not exist.
-
-    Raises:
-        StateError: From every method, if the database fails, or is the state of a tenant.
-    """
+    """An open fleet database, created if it does not exist. Every method raises StateError if it fails."""
 
     def __init__(self, url: StateUrl) -> None:
         self._url = url
@@ -96,14 +88,7 @@ class FleetDatabase:
 
     @contextmanager
     def leading(self, owner: str) -> Iterator[Leader]:
-        """Lead the fleet as its only scheduler during the block.
-
-        Args:
-            owner: Shown to other schedulers.
-
-        Raises:
-            StateBusyError: If another scheduler leads it.
-        """
+        """Lead the fleet as its only scheduler. Raises StateBusyError if another one leads it."""
         with translated(self._url), run_lease.held(self._engine, self._url, owner) as lease:
             yield Leader(self, lease)
 
@@ -119,11 +104,7 @@ class FleetDatabase:
 
 
 class Leader:
-    """The writes that only the leading scheduler makes.
-
-    Raises:
-        StateError: From every method, if another scheduler has taken over.
-    """
+    """The writes of the leading scheduler. They raise StateError if another scheduler has taken over."""
 
     def __init__(self, database: FleetDatabase, lease: run_lease.Lease) -> None:
         self._database, self._lease = database, lease

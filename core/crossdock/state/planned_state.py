@@ -21,9 +21,7 @@ from crossdock.state.tables.waiting_records import Wait, WaitingRecords
 class ExpectedDelivery:
     """An operation that is delivered before the streams that are planned next.
 
-    Attributes:
-        binding: The record's binding afterwards; None if the operation deletes the record.
-        is_whole: False for the first of two steps, whose record continues to wait.
+    *binding* is None if it deletes the record. *is_whole* is False for the first of two steps.
     """
 
     stream: str

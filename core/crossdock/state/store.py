@@ -131,15 +131,8 @@ def _in_order(lock: FairLock) -> Iterator[None]:
 class State:
     """An open state. Several threads may use it; they write one after the other.
 
-    Attributes:
-        fence: The fence of the lease that this process holds; 0 without a lease.
-
-    Args:
-        keys: Folder of the key index and the fence; without it every comparison reads the bindings, and a
-            restored backup is not detected.
-
-    Raises:
-        StateError: From every block, if the database fails.
+    Without the folder *keys*, of the key index and the fence, every comparison reads the bindings, and a restored
+    backup is not detected. Every block raises StateError if the database fails.
     """
 
     def __init__(self, url: URL, pin: Pin, *, read_only: bool = False, keys: Path | None = None) -> None:
@@ -154,11 +147,7 @@ class State:
         self._file = _file_of(url)
 
     def check_file(self) -> None:
-        """Check that the file of a SQLite state is still the one that was opened.
-
-        Raises:
-            StateError: If it was removed or replaced meanwhile. What was written since is in no file.
-        """
+        """Raise StateError if the file of a SQLite state was removed or replaced since it was opened."""
         if _file_of(self._url) != self._file:
             message = "the file was removed or replaced while it was in use, so that nothing of this run is recorded"
             hint = "put back the file or a backup of it, and declare it by 'crossdock state restored'"
@@ -172,14 +161,9 @@ class State:
     def exclusive(self, owner: str, *, restored: bool = False) -> Iterator[None]:
         """Hold the run lease: every transaction of the block checks that no other run took over.
 
-        Args:
-            owner: Shown to other runs that try to start meanwhile.
-            restored: Whether the state was declared a restored backup, which may be older than the last run.
-
         Raises:
             StateBusyError: If another run uses it.
-            RefusedError: If the state is older than the last run here that sent something, and was not declared
-                restored.
+            RefusedError: If it is older than the last run here that sent something, and was not declared *restored*.
         """
         mark = self._fence_files(self._folder) if self._folder else None
         above = mark.fence if mark and restored else 0
@@ -220,7 +204,6 @@ class State:
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:
-        """Begin a transaction, which is rolled back if the block raises."""
         with translated(self._url), self._writing() as tx:
             yield tx
 
@@ -278,15 +261,11 @@ class State:
             return self._known(connection, scope, stamp_of(connection, scope))
 
     def known_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
-        """Do the same as `known` for *key_hashes* only."""
         with translated(self._url), reading(self._engine) as connection:
             return bindings_of_keys(connection, scope, key_hashes)
 
     def known_in_order(self, scope: Scope) -> pl.DataFrame | None:
-        """Do the same as `known`, but return None for more keys than are sorted.
-
-        The keys are not read if the key index has their number.
-        """
+        """Do the same as `known`, but return None for more keys than `ORDERED`, often without reading them."""
         with translated(self._url), reading(self._engine) as connection:
             stamp = stamp_of(connection, scope)
             if self._keys and self._keys.height(scope, stamp) > ORDERED:
@@ -301,15 +280,10 @@ class State:
         return merged(frame, changes) if changes else frame
 
     def read_ahead(self, rows: int) -> None:
-        """Prepare for look-ups of *rows* bindings: see `crossdock.state.db.engine`."""
         read_ahead(self._url, rows)
 
     def update_key_index(self, scope: Scope, order: pl.Series | None = None) -> None:
-        """Update the key index of *scope*. A failure only makes the next run slower.
-
-        Args:
-            order: Key hashes in their new order, if it changed: see `KeyIndex.update`.
-        """
+        """Update the key index of *scope*, in a new *order*. A failure only makes the next run slower."""
         if self._keys is None:
             return
         with translated(self._url), reading(self._engine) as connection:
@@ -337,7 +311,6 @@ class FairLock:
         self._waiting: deque[threading.Lock] = deque()  # each is released when its thread may continue
 
     def acquire(self, timeout_s: float) -> bool:
-        """Acquire the lock. Return False if it is not free within *timeout_s* seconds."""
         with self._inner:
             if not self._is_held:
                 self._is_held = True
@@ -354,7 +327,6 @@ class FairLock:
             return False
 
     def release(self) -> None:
-        """Release the lock to the thread that has waited longest."""
         with self._inner:
             if self._waiting:
                 self._waiting.popleft().release()

@@ -1,6 +1,4 @@
-"""Column types that return exactly what was stored, on SQLite and PostgreSQL, and groups of columns for several
-tables.
-"""
+"""Column types that return exactly what was stored on both databases, and columns that several tables share."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ for _name in ("sqlalchemy", "psycopg"):  # they log what they also raise; withou
 
 
 def place_of(url: URL) -> str:
-    """Return the address without its password, for errors."""
+    """Return the address without its password."""
     return url.render_as_string(hide_password=True)
 
 
@@ -81,7 +81,6 @@ def translated(url: URL) -> Iterator[None]:
 
 @contextmanager
 def translated_os_errors(url: URL) -> Iterator[None]:
-    """Raise `OSError` from a SQLite state's files as `StateError`."""
     try:
         yield
     except OSError as error:

@@ -14,11 +14,7 @@ _FORMS = "sqlite:///acme.db or postgresql://user@host/database"
 
 
 def parse_url(text: str, folder: Path, *, where: str = "state") -> URL:
-    """Parse the database address at *where* in the config; a SQLite path is relative to *folder*.
-
-    Raises:
-        ConfigError: If it is not the address of a SQLite file or a PostgreSQL database, or contains a secret.
-    """
+    """Parse the database address at *where* in the config. A SQLite path is relative to *folder*."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:

@@ -17,10 +17,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def _store_durations(connection: Connection) -> None:
-    """Version 2: store the duration of a run, which was computed from its start and end until then.
-
-    A run that was killed has no duration, because its end is the time at which the next run noticed.
-    """
+    """A run that was killed gets no duration: its end is the time at which the next run noticed."""
     connection.execute(text("ALTER TABLE runs ADD COLUMN duration_ms BIGINT"))
     runs = schema.runs
     ended = select(runs.c.id, runs.c.started_at, runs.c.finished_at)
@@ -35,14 +32,13 @@ def _store_durations(connection: Connection) -> None:
 
 
 def _index_what_trace_searches_by(connection: Connection) -> None:
-    """Version 3: add indexes. The index of the ids is created with its new name in version 4."""
+    """The index of the ids is created with its new name in the next step."""
     for index in schema.TRACE_INDEXES:
         if index.name != "ix_intents_target_id":
             index.create(connection)
 
 
 def _rename_the_ids_of_targets(connection: Connection) -> None:
-    """Version 4: rename the ids. The platform is one target among others, so an id is that of the record's target."""
     for table in ("bindings", "intents"):
         connection.execute(text(f"ALTER TABLE {table} RENAME COLUMN platform_id TO target_id"))
         connection.execute(text(f"DROP INDEX IF EXISTS ix_{table}_platform_id"))
@@ -52,23 +48,20 @@ def _rename_the_ids_of_targets(connection: Connection) -> None:
 
 
 def _add_the_inbox(connection: Connection) -> None:
-    """Version 5: add received webhooks, and the records to fetch because of them."""
     schema.metadata.create_all(connection, tables=[schema.webhooks, schema.hints])
 
 
 def _add_migrations(connection: Connection) -> None:
-    """Version 6: add migrations of legacy systems, and mark operations that wrote nothing."""
     connection.execute(text("ALTER TABLE intents ADD COLUMN untouched BOOLEAN"))
     schema.metadata.create_all(connection, tables=[schema.migrations, schema.migration_runs, schema.wave_approvals])
 
 
 def _store_when_records_changed(connection: Connection) -> None:
-    """Version 7: store when the target last changed a record, so that a list shows which others have changed."""
     connection.execute(text("ALTER TABLE bindings ADD COLUMN changed_at TEXT"))
 
 
 def _remember_keys_with_white_space(connection: Connection) -> None:
-    """Version 8: keys are trimmed. Records whose names have white space keep these names."""
+    """Keys are trimmed from this version on. Records whose names have white space keep these names."""
     table = schema.untrimmed_keys
     schema.metadata.create_all(connection, tables=[table])
     names = [column.name for column in table.columns]
@@ -80,19 +73,14 @@ def _remember_keys_with_white_space(connection: Connection) -> None:
 
 
 def _add_what_cursors_miss(connection: Connection) -> None:
-    """Version 9: store when the full list of a stream was read, and the records that are fetched until they are
-    final.
-    """
     schema.metadata.create_all(connection, tables=[schema.full_lists, schema.followed_records])
 
 
 def _add_passed_files(connection: Connection) -> None:
-    """Version 10: store the older snapshots that were passed over, so that they are not reported or refused again."""
     schema.metadata.create_all(connection, tables=[schema.passed_files])
 
 
 def _store_all_messages(connection: Connection) -> None:
-    """Version 11: store each error and note of a run as a row. Until then a run had only its first error."""
     schema.metadata.create_all(connection, tables=[schema.run_messages])
     rows = []
     for run_id, error, tally in connection.execute(select(schema.runs.c.id, column("error"), schema.runs.c.tally)):
@@ -106,46 +94,38 @@ def _store_all_messages(connection: Connection) -> None:
 
 
 def _remember_begun_undos(connection: Connection) -> None:
-    """Version 12: store begun undos, and operations that are sent only if no one else has changed the record."""
     connection.execute(text("ALTER TABLE intents ADD COLUMN only_unchanged VARCHAR(8)"))
     schema.metadata.create_all(connection, tables=[schema.begun_undos])
 
 
 def _add_suspected_inputs(connection: Connection) -> None:
-    """Version 13: store inputs at which a process was killed while it read them."""
     schema.metadata.create_all(connection, tables=[schema.suspected_inputs])
 
 
 def _add_what_is_unverified(connection: Connection) -> None:
-    """Version 14: store what a restored state must compare with its targets before it is used."""
     connection.execute(text("ALTER TABLE bindings ADD COLUMN unverified BOOLEAN"))
     schema.unverified_bindings.create(connection)
     schema.metadata.create_all(connection, tables=[schema.unverified])
 
 
 def _mark_idle_records(connection: Connection) -> None:
-    """Version 15: mark waiting records that need no decision until a record that they wait for has come."""
     connection.execute(text("ALTER TABLE waiting_records ADD COLUMN idle_under VARCHAR(64)"))
 
 
 def _store_commands(connection: Connection) -> None:
-    """Version 16: store the command that started a run without a job."""
     connection.execute(text("ALTER TABLE runs ADD COLUMN command TEXT"))
 
 
 def _store_decisions(connection: Connection) -> None:
-    """Version 17: store when an operation in doubt was resolved."""
     time = "TIMESTAMP WITH TIME ZONE" if connection.dialect.name == "postgresql" else "TEXT"
     connection.execute(text(f"ALTER TABLE intents ADD COLUMN resolved_at {time}"))
 
 
 def _add_unknown_references(connection: Connection) -> None:
-    """Version 18: store the references that only the lists of a target show."""
     schema.metadata.create_all(connection, tables=[schema.unknown_references])
 
 
 def _index_what_is_due_by_stream(connection: Connection) -> None:
-    """Version 19: find the due records of one stream without those of others, of which there may be many."""
     connection.execute(text("DROP INDEX IF EXISTS ix_hints_due_at"))
     for index in schema.hints.indexes:
         index.create(connection, checkfirst=True)
@@ -175,7 +155,6 @@ MIGRATIONS: tuple[Migration, ...] = (
 
 
 def migrate(connection: Connection, steps: Sequence[Migration]) -> None:
-    """Run the steps after the state's version, in the caller's transaction."""
     meta = schema.meta
     version = int(connection.execute(select(meta.c.value).where(meta.c.name == "version")).scalar_one())
     for step in steps[version - 1 :]:

@@ -1,11 +1,8 @@
-"""Allows one run at a time on a state, by a lock that ends with its process and a lease with a fence against paused
-processes.
+"""Allows one run at a time on a state, by a lock that ends with its process and a lease with a fence.
 
 The lock is free as soon as its holder is killed. A holder that is only paused (a suspended machine, a lost network)
 keeps it, but its lease expires: the next run takes over with a higher fence, and the state refuses every later write of
-the paused run. So two runs never write.
-
-Of several runs that start together the one with the lock wins, so that the next can follow at once if it is killed.
+the paused run.
 """
 
 from __future__ import annotations
@@ -54,11 +51,7 @@ class Lease:
     fence: int
 
     def confirm(self, connection: Connection) -> None:
-        """Renew the lease in the caller's transaction. No other run can take over before that ends.
-
-        Raises:
-            StateError: If another run has taken over.
-        """
+        """Renew the lease. No other run can take over before the transaction ends. Raises StateError if one has."""
         length = timedelta(seconds=LEASE_S)
         is_file = connection.dialect.name == "sqlite"
         until = {"later": [_now(connection) + length]} if is_file else {"length": [length]}
@@ -87,14 +80,7 @@ def is_held(connection: Connection) -> bool:
 
 @contextmanager
 def held(engine: Engine, url: URL, owner: str, *, above: int = 0) -> Iterator[Lease]:
-    """Hold the lease of a state during the block.
-
-    Args:
-        above: The new fence is higher than this and than the last one.
-
-    Raises:
-        StateBusyError: If another run holds it.
-    """
+    """Hold the lease during the block, with a fence above *above*. Raises StateBusyError if another run holds it."""
     with _lock(engine, url) as try_lock:
         lease = Lease(url, _acquire(engine, url, owner, above, try_lock))
         try:
@@ -113,7 +99,7 @@ def _release(engine: Engine, lease: Lease) -> None:
 
 
 def _acquire(engine: Engine, url: URL, owner: str, above: int, try_lock: Callable[[], bool]) -> int:
-    """Take the lease and return the new fence. A process with the lock but no lease is starting, ending or paused."""
+    """A process that has the lock but no lease is starting, ending or paused: wait for it for a moment."""
     deadline = time.monotonic() + _GRACE_S
     while True:
         locked = try_lock()
@@ -126,7 +112,6 @@ def _acquire(engine: Engine, url: URL, owner: str, above: int, try_lock: Callabl
 
 
 def _take(connection: Connection, url: URL, owner: str, *, above: int = 0, locked: bool) -> int:
-    """Take over from the last holder if it has ended or its lease has expired, and return the new fence."""
     last = connection.execute(_LAST.with_for_update()).one()
     now = _now(connection)
     if not (locked and last.locked):  # otherwise this process got the last holder's lock, so its process has ended
@@ -138,7 +123,7 @@ def _take(connection: Connection, url: URL, owner: str, *, above: int = 0, locke
 
 
 def _refuse_if_held(last: Row[Any], now: datetime, url: URL) -> None:
-    """Refuse a lease that is held. One that ends more than `LEASE_S` from now is void: the clock was set back since."""
+    """A lease that ends more than `LEASE_S` from now is void: the clock was set back since."""
     if now < last.until <= now + timedelta(seconds=LEASE_S):
         raise StateBusyError(
             f"another run is using this state ({last.owner})",
@@ -167,7 +152,6 @@ def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
 
 @contextmanager
 def _lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
-    """Yield a function that tries to get the lock and returns whether it has it. The lock is released at the end."""
     if url.drivername == "sqlite":
         with translated_os_errors(url):
             file = open_private(Path(f"{url.database}.lock"))
@@ -193,11 +177,7 @@ def _flock(file: BinaryIO, url: URL) -> bool:
 
 
 def _now(connection: Connection) -> datetime:
-    """Return the time of the clock that all holders share: the database's, or for a file the time since the machine
-    started.
-
-    The latter counts suspended time, and setting the time of day does not change it.
-    """
+    """Return the time of the clock that all holders share; of a file, since the machine started, suspended or not."""
     if connection.dialect.name == "sqlite":
         return datetime.fromtimestamp(SystemClock().monotonic(), UTC)
     now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()

@@ -414,11 +414,7 @@ suspected_inputs = Table(
 
 
 def source_is(table: Table, source: str) -> ColumnElement[bool]:
-    """Return the condition that the column ``source`` has this value, by the index on its first 200 characters.
-
-    PostgreSQL indexes no text of more than 2,700 bytes. SQLite would not use the index if the whole column were
-    compared.
-    """
+    """Compare ``source`` by the index on its beginning: PostgreSQL indexes no text of more than 2,700 bytes."""
     start, rest = (literal_column(f"substr({table.name}.source, {place})", Text) for place in ("1, 200", "201"))
     return and_(start == source[:200], rest == source[200:])
 

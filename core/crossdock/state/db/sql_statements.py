@@ -55,14 +55,8 @@ class _Compiled:
 class Bulk:
     """A statement that is compiled once for each database and then executed for rows of plain values.
 
-    SQLAlchemy processes a dictionary per row and a type per cell, which costs several times what the databases need
-    to write the row. On PostgreSQL the rows travel through one pipeline; COPY into a temporary table is a fifth
-    faster from a thousand rows on, and no faster for the hundred that are usual.
-
-    Args:
-        statement: An UPDATE or DELETE, or a function that builds an INSERT from the dialect's own ``insert``.
-        columns: For an INSERT, the columns of each row.
-        ready: Columns whose values are already in the database's form, such as JSON text.
+    SQLAlchemy's conversions by row and cell cost several times what the databases need to write the row. Values of the
+    columns *ready* are already in the database's form, such as JSON text.
     """
 
     def __init__(
@@ -78,12 +72,7 @@ class Bulk:
     def run(
         self, connection: Connection, columns: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any] | None = None
     ) -> int:
-        """Execute the statement for each row and return the number of rows written.
-
-        Args:
-            columns: Values by parameter name, one for each row.
-            fixed: Values that are the same for all rows.
-        """
+        """Execute the statement for each row and return the number of rows written. *fixed* is the same for all."""
         count = len(next(iter(columns.values())))
         if not count:
             return 0
@@ -121,7 +110,6 @@ def _cells(
 
 
 def _converter(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
-    """Return a function that converts a value to one that the driver accepts; None if none is needed."""
     if isinstance(kind, ExactJson | Hash | UtcDateTime):
         return partial(kind.process_bind_param, dialect=dialect)
     return None if isinstance(kind, LargeBinary) else kind.dialect_impl(dialect).bind_processor(dialect)
@@ -139,13 +127,8 @@ def _converted(convert: Convert, values: Iterable[Any]) -> Iterator[Any]:
 class ByKey:
     """A query for the rows of many keys: hashes, which are sent as one parameter, or texts.
 
-    Results are converted by column: SQLAlchemy's conversion by cell takes as long as the database itself.
-
-    PostgreSQL is made to use the index for each key. Without statistics of a new scope it expects one or two rows and
-    scans the whole scope every time, so that a first load would take quadratic time.
-
-    Args:
-        query: The query without the condition on *key*.
+    Results are converted by column: conversion by cell takes as long as the database itself. PostgreSQL is made to use
+    the index for each key: without statistics of a new scope it would scan the whole scope, in quadratic time.
     """
 
     def __init__(self, query: Select[Any], key: Column[Any]) -> None:
@@ -209,8 +192,6 @@ def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any
 
 @cache
 def upserting(table: Table, names: tuple[str, ...], *, ready: tuple[str, ...] = ()) -> Bulk:
-    """Build a statement that inserts rows of these columns, or overwrites those whose primary key exists."""
-
     def build(insert: Any) -> Insert:
         statement = insert(table)
         keys = [column.name for column in table.primary_key]
@@ -239,7 +220,6 @@ class Ids:
         self._next = select(func.nextval(sequence)).select_from(each)
 
     def new(self, connection: Connection, count: int) -> Sequence[int]:
-        """Return *count* new ids, ascending."""
         if connection.dialect.name == "sqlite":
             last = connection.execute(self._last).scalar() or 0
             return range(last + 1, last + 1 + count)

@@ -19,9 +19,7 @@ class DeliveredOperation(NamedTuple):
 
     Attributes:
         before: What the target held; None for a create, empty if it was unknown.
-        untouched: Nothing was written, because the target held it already.
         was_decided_again: An earlier operation on the record may have been executed, and a new decision was made.
-        after: What the target held afterwards; empty after a delete.
     """
 
     key_hash: int
@@ -40,11 +38,7 @@ class DeliveredHistory:
         self._connection = connection
 
     def keys(self, scope: Scope, run_ids: Sequence[int], *, after: int | None, limit: int) -> list[int]:
-        """Return the next *limit* key hashes of *scope*, ascending, for which one of *run_ids* has delivered something.
-
-        Args:
-            after: The last key hash of the page before; None at first.
-        """
+        """Return the next *limit* key hashes *after* one, ascending, for which one of *run_ids* delivered something."""
         query = select(intents.c.key_hash).distinct().where(within(intents, scope), intents.c.status == "delivered")
         query = query.where(intents.c.run_id.in_(run_ids))
         if after is not None:
@@ -75,7 +69,6 @@ class DeliveredHistory:
         return found
 
     def unsettled(self, run_ids: Sequence[int]) -> int:
-        """Return how many operations of *run_ids* are pending, were sent without an answer, or are in doubt."""
         query = select(func.count()).select_from(intents)
         query = query.where(intents.c.run_id.in_(run_ids), intents.c.status.in_(UNSETTLED))
         return int(self._connection.execute(query).scalar_one())

@@ -12,11 +12,7 @@ from crossdock.state.db.schema import dead_letters, intents, migration_runs, tak
 
 
 class DeadLetterCount(NamedTuple):
-    """The dead letters of one stream with the same reason code.
-
-    Attributes:
-        status: ``rejected`` or ``dropped``.
-    """
+    """The ``rejected`` or ``dropped`` dead letters of one stream with the same reason code."""
 
     stream: str
     code: str
@@ -34,12 +30,7 @@ class MigrationFacts:
         return [DeadLetterCount(*row) for row in self._connection.execute(query)]
 
     def file_places(self, group: DeadLetterCount, *, limit: int, reads_files: bool = False) -> list[tuple[str, int]]:
-        """Return file and line of at most *limit* dead letters that were read from files.
-
-        Args:
-            reads_files: Whether the stream reads nothing else. Otherwise a file is one that the stream has taken in and
-                that is still known.
-        """
+        """Return file and line of dead letters. A stream that *reads_files* reads nothing else."""
         source, line = dead_letters.c.source, dead_letters.c.line
         is_file = exists().where(taken_files.c.stream == dead_letters.c.stream, taken_files.c.name == source)
         query = select(source, line).where(

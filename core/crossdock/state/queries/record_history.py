@@ -17,12 +17,7 @@ _STREAMED = (dead_letters, waiting_records)
 
 
 class FoundRecord(NamedTuple):
-    """The record to which a row belongs.
-
-    Attributes:
-        scope: None for a dead letter and a waiting record.
-        stream: None for a binding.
-    """
+    """The record to which a row belongs: a binding has no *stream*, a dead or waiting record no *scope*."""
 
     scope: Scope | None
     stream: str | None
@@ -43,9 +38,7 @@ class RecordHistory:
         return {stream for table in _STREAMED for (stream,) in self._distinct([table.c.stream])}
 
     def of_name(self, name: str) -> set[FoundRecord]:
-        """Return the records with this id at their target, now or earlier, or with an operation of this idempotency
-        key.
-        """
+        """Return the records with this id at their target, now or earlier, or with this idempotency key."""
         conditions = (
             (bindings, bindings.c.target_id == name),
             (intents, intents.c.target_id == name),
@@ -62,9 +55,7 @@ class RecordHistory:
         }
 
     def at(self, source: str, line: int) -> tuple[int, set[FoundRecord]]:
-        """Return the last line up to *line* in *source* where known records begin, and these records; 0 if there is
-        none.
-        """
+        """Return the last line up to *line* at which known records begin, and these; 0 if there is none."""
         tables = (intents, dead_letters, waiting_records)
         of_source = {table: source_is(table, source) for table in tables}
         lines = {table: self._last_line(table, condition, line) for table, condition in of_source.items()}

@@ -1,7 +1,4 @@
-"""The details of a run for its report, and the records that the state knows of a stream or that are open.
-
-Counts, and the first rows of each kind without the records' data.
-"""
+"""The details of a run for its report, and counts of known and open records, without the records' data."""
 
 from __future__ import annotations
 
@@ -25,12 +22,7 @@ _IS_LIVE = bindings.c.deleted_at.is_(None)
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The number of dead letters with one reason code.
-
-    Attributes:
-        records: Rejected in the run or before it.
-        own: Those of *records* that the run itself rejected.
-    """
+    """The dead letters with one reason code. The run itself rejected *own* of them."""
 
     code: str
     records: int
@@ -112,13 +104,12 @@ def _rejected_until(run_id: int) -> ColumnElement[bool]:
 
 
 class KnownRecords:
-    """The counts. They read an index entry of each record, which takes about a second for a million."""
+    """Counts that read an index entry of each record, which takes about a second for a million."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def delivered(self, scope: Scope) -> int:
-        """Count the records that the target has: those of live bindings."""
         query = select(func.count()).select_from(bindings)
         return int(self._connection.execute(query.where(within(bindings, scope), _IS_LIVE)).scalar_one())
 
@@ -141,10 +132,8 @@ class OpenRecords:
     def counts(self, streams: Collection[str], writers: Mapping[Scope, str] | None = None) -> dict[str, OpenCounts]:
         """Count the open records of each of *streams*, in their order.
 
-        A record that waits for its second step while its first one is unsettled counts in both states.
-
-        Args:
-            writers: The stream that writes to each scope. Operations of a renamed stream count for it.
+        A record that waits for its second step while its first one is unsettled counts in both states. Operations of a
+        renamed stream count for the stream in *writers*.
         """
         found: dict[str, dict[str, int]] = {name: {} for name in streams}
         for stream, state, number in self._numbers(writers or {}):

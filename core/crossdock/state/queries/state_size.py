@@ -32,11 +32,7 @@ _ENDS = (func.min, func.max)
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """Rows of one table.
-
-    Attributes:
-        size: Bytes of its rows, without indexes; on SQLite estimated from a sample.
-    """
+    """The rows of one table, and their size in bytes without indexes; on SQLite estimated from a sample."""
 
     name: str
     rows: int
@@ -52,13 +48,7 @@ class Unsettled:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The contents of a state.
-
-    Attributes:
-        size: Bytes on disk: SQLite's file and log, or all tables with their indexes.
-        free: Unused bytes of *size*; None on PostgreSQL.
-        bindings: Number of live ones by resource.
-    """
+    """The contents of a state. *size* is in bytes on disk, with log or indexes; *free* is None on PostgreSQL."""
 
     size: int
     free: int | None

@@ -1,8 +1,7 @@
 """The fence of the last run on this machine that sent something, in files outside the database.
 
-Every run takes a higher fence than all before it, so a state with a lower fence than a file is a restored backup. It
-would send again what it does not know, unless ``crossdock state restored`` declares it. One file is beside the state. A
-backup of the whole folder restores that file as well, so the other is in the user's folder.
+Every run takes a higher fence than all before it, so a state with a lower fence than a file is a restored backup. One
+file is beside the state. A backup of the whole folder restores it as well, so the other is in the user's folder.
 """
 
 from __future__ import annotations
@@ -22,11 +21,7 @@ NAME = "fence.json"
 
 
 def of_user(identity: str, where: str) -> Sequence[Path]:
-    """Return the file of a state in the user's folder (XDG Base Directory Specification); none without a home.
-
-    Args:
-        where: The address of the database: a copy at another place is another state.
-    """
+    """Return the file in the user's folder (XDG Base Directory Specification). A copy elsewhere is another state."""
     with suppress(RuntimeError):  # there is no home
         folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
         name = hashlib.sha256(f"{identity} {where}".encode()).hexdigest()[:32]
@@ -35,12 +30,7 @@ def of_user(identity: str, where: str) -> Sequence[Path]:
 
 
 class FenceFiles:
-    """The fence files of one state.
-
-    Args:
-        paths: Their folders are created with them.
-        identity: The state's identity. A file of another state, which was at the same place before, is ignored.
-    """
+    """The fence files of one state. A file of another *identity*, which was at the same place before, is ignored."""
 
     def __init__(self, paths: Sequence[Path], identity: str) -> None:
         self._paths, self._identity = paths, identity
@@ -58,11 +48,7 @@ class FenceFiles:
             return 0  # missing or damaged: it is an extra check, and the next run writes it again
 
     def check(self, fence: int, where: str) -> None:
-        """Refuse a state with this *fence* if a run with a higher one has sent something.
-
-        Raises:
-            RefusedError: If a run with a higher fence has sent something.
-        """
+        """Raise RefusedError if a run with a higher fence than *fence* has sent something."""
         if fence < self.fence:
             raise RefusedError(
                 "the state is older than the last run here and does not know what was sent since",
@@ -71,7 +57,7 @@ class FenceFiles:
             )
 
     def write(self, fence: int) -> None:
-        """Store *fence* where a file can be written. A failed extra check must not stop a run."""
+        """Store *fence* where a file can be written. A failure must not stop a run."""
         for path in self._paths:
             with suppress(OSError):
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

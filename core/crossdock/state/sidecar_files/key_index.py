@@ -1,8 +1,7 @@
 """The key index: the facts about each key as a column file per scope, beside the database.
 
-The state is authoritative. Every transaction that changes the bindings of a scope gives it a new random stamp, so a
-file is current exactly if it has the scope's stamp. A file that is missing, damaged, outdated or of another state (also
-of a restored one) is replaced. Only committed changes enter a file.
+Every transaction that changes the bindings of a scope gives it a new random stamp, so a file is current exactly if it
+has the scope's stamp. Any other file is replaced. Only committed changes enter a file.
 """
 
 from __future__ import annotations
@@ -49,18 +48,13 @@ class _Journal:
 
 
 class KeyIndex:
-    """The files of one state, and what this process has committed since they were written.
-
-    Args:
-        folder: Created with the first file.
-    """
+    """The files of one state in *folder*, and what this process has committed since they were written."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._journals: dict[Scope, _Journal] = {}
 
     def last_own_stamp(self, scope: Scope) -> int:
-        """Return the stamp of *scope* after this process's last change; 0 if there was none."""
         journal = self._journals.get(scope)
         return journal.last if journal else 0
 
@@ -92,7 +86,6 @@ class KeyIndex:
         return keys if isinstance(keys, int) else 0
 
     def _note(self, scope: Scope, stamp: int) -> dict[str, Any]:
-        """Return the JSON note that describes the index of *scope*; empty if it has another stamp."""
         try:
             note = json.loads(self._path(scope).with_suffix(".json").read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -105,9 +98,7 @@ class KeyIndex:
     ) -> None:
         """Update the file of *scope* to *stamp* from the last file and the journal, or from *rebuild*.
 
-        Args:
-            order: Distinct key hashes for the order of the file. New keys are appended. Any order is correct, but the
-                order of the exports saves look-ups. Ignored for more keys than `ORDERED`.
+        Up to `ORDERED` keys follow *order*, and new ones are appended: the order of the exports saves look-ups.
         """
         journal = self._journals.pop(scope, None)
         frame = None
@@ -124,9 +115,7 @@ class KeyIndex:
             self._write(scope, stamp, whole)
 
     def _write(self, scope: Scope, stamp: int, frame: pl.DataFrame) -> None:
-        """Write the data under a new name, then the note that names it, so that a kill leaves the old or the new
-        index.
-        """
+        """Write the data under a new name, then the note that names it: a kill leaves the old or the new index."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._path(scope).with_suffix(".json")
         data = path.with_name(f"{path.stem}-{stamp:x}-{secrets.token_hex(4)}.arrow")
@@ -146,7 +135,6 @@ class KeyIndex:
 
 
 def _crc32(file: BinaryIO) -> int:
-    """Compute the checksum of the whole file, read in parts that reuse the same memory."""
     crc32 = 0
     while part := file.read(_PART_BYTES):
         crc32 = zlib.crc32(part, crc32)
@@ -176,7 +164,6 @@ _OF_KEYS = sql_statements.ByKey(
 
 
 def bindings_of_keys(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
-    """Do the same as `from_bindings` for *key_hashes* only."""
     rows = list(_OF_KEYS.rows(connection, scope.columns, key_hashes))
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String}
     return _without_empty_position(pl.DataFrame(rows, schema=schema, orient="row"))

@@ -1,7 +1,6 @@
 """Marks of what a process is reading, in a file beside the state. A killed process leaves them to the next process.
 
-The marks are written before each input and not flushed to the disk: they survive the process, and cost some
-microseconds. They need not survive the machine, since its restart says nothing about an input.
+They are not flushed to the disk, which costs some microseconds each: they must survive the process, not the machine.
 """
 
 from __future__ import annotations
@@ -23,13 +22,7 @@ _PLACE = 4096
 
 @dataclass(frozen=True, slots=True)
 class ReadingMark:
-    """What one thread reads.
-
-    Attributes:
-        name: The file; empty while no file is read, or if the stream has no files.
-        content: A hash of the file.
-        batches: How many batches of it were read.
-    """
+    """What one thread reads: *batches* batches of a file with the hash *content*. *name* is empty without a file."""
 
     stream: str
     name: str = ""
@@ -38,11 +31,7 @@ class ReadingMark:
 
 
 class ReadingMarks:
-    """The marks of one state. They are an extra check, so a failed write stops nothing.
-
-    Args:
-        identity: The state's identity. Marks of another state, which was at the same place before, are ignored.
-    """
+    """The marks of one state. A failed write stops nothing, and marks of another *identity* are ignored."""
 
     def __init__(self, path: Path, identity: str) -> None:
         self._path, self._owner = path, {"state": identity, "boot": _boot()}

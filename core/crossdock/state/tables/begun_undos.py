@@ -16,12 +16,7 @@ from crossdock.state.tables.snapshots_and_approvals import KEY_BYTES
 
 @dataclass(frozen=True, slots=True)
 class BegunUndo:
-    """The part of an undo that concerns one stream.
-
-    Attributes:
-        plan: The approved plan as a document; the same for all streams of the undo.
-        keys: Key hashes of the records that it deletes or restores, ascending, 16 bytes each.
-    """
+    """The part of an undo that concerns one stream. *keys* are ascending key hashes of 16 bytes each."""
 
     stream: str
     run_id: int
@@ -43,7 +38,6 @@ class BegunUndos:
         self._connection = connection
 
     def begin(self, streams: Sequence[BegunUndo]) -> None:
-        """Write the streams of an undo, once for all runs that execute it."""
         rows = [{name: getattr(each, name) for name in BegunUndo.__slots__} for each in streams]
         if rows:
             self._connection.execute(insert(table), rows)

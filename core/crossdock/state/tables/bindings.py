@@ -41,13 +41,9 @@ class Binding:
 
     Attributes:
         fingerprint: Of the rows that the accepted payload was mapped from; None unless *step* is ``whole``.
-        position: The value of the stream's ``order_by`` columns; None if it has none.
-        step: The step of the operation that the target accepted last.
         payload: The last accepted payload, with wire names and resolved references. Empty if something else has changed
             the record since, or if *step* is ``import``, unless the record is written once and was compared.
-        etag: The version that the target answered last; None if it is unknown.
         counter: Number of operations created for it; part of idempotency keys.
-        changed_at: When the record was changed last, as the target's answer says; None if it is unknown.
         unverified: True if it must be compared with the target before it is used, as after a restored backup.
     """
 
@@ -90,11 +86,7 @@ Bound = tuple[Scope, Binding]
 
 
 def _unindexed(column: Column[str], parameter: str) -> ColumnElement[bool]:
-    """Return the condition that *column* has the value of *parameter*, as an expression without an index.
-
-    SQLite, which has no statistics of a new state, would search several target ids by the primary key, which begins
-    with target and resource: it would read all records of the resource.
-    """
+    """Compare without an index: SQLite without statistics would read the whole resource by the primary key."""
     return column.concat(literal_column("''")) == bindparam(parameter)
 
 
@@ -197,12 +189,7 @@ class Bindings:
         limit: int,
         contributions: bool = False,
     ) -> list[Bound]:
-        """Return the next *limit* live bindings of whole records, by namespace and key hash.
-
-        Args:
-            after: Namespace and key hash of the last binding of the page before; None at first.
-            contributions: Include those of contributions.
-        """
+        """Return the next *limit* live bindings *after* one, by namespace and key hash."""
         query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, _IS_LIVE)
         if not contributions:
             query = query.where(_IS_WHOLE)
@@ -229,7 +216,7 @@ class Bindings:
         self._untrimmed.add(scope, [(item.key_hash, item.key) for item in items])
 
     def accept(self, items: Sequence[Accepted], *, run_id: int, at: datetime) -> None:
-        """Write what the target accepted, for any number of scopes. An unverified binding stays unverified."""
+        """Write what the target accepted. An unverified binding stays unverified."""
         if not items:
             return
         scopes: dict[Scope, list[Change]] = defaultdict(list)
@@ -249,17 +236,13 @@ class Bindings:
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
 
     def created_again(self, scope: Scope, key_hashes: Sequence[int]) -> None:
-        """Make streams contribute again to these records, which were just created, if they contributed to them before.
-
-        Without it, a row of such a contribution would count as unchanged for ever. If no row comes,
-        `of_records_created_again` tells what was contributed.
-        """
+        """Make streams contribute again to these records: their rows would count as unchanged for ever."""
         for each in self._stamps.contributions(scope):
             self._stamps.changed(each, self._without_fingerprint(each, key_hashes))
             _MAP_AGAIN.run(self._connection, {"created": key_hashes}, each.columns)
 
     def of_records_created_again(self, scope: Scope) -> list[Binding]:
-        """Return the contributions of *scope* to records that were deleted and created again since, in any order."""
+        """Return the contributions of *scope* to records that were deleted and created again."""
         of = {**scope.columns, "of": scope.whole.namespace}
         found = [Binding(*row) for row in self._connection.execute(_CREATED_AGAIN, of)]
         return [binding for binding in found if not binding.unverified]
@@ -323,10 +306,7 @@ class Bindings:
     def naming(
         self, target: str, resource: str, ids: Sequence[str]
     ) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
-        """Yield scope, key hash, key and payload of the live bindings whose payload has one of the texts *ids*.
-
-        Those of contributions are included. All payloads of the resource are searched as text, and few are decoded.
-        """
+        """Yield scope, key hash, key and payload of the live bindings whose payload has one of the texts *ids*."""
         wanted = [exact_json.dumps(each).decode() for each in ids]
         names = (table.c.namespace, table.c.key_hash, table.c.key, type_coerce(table.c.payload, Text).label("text"))
         query = select(*names).where(*_OF_RESOURCE, _IS_LIVE).execution_options(yield_per=SEARCHED_AT_ONCE)

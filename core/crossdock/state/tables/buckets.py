@@ -57,17 +57,11 @@ class Buckets:
 
 
 class SharedBucket:
-    """A `crossdock.pacing.bucket_store.BucketStore` in SQLite, for processes of one machine, or PostgreSQL, for hosts.
+    """A `BucketStore` in SQLite, for processes of one machine, or PostgreSQL, for hosts.
 
     One statement takes tokens, on the clock of the database, or for a file on the time since this machine started,
-    which cannot be set. If a process ends before it used its tokens, less was used. While the database is unavailable
-    no tokens are granted.
-
-    Args:
-        estimate: Returns the estimate of the limit, given the bucket's last one or None.
-
-    Raises:
-        StateError: If the database cannot be used, or is unavailable for `UNAVAILABLE_AT_MOST_S`.
+    which cannot be set. While the database is unavailable no tokens are granted; after `UNAVAILABLE_AT_MOST_S` it
+    raises StateError.
     """
 
     def __init__(

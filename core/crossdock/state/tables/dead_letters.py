@@ -17,11 +17,7 @@ from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A rejected record. *raw* and *mapped* hold its data and are shown only on request.
-
-    Attributes:
-        status: ``rejected``, or ``dropped`` if an operator decided not to deliver this version.
-    """
+    """A rejected record, or one that an operator has ``dropped``. *raw* and *mapped* are shown only on request."""
 
     identity: RecordIdentity
     stage: str
@@ -44,11 +40,7 @@ class DeadLetterFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
-    """A choice of records. A member that is None does not restrict them.
-
-    Attributes:
-        since: Rejected at this time or later.
-    """
+    """A choice of records. None does not restrict them; *since* is the earliest time of rejection."""
 
     stream: str | None = None
     key: str | None = None
@@ -120,7 +112,6 @@ class DeadLetters:
         return [DeadLetter(RecordIdentity.of_row(row), *(getattr(row, name) for name in _PLAIN)) for row in found]
 
     def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
-        """Mark these versions of records as not to be delivered."""
         for part in sql_statements.chunks(key_hashes):
             condition = (table.c.stream == stream) & table.c.key_hash.in_(part)
             self._connection.execute(update(table).where(condition).values(status="dropped"))
@@ -129,17 +120,12 @@ class DeadLetters:
         return {key_hash for key_hash, *_ in _ATTEMPTS.rows(self._connection, {"stream": stream}, key_hashes)}
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
-        """Delete the dead letters of records that were delivered after all."""
         _DELETE.run(self._connection, stream, key_hashes)
 
     def put_keyless(
         self, stream: str, rejected: Sequence[DeadLetter], sources: Sequence[str] | None, *, run_id: int, at: datetime
     ) -> None:
-        """Replace the keyless dead letters of *sources*, which were read again. Dropped ones stay.
-
-        Args:
-            sources: None for all sources, which a snapshot replaces.
-        """
+        """Replace the keyless dead letters of *sources*, or of all with None, except dropped ones."""
         keyless = (table.c.stream == stream) & (table.c.key == "")
         dropped = set(
             self._connection.execute(select(table.c.key_hash).where(keyless, table.c.status == "dropped")).scalars()

@@ -25,8 +25,7 @@ class FileFacts:
         content_hash: SHA-256 of its bytes as hex; a plan, which stores nothing, may use the name instead.
         stamp: Orders snapshots: the date in the name, or else the modification time, as sortable text.
         seen_at: When its source last listed it, to the day; None if that was only when it was accepted.
-        is_undone: Whether an undo has removed its records. The file is not read again, but the same content in another
-            file is.
+        is_undone: Whether an undo has removed its records. The same content in another file is read again.
     """
 
     name: str
@@ -69,17 +68,12 @@ class Intake:
         self._connection = connection
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
-        """Return the files that *stream* has finished under *version*, by content hash, oldest first, including undone
-        ones.
-
-        Returns none if it has accepted files under another version since: their content must be mapped again.
-        """
+        """Return the finished files, also undone ones, by content hash, oldest first; none if *version* is not last."""
         if not self._is_last(stream, version):
             return {}
         return self._listed(table.c.stream == stream, table.c.version == version, table.c.status != "accepted")
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
-        """Return the files that were accepted under any version and not finished, by content hash."""
         return self._listed(table.c.stream == stream, table.c.status == "accepted")
 
     def forgotten(self, stream: str, version: str) -> Digests:
@@ -96,19 +90,15 @@ class Intake:
         _SEEN.run(self._connection, {"content": content_hashes}, {"reader": stream, "under": version, "at": at})
 
     def known(self, stream: str) -> list[FileFacts]:
-        """Return all files that *stream* has accepted under any version, oldest first, as far as retention keeps
-        them.
-        """
+        """Return all files that *stream* has accepted under any version and that retention keeps, oldest first."""
         query = select(*_FACTS).where(table.c.stream == stream).order_by(table.c.accepted_at, table.c.stamp)
         return [FileFacts(*row) for row in self._connection.execute(query)]
 
     def largest(self) -> dict[str, int]:
-        """Return the size in bytes of the largest file of each stream, as far as retention keeps them."""
         query = select(table.c.stream, func.max(table.c.size)).group_by(table.c.stream)
         return {stream: size for stream, size in self._connection.execute(query)}
 
     def last_finished(self, stream: str) -> FinishedImport | None:
-        """Return the import of the finished file that *stream* accepted last, or None."""
         query = select(table.c.version, table.c.accepted_at).where(table.c.stream == stream, table.c.status == "done")
         row = self._connection.execute(query.order_by(table.c.accepted_at.desc()).limit(1)).first()
         return None if row is None else FinishedImport(*row)
@@ -130,20 +120,14 @@ class Intake:
         sql_statements.upsert(self._connection, table, rows)
 
     def finish(self, stream: str, version: str) -> None:
-        """Mark the accepted files as finished: every record in them is settled, or kept in the state.
-
-        The same contents that were accepted under earlier versions are finished with them.
-        """
+        """Mark the accepted files as finished, and the same contents under earlier versions."""
         same = table.alias()
         contents = select(same.c.content_hash).where(same.c.stream == stream, same.c.version == version)
         accepted = update(table).where(table.c.stream == stream, table.c.status == "accepted")
         self._connection.execute(accepted.where(table.c.content_hash.in_(contents)).values(status="done"))
 
     def take_back(self, stream: str, begun: datetime, ended: datetime | None) -> None:
-        """Mark the files of the run from *begun* to *ended* as undone: see `FileFacts.is_undone`.
-
-        Files with the same content that were finished later are marked, too.
-        """
+        """Mark the files of the run from *begun* to *ended* as undone, and those finished later."""
         of_run = table.c.stream == stream, table.c.accepted_at >= begun
         is_its_own = table.c.accepted_at <= ended if ended else false()
         undone = update(table).where(*of_run, (table.c.status == "done") | is_its_own)

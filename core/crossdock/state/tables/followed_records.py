@@ -15,12 +15,7 @@ from crossdock.state.tables.record_identity import DeleteByKey
 
 @dataclass(frozen=True, slots=True)
 class FollowedRecord:
-    """A record that is not final.
-
-    Attributes:
-        read_at: When it was last read or requested.
-        missed: How many times in a row the source did not have it.
-    """
+    """A record that is not final. *missed* counts how many times in a row the source did not have it."""
 
     stream: str
     key_hash: int
@@ -45,7 +40,6 @@ class FollowedRecords:
         _DELETE.run(self._connection, stream, key_hashes)
 
     def oldest(self, stream: str, limit: int) -> list[FollowedRecord]:
-        """Return at most *limit* records of *stream*, those that were read longest ago first."""
         query = select(*_FIELDS).where(table.c.stream == stream).order_by(table.c.read_at, table.c.key_hash)
         return [FollowedRecord(*row) for row in self._connection.execute(query.limit(limit))]
 

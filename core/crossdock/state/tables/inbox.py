@@ -1,7 +1,7 @@
 """The inbox: received webhooks, and the records to fetch because of them.
 
-A webhook leaves one hint for each record that it is about. Many hints for one record are one row, whose number grows,
-so that a record which changes again while it is fetched is fetched again.
+Many hints for one record are one row, whose number grows, so that a record which changes again while it is fetched is
+fetched again.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ REMOVED_AT_ONCE = 1_000  # webhooks in one transaction
 
 
 class NamedRecord(NamedTuple):
-    """A record by its key; nothing else is known of it.
-
-    Attributes:
-        key: The key as text (`crossdock.records.key_text`).
-        key_hash: 128 bits of XXH3 over *key*.
-    """
+    """A record by its key as text (`crossdock.records.key_text`), and 128 bits of XXH3 over it."""
 
     stream: str
     key: str
@@ -37,12 +32,7 @@ class NamedRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReceivedWebhook:
-    """A webhook that was received, without its body.
-
-    Attributes:
-        delivery: An id that all copies of it share.
-        problem: Why the connector cannot read it; None if it can.
-    """
+    """A received webhook, without its body. All copies of it share *delivery*."""
 
     connection: str
     delivery: str
@@ -60,14 +50,7 @@ class UnreadableWebhook(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HintedRecord:
-    """A record to fetch.
-
-    Attributes:
-        number: Grows with each hint for the record.
-        due_at: When it is fetched next.
-        attempts: The failed attempts since the last hint.
-        error: The error of the last attempt.
-    """
+    """A record to fetch. *number* grows with each hint, and *attempts* counts failures since the last one."""
 
     stream: str
     key: str
@@ -131,11 +114,7 @@ class Inbox:
     # ---- received
 
     def receive(self, received: Sequence[ReceivedWebhook], *, at: datetime) -> None:
-        """Store webhooks and their records.
-
-        A copy of a webhook that was received before changes nothing, except of one that could not be read: it replaces
-        that one, since the config may have been corrected.
-        """
+        """Store webhooks and their records. A copy only replaces one that could not be read."""
         new = [each for each in received if self._is_new(each, at)]
         self.hint([record for each in new for record in each.records], at=at)
 
@@ -207,7 +186,7 @@ class Inbox:
         _AGAIN.run(self._connection, columns)
 
     def hasten(self, stream: str, key_hashes: Sequence[int], *, at: datetime) -> None:
-        """Have those of these records be fetched *at* this time that are to be fetched anyway."""
+        """Make those of these records due *at* this time that are to be fetched anyway."""
         _HASTEN.run(self._connection, {"this": key_hashes}, {"of": stream, "now": at})
 
     def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
@@ -217,7 +196,6 @@ class Inbox:
         return {key_hash for (key_hash,) in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)}
 
     def listed(self, *, limit: int, choice: DeadLetterFilter = ALL) -> list[HintedRecord]:
-        """Return at most *limit* hints of *choice*, oldest first."""
         query = select(*_FIELDS).where(*choice.conditions(hints)).order_by(hints.c.first_at, hints.c.key).limit(limit)
         return [HintedRecord(*row) for row in self._connection.execute(query)]
 

@@ -27,17 +27,13 @@ class Intent:
     """One operation with its exact bytes.
 
     Attributes:
-        before: The payload that the target holds, None for a create.
-        after: The payload it will hold, None if *body* is that payload.
-        if_match: The target's version that it may change; None for any.
+        after: The payload that the target will hold; None if *body* is that payload.
         raw: The record it was mapped from, kept until the target has accepted it.
-        status: ``replaced``: superseded by a new decision after the target turned out to hold something else.
-            ``dropped``: by an operator.
-        untouched: Whether it was delivered without a write, because the target already held it.
-        only_unchanged: Reject an update or delete if others have changed any part of the ``record``, or
-            ``members`` that we write, whichever run sends it; None to decide about the record again.
-        resolved_at: When a person or a complete list of the target resolved its doubt, or its fate before a restored
-            backup sends it.
+        status: ``replaced`` by a new decision if the target held something else; ``dropped`` by an operator.
+        only_unchanged: Reject an update or delete if others have changed any part of the ``record``, or ``members``
+            that we write, whichever run sends it; None to decide about the record again.
+        resolved_at: When a person or a complete list of the target resolved what was in doubt, or what a restored
+            backup would send again.
         id: 0 until it is written.
     """
 
@@ -75,12 +71,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt to send an intent, recorded if it failed or was not the first.
-
-    Attributes:
-        number: From 1, over all runs.
-        message: Without personal data.
-    """
+    """One attempt to send an intent, recorded if it failed or was not the first. *number* counts over all runs."""
 
     intent_id: int
     number: int
@@ -116,10 +107,7 @@ class Intents:
         self._connection = connection
 
     def add(self, items: Sequence[Intent], *, run_id: int, fence: int, at: datetime) -> None:
-        """Insert intents, pending or sending, and set their ids.
-
-        An existing intent is not changed, except that it is marked if it is sending.
-        """
+        """Insert intents and set their ids. An existing one is not changed, but marked if it is sending."""
         if not items:
             return
         for item, number in zip(items, _IDS.new(self._connection, len(items)), strict=True):
@@ -130,11 +118,7 @@ class Intents:
             self.mark_sending([item for item in items if item.status == "sending"])
 
     def _find(self, items: Sequence[Intent]) -> None:
-        """Set the ids of *items*, which all exist.
-
-        Raises:
-            InternalError: If another record's intent has the same idempotency key.
-        """
+        """Set the ids of *items*, which all exist. Idempotency keys of different records must differ."""
         ids: dict[tuple[str, int], int] = {}
         for part in sql_statements.chunks([item.idempotency_key for item in items]):
             fields = (table.c.idempotency_key, table.c.key_hash, table.c.id)
@@ -154,10 +138,7 @@ class Intents:
         _MARK.run(self._connection, columns)
 
     def move(self, items: Sequence[Intent], *, at: datetime) -> None:
-        """Write each item's status and result. *at* is the time of settlement.
-
-        The raw form of a delivered or replaced item is deleted.
-        """
+        """Write status and result of *items*. The raw form of a delivered or replaced one is deleted."""
         for statement, is_done in ((_FINISH, True), (_MOVE, False)):
             group = [item for item in items if (item.status in _DONE) is is_done]
             columns = sql_statements.by_column(group, row="id", **{f"new_{name}": name for name in _RESULT})
@@ -165,11 +146,7 @@ class Intents:
             statement.run(self._connection, columns)
 
     def unsettled(self, scope: Scope | None = None, among: Sequence[int] | None = None) -> list[Intent]:
-        """Return the pending, sending and in-doubt intents, oldest first, of all scopes or of *scope*.
-
-        Args:
-            among: Only these key hashes of *scope*.
-        """
+        """Return the unsettled intents, oldest first, of all scopes or of *scope* and the key hashes *among*."""
         query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id)
         if scope is None:
             return self._listed(query)
@@ -201,7 +178,6 @@ class Intents:
         sql_statements.upsert(self._connection, attempts, rows)
 
     def latest_messages(self, items: Sequence[Intent]) -> dict[int, str]:
-        """Return the message of the latest attempt of each of *items* that has one, by its id."""
         found: dict[int, str] = {}
         for part in sql_statements.chunks([item.id for item in items]):
             query = select(attempts.c.intent_id, attempts.c.message).where(attempts.c.intent_id.in_(part))
@@ -210,11 +186,10 @@ class Intents:
         return found
 
     def idempotency_counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
-        """Return the highest counter of the intents of each of *key_hashes*. Key hashes without intents are absent."""
+        """Return the highest counter of each of *key_hashes* that has intents."""
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
     def listed(self, statuses: Iterable[Status], *, limit: int, choice: DeadLetterFilter = ALL) -> list[Intent]:
-        """Return at most *limit* intents of *statuses* and *choice*, oldest first."""
         query = select(*_FIELDS).where(table.c.status.in_(list(statuses)), *choice.conditions(table))
         return self._listed(query.order_by(table.c.id).limit(limit))
 

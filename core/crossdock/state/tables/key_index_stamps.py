@@ -38,11 +38,7 @@ _RENEW = sql_statements.Bulk(
 
 
 class Stamps:
-    """The stamps in one transaction.
-
-    Args:
-        expected: Returns a scope's stamp after this process changed it last, or 0.
-    """
+    """The stamps in one transaction. *expected* returns a scope's stamp after this process changed it last, or 0."""
 
     def __init__(self, connection: Connection, expected: Callable[[Scope], int]) -> None:
         self._connection, self._expected = connection, expected
@@ -54,7 +50,6 @@ class Stamps:
         self.touched[scope].changes += changes
 
     def of(self, scope: Scope) -> int:
-        """Return the stamp of *scope* in the state; 0 if it never had a binding."""
         return stamp_of(self._connection, scope)
 
     def contributions(self, scope: Scope) -> list[Scope]:
@@ -64,7 +59,7 @@ class Stamps:
         return [Scope(scope.target, scope.resource, namespace) for (namespace,) in found]
 
     def changed_throughout(self, target: str, resource: str) -> None:
-        """Record that this transaction changes all bindings of these scopes, whose key indexes must be rebuilt."""
+        """Record changes of all bindings of these scopes, whose key indexes must be rebuilt."""
         query = select(table.c.namespace).where(table.c.target == target, table.c.resource == resource)
         for (namespace,) in self._connection.execute(query).all():
             scope, after = Scope(target, resource, namespace), secrets.randbits(62) + 1

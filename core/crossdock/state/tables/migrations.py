@@ -17,15 +17,7 @@ RunKind = Literal["load", "repair", "undo"]
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One migration. A state has at most one that is not signed off.
-
-    Attributes:
-        paused_at: None if it is not paused.
-        rehearsal: The result of the rehearsal before the first load; None without one.
-        freeze: The result of the last freeze check; None without one.
-        reconciliation: The result of the last complete reconciliation; None without one, or if records were loaded
-            since.
-    """
+    """One migration. At most one is not signed off. *reconciliation* is void once records were loaded since."""
 
     id: int
     name: str
@@ -43,11 +35,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class MigrationPart:
-    """The part of a run in a migration.
-
-    Attributes:
-        wave: The wave that it loads; None for a repair or an undo.
-    """
+    """The part of a run in a migration. *wave* is None for a repair or an undo."""
 
     migration_id: int
     kind: RunKind
@@ -56,12 +44,6 @@ class MigrationPart:
 
 @dataclass(frozen=True, slots=True)
 class MigrationRun:
-    """A run of a migration.
-
-    Attributes:
-        wave: None for a repair or an undo.
-    """
-
     run_id: int
     wave: str | None
     kind: RunKind

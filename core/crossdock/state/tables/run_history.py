@@ -31,8 +31,6 @@ class RunRecord:
         duration_ms: None while it runs, and if its end was not recorded.
         status: ``running``, ``done``, ``degraded`` (completed, but records are open), ``incomplete`` (stopped before
             its end), ``failed`` (could not begin, or met a defect of crossdock).
-        requests: The number of requests, updated while it runs.
-        messages: Its errors, warnings and notes.
         timings: `crossdock.runs.timings.Timings.as_json`; only `Runs.get` loads them.
         command: The command that started it; None for a job and for older runs.
     """
@@ -53,7 +51,6 @@ class RunRecord:
 
     @property
     def duration(self) -> timedelta | None:
-        """The duration; None as for *duration_ms*."""
         return None if self.duration_ms is None else timedelta(milliseconds=self.duration_ms)
 
     @property
@@ -85,7 +82,6 @@ class Runs:
         self._connection = connection
 
     def start(self, *, business_date: str, at: datetime, job: str | None = None, command: str | None = None) -> int:
-        """Insert a run, of a *job* or else of a *command*, and return its id."""
         started = {"job": job, "command": None if job else command, "started_at": at}
         row = {"business_date": business_date, "status": "running"} | started
         result = self._connection.execute(insert(runs).values(row))
@@ -152,12 +148,7 @@ class Runs:
         self._say(run_id, result.messages)
 
     def declare_restored(self, *, at: datetime, remembered: datetime | None = None) -> None:
-        """Mark this state as a restored backup: records that look new may have been delivered since.
-
-        Args:
-            remembered: When the newest record that the backup knows was changed. It counts for the first declaration
-                only: afterwards the state may know newer ones.
-        """
+        """Mark this state as a restored backup. Only the first declaration sets *remembered*: see `remembered`."""
         before = self.remembered() if self.restored() else remembered
         last = self._connection.execute(select(func.max(intents.c.id))).scalar_one() or 0
         rows = [{"name": _RESTORED, "value": at.isoformat()}, {"name": _LAST_INTENT, "value": str(last)}]
@@ -219,7 +210,6 @@ class Runs:
         ]
 
     def messages(self, run_id: int) -> tuple[RunMessage, ...]:
-        """Return the messages of a run, in order."""
         return self._messages([run_id]).get(run_id, ())
 
     def _messages(self, run_ids: Sequence[int]) -> dict[int, tuple[RunMessage, ...]]:
@@ -245,9 +235,7 @@ class Cursors:
         self._connection = connection
 
     def get(self, stream: str, version: str) -> str | None:
-        """Return where *stream* continues; None at first and under another version, so a changed mapping reads all
-        again.
-        """
+        """Return where *stream* continues; None under another version, so that a changed mapping reads all again."""
         query = select(cursors.c.value).where(cursors.c.stream == stream, cursors.c.version == version)
         return self._connection.execute(query).scalar()
 
@@ -255,7 +243,6 @@ class Cursors:
         return self._connection.execute(select(cursors.c.version).where(cursors.c.stream == stream)).scalar()
 
     def reset(self, stream: str, version: str, value: str | None) -> None:
-        """Set the cursor back to *value*, or to the beginning if it is None."""
         if value is not None:
             self.put(stream, version, value)
         else:

@@ -1,8 +1,7 @@
 """Scheduled runs of jobs: one row for each due time and business date, for all attempts and processes.
 
-Only the holder of the state's run lease begins and finishes a scheduled run, and it finishes in the transaction that
-finishes its run. So of several schedulers one runs it, another continues after a killed one, and a paused one cannot
-write.
+Only the holder of the run lease begins one, and finishes it in the transaction that finishes its run. So of several
+schedulers one runs it, another continues after a killed one, and a paused one cannot write.
 """
 
 from __future__ import annotations
@@ -31,13 +30,7 @@ RECENT = 5  # scheduled runs from which the duration of the next one is estimate
 
 @dataclass(frozen=True, slots=True)
 class ScheduledRun:
-    """One run that a schedule requested.
-
-    Attributes:
-        attempts: How often it was begun.
-        run_id: For an unfinished one, the run of the last attempt, if that could not begin.
-        note: Why it failed or was skipped, or what is open.
-    """
+    """One run that a schedule requested. An unfinished one has a *run_id* if its last attempt could not begin."""
 
     job: str
     due: datetime
@@ -55,9 +48,7 @@ class ScheduledRun:
 
     @property
     def as_shown(self) -> ScheduledRun:
-        """The row with the status ``failed`` if it could not begin. The stored row remains ``running``, as it is
-        retried.
-        """
+        """The row, ``failed`` if it could not begin. The stored row remains ``running``, as it is retried."""
         return self if self.finished or self.run_id is None else replace(self, status="failed")
 
 
@@ -72,11 +63,7 @@ class SkippedRun:
 
 @dataclass(frozen=True, slots=True)
 class DueRun:
-    """A due scheduled run.
-
-    Attributes:
-        skipped: Scheduled runs of its job that are skipped in favour of this one, or by the settings.
-    """
+    """A due run, and those of its job that are skipped in favour of it, or by the settings."""
 
     job: str
     due: datetime
@@ -86,7 +73,7 @@ class DueRun:
 
 @dataclass(frozen=True, slots=True)
 class PendingNotice:
-    """An ended scheduled run about which recipients are to be notified, or were perhaps not."""
+    """An ended scheduled run of which recipients may not have been notified."""
 
     run_id: int
     job: str
@@ -149,12 +136,7 @@ class ScheduledRuns:
     def begin(
         self, due_run: DueRun, *, at: datetime, again: bool = False, recipients: Sequence[Recipients] = ()
     ) -> bool:
-        """Begin a scheduled run, or begin it again, and finish the runs that it skips. Return False if it is finished.
-
-        Args:
-            again: Count only a run that is ``done`` as finished.
-            recipients: As for `skip`.
-        """
+        """Begin a run and finish those that it skips. Return False if it is finished; *again*, only if ``done``."""
         self.skip(due_run.skipped, at=at, recipients=recipients)
         known = self.get(due_run.job, due_run.due, due_run.business_date)
         is_over = known is not None and known.finished and not (again and known.status != "done")
@@ -174,10 +156,9 @@ class ScheduledRuns:
         self._connection.execute(update(table).where(_is(due_run)).values(values))
 
     def refuse(self, due_run: DueRun, run_id: int, *, at: datetime, busy: bool) -> bool:
-        """Record that an attempt could not begin. The run *run_id* has the reason. Return whether that is news.
+        """Record that an attempt could not begin, for the reason of *run_id*. Return whether that is new.
 
-        Args:
-            busy: Another process uses the state, which may be executing this very run.
+        If *busy*, another process uses the state, which may be executing this very run.
         """
         known = self.get(due_run.job, due_run.due, due_run.business_date)
         if (known is None and self.is_forgotten(due_run)) or (known is not None and known.status == "done"):
@@ -194,11 +175,7 @@ class ScheduledRuns:
         return known is None or known.run_id != run_id
 
     def skip(self, skipped: Sequence[SkippedRun], *, at: datetime, recipients: Sequence[Recipients] = ()) -> None:
-        """Record scheduled runs as not executed. One that was begun and killed is not run again.
-
-        Args:
-            recipients: Who is to be notified of those that count as failed.
-        """
+        """Record runs as not executed, *recipients* to be notified of failed ones. A killed one is not run again."""
         for each in skipped:
             known = self.get(each.job, each.due, each.business_date)
             if each.status == "failed" and (known is None or not known.finished):
@@ -228,18 +205,16 @@ class ScheduledRuns:
         return [PendingNotice(run, each["job"], datetime.fromisoformat(each["due"])) for run, each in runs_in_order]
 
     def add_pending_notice(self, run: PendingNotice, recipients: Iterable[Recipients]) -> None:
-        """Store that *recipients* do not know of *run* yet."""
         value = exact_json.dumps({"job": run.job, "due": run.due.isoformat()}).decode()
         rows = [{"name": _mark(each, run.run_id), "value": value} for each in recipients]
         sql_statements.upsert(self._connection, meta, rows)
 
     def notices_sent(self, run_ids: Iterable[int], recipients: Recipients) -> None:
-        """Store that *recipients* know of these runs, or need not know."""
         for some in sql_statements.chunks([_mark(recipients, each) for each in run_ids]):
             self._connection.execute(delete(meta).where(meta.c.name.in_(some)))
 
     def killed(self, run_id: int, job: str, business_date: date, recipients: Iterable[Recipients]) -> None:
-        """Let *recipients* be told that the process of the run was killed, at the first attempt of a scheduled run."""
+        """Notify *recipients* that the process of a run was killed, at the first attempt of a scheduled run."""
         for run in self.of_date(job, business_date):
             if not run.finished and run.run_id is None and run.attempts == 1:
                 self.add_pending_notice(PendingNotice(run_id, job, run.due), recipients)
@@ -256,11 +231,7 @@ class ScheduledRuns:
         return until is not None and due_run.due <= until
 
     def listed(self, *, limit: int, job: str | None = None) -> list[ScheduledRun]:
-        """Return the latest scheduled runs, newest first.
-
-        One whose last attempt could not begin is failed, and one whose process has ended without recording it is
-        incomplete.
-        """
+        """Return the latest runs, newest first. One whose process ended without recording it is incomplete."""
         query = select(*_FIELDS).order_by(table.c.due.desc(), table.c.job).limit(limit)
         found = [run.as_shown for run in self._rows(query if job is None else query.where(table.c.job == job))]
         if all(run.finished for run in found) or run_lease.is_held(self._connection):
@@ -271,9 +242,7 @@ class ScheduledRuns:
         return int(self._connection.execute(select(func.count()).select_from(table)).scalar_one())
 
     def expected_seconds_and_requests(self, job: str) -> tuple[float, int] | None:
-        """Estimate the seconds and requests of the next run of *job* by the medians of the latest; None if there are
-        none.
-        """
+        """Estimate the next run by the medians of the latest ones; None without any."""
         query = select(runs.c.duration_ms, runs.c.requests).join(table, table.c.run_id == runs.c.id)
         query = query.where(table.c.job == job, table.c.status.in_(COMPLETED), runs.c.duration_ms.is_not(None))
         found = self._connection.execute(query.order_by(table.c.due.desc()).limit(RECENT)).all()
@@ -283,11 +252,7 @@ class ScheduledRuns:
         return seconds, int(median(row.requests for row in found))
 
     def degraded_since(self, job: str, due: datetime) -> datetime | None:
-        """Return when the current series of degraded runs of *job* before *due* began; None if the last was not
-        degraded.
-
-        Skipped runs do not count.
-        """
+        """Return when the series of degraded runs before *due* began; skipped runs do not count."""
         earlier = select(table.c.due).where(table.c.job == job, table.c.due < due)
         others = earlier.where(table.c.status.not_in(("degraded", "skipped", "running"))).order_by(table.c.due.desc())
         last_other = self._connection.execute(others.limit(1)).scalar()

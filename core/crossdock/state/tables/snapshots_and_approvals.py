@@ -23,11 +23,7 @@ def packed(key_hashes: Iterable[int]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class PastSnapshot:
-    """A finished snapshot.
-
-    Attributes:
-        present: The number of records of its stream at the target afterwards; None if they were not counted.
-    """
+    """A finished snapshot. *present* counts the records of its stream at the target afterwards, if known."""
 
     rows: int
     present: int | None
@@ -38,11 +34,9 @@ class PendingApproval:
     """Removals or updates of a stream that exceed a limit and wait for approval.
 
     Attributes:
-        what: The operation and where it applies.
         keys: What an approval covers, ascending, 16 bytes each: the key hash of each record to remove, or a digest of
             the key hash and new content of each record to update.
         since: When a run first stopped at exactly these.
-        approved_at: None until an operator approves.
     """
 
     stream: str
@@ -93,7 +87,6 @@ class SnapshotHistory:
         return known or content in removed_input_digests.of(self._connection, "snapshot", stream)
 
     def latest(self, stream: str, number: int, *, without: str | None = None) -> list[PastSnapshot]:
-        """Return at most *number* snapshots, newest first, *without* the one of this name."""
         query = select(snapshots.c.row_count, snapshots.c.present).where(snapshots.c.stream == stream)
         query = query.where(snapshots.c.content != (without or ""))
         latest = query.order_by(snapshots.c.finished_at.desc()).limit(number)
@@ -119,7 +112,6 @@ class SnapshotHistory:
         return None if row is None else PendingApproval(*row)
 
     def listed(self) -> list[PendingApproval]:
-        """Do the same as `get` for all streams."""
         query = select(*_FIELDS).order_by(pending_removals.c.stream)
         return [PendingApproval(*row) for row in self._connection.execute(query)]
 

@@ -18,14 +18,7 @@ _MOST = 6
 
 @dataclass(frozen=True, slots=True)
 class SuspectedInput:
-    """An input at which a process was killed.
-
-    Attributes:
-        name: The file; empty for a stream without files.
-        killed: The number of killed processes.
-        here: How many in a row at the same place, after *batches* batches.
-        set_aside_at: Since when it is not read; None if it is read.
-    """
+    """An input at which *killed* processes were killed, *here* of them in a row after *batches* batches."""
 
     stream: str
     name: str

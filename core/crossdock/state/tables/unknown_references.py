@@ -67,7 +67,7 @@ class UnknownReferences:
         return set(self._connection.execute(query).scalars())
 
     def to(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[UnknownReference]:
-        """Yield the references to these records. Those of records that were deleted since are left out."""
+        """Yield the references to these records, except those of records that were deleted since."""
         for some in sql_statements.chunks(target_ids):
             for row in _TO.rows(self._connection, {"target": target, "resource": resource}, some):
                 yield UnknownReference(*row)

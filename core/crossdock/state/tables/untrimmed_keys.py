@@ -31,11 +31,7 @@ class UntrimmedKeys:
         return sorted(key for key in self._connection.execute(union(*each)).scalars() if trimmed_key(key) != key)
 
     def add(self, scope: Scope, keys: Iterable[tuple[int, str]]) -> None:
-        """Store those of *keys* that have white space around them.
-
-        Args:
-            keys: Key hashes and keys.
-        """
+        """Store those of *keys*, with their hashes, that have white space around them."""
         found = ((number, key) for number, key in keys if "%" in key and trimmed_key(key) != key)
         rows = [{**scope.columns, "key_hash": number, "key": key} for number, key in found]
         if rows:

@@ -78,10 +78,7 @@ class Unverified:
         return self._connection.execute(select(literal(1)).where(_IS_UNVERIFIED).limit(1)).first() is not None
 
     def forget_last_snapshot(self, stream: str) -> None:
-        """Make an unverified *stream* read its last snapshot again, without comparing it with earlier ones.
-
-        The names of older snapshots are kept, so that those are refused as stale.
-        """
+        """Make *stream* read its last snapshot again without a comparison; older ones are refused as stale."""
         gone = delete(unverified).where(unverified.c.kind == _STREAM, unverified.c.name == stream)
         if not self._connection.execute(gone).rowcount:
             return
@@ -108,7 +105,6 @@ class Unverified:
         return sum(Scope(*row) in scopes for row in self._connection.execute(query))
 
     def listed(self, scopes: Collection[Scope], key: str | None, *, limit: int) -> list[UnverifiedRecord]:
-        """Return at most *limit* unverified records of *scopes*, by key."""
         query = select(*_SCOPE, bindings.c.key, bindings.c.target_id).where(_IS_UNVERIFIED)
         if key is not None:
             query = query.where(bindings.c.key == key)

@@ -20,9 +20,7 @@ from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, 
 class Wait:
     """A record and the records it waits for: ``[{resource, namespace, key}, ...]``.
 
-    Attributes:
-        idle_under: The version of the mapping under which only its references can release it; None if the next run must
-            decide about it.
+    With *idle_under*, only its references can release it while the mapping has that version.
     """
 
     identity: RecordIdentity
@@ -37,12 +35,7 @@ class WaitingRecord(Wait):
 
 @dataclass(frozen=True, slots=True)
 class WaitingCount:
-    """Records of one stream that wait for the same records.
-
-    Attributes:
-        since: When the longest waiting of them began to wait.
-        first_key: The first of their keys in alphabetical order.
-    """
+    """Records of one stream that wait for the same records, the longest waiting one *since* then."""
 
     stream: str
     waits_for: list[dict[str, str]]
@@ -80,7 +73,7 @@ class WaitingRecords:
             _PUT.run(self._connection, columns, {"run_id": run_id})
 
     def waits(self, stream: str, key_hashes: Sequence[int] | None = None) -> list[Wait]:
-        """Return the waiting records of *stream* or of *key_hashes*, without their data, longest waiting first."""
+        """Return the waiting records of *stream*, longest waiting first, or of *key_hashes* in any order."""
         if key_hashes is not None:
             return [_wait(row) for row in _WAITS_AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
         query = select(*_WAIT).where(table.c.stream == stream).order_by(table.c.since, table.c.key)
@@ -98,7 +91,6 @@ class WaitingRecords:
         return self._connection.execute(query).scalar()
 
     def chosen(self, choice: DeadLetterFilter) -> list[WaitingRecord]:
-        """Return the waiting records of *choice*, longest waiting first."""
         query = select(*_FIELDS).where(*choice.conditions(table)).order_by(table.c.since, table.c.key)
         found = self._connection.execute(query)
         return [_record(row) for row in found]
@@ -111,7 +103,6 @@ class WaitingRecords:
         _DELETE.run(self._connection, stream, key_hashes)
 
     def listed(self, *, limit: int, choice: DeadLetterFilter = ALL) -> list[dict[str, Any]]:
-        """Return all columns of at most *limit* waiting records of *choice*, longest waiting first."""
         query = select(table).where(*choice.conditions(table))
         query = query.order_by(table.c.since, table.c.stream, table.c.key).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
@@ -121,7 +112,6 @@ class WaitingRecords:
         return int(self._connection.execute(query).scalar_one())
 
     def counted(self, choice: DeadLetterFilter) -> list[WaitingCount]:
-        """Count the waiting records of *choice* by stream and by what they wait for."""
         numbers = func.count(), func.min(table.c.since), func.min(table.c.key)
         query = select(table.c.stream, table.c.waits_for, *numbers).where(*choice.conditions(table))
         return [

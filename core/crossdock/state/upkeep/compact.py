@@ -17,12 +17,7 @@ from crossdock.state.store import State
 
 
 def compact(state: State, url: StateUrl) -> None:
-    """Rewrite the file of a SQLite state; on PostgreSQL make the space of removed rows reusable.
-
-    Raises:
-        StateError: If another run uses the state, the disk has no room for two more copies of a SQLite file, or
-            another process reads it.
-    """
+    """Rewrite the file of a SQLite state; on PostgreSQL make the space of removed rows reusable."""
     with state.exclusive("state compact"):
         if url.drivername != "sqlite":
             _vacuum(url)
@@ -35,11 +30,7 @@ def compact(state: State, url: StateUrl) -> None:
 
 
 def rewrite(url: StateUrl) -> str | None:
-    """Rewrite the file of a SQLite state without the remnants in its pages and its log.
-
-    Returns:
-        None, or why the rewrite failed or was not completed.
-    """
+    """Rewrite a SQLite file without remnants in its pages and its log. Return why that failed, or None."""
     try:
         with closing(sqlite3.connect(Path(url.database or ""), timeout=engine.BUSY_S, isolation_level=None)) as file:
             file.execute("VACUUM")

@@ -15,12 +15,7 @@ from crossdock.state.upkeep.retention import PurgeResult
 
 
 def purge(state: State, url: StateUrl, ages: Ages) -> PurgeResult:
-    """Purge in short transactions. An interrupted purge has done a part and can be repeated.
-
-    Raises:
-        StateError: If another run uses the state, the database fails, or remnants stay in the file because the disk
-            has no room for two more copies of it or another process reads the state.
-    """
+    """Purge in short transactions. An interrupted purge has done a part and can be repeated."""
     with state.exclusive("state purge"):
         done, _ = work(state, ages, batches=sys.maxsize)
         # runs leave remnants of overwritten rows in the file and its log
@@ -34,11 +29,7 @@ def purge(state: State, url: StateUrl, ages: Ages) -> PurgeResult:
 
 
 def work(state: State, ages: Ages, *, batches: int) -> tuple[PurgeResult, bool]:
-    """Remove or empty at most *batches* batches of rows, each in a transaction, of a state whose lease is held.
-
-    Returns:
-        What was done, and whether nothing is left to do.
-    """
+    """Remove or empty at most *batches* batches, each in a transaction. Return also whether nothing is left to do."""
     with state.look() as tx:
         names = list(tx.retention.steps)
     done: Counter[str] = Counter()

@@ -1,7 +1,6 @@
 """The old rows that may be removed from a state: those that no later run needs.
 
-Everything else stays: bindings, cursors, removals, waiting records and dead letters with their reasons. So does the
-history of a migration until it is signed off and of streams that are being undone, so that it can be undone.
+The history of a migration stays until it is signed off, and that of streams while they are being undone.
 """
 
 from __future__ import annotations
@@ -41,19 +40,13 @@ NO_DEAD_LETTER_DATA: dict[str, Any] = {"raw": {}, "mapped": None}
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """Rows that ended before these times may be purged.
-
-    Attributes:
-        operations: The limit for operations, never within the time for which a target keeps idempotency keys.
-        others: The limit for everything else.
-    """
+    """Rows that ended before these times may be purged; *operations* not while a target keeps idempotency keys."""
 
     operations: datetime
     others: datetime
 
     @classmethod
     def at(cls, now: datetime, older_than: timedelta, *, keys_kept_s: int) -> Self:
-        """Return the ages for *older_than* at *now*. A target keeps idempotency keys for *keys_kept_s* seconds."""
         remembered = timedelta(seconds=min(keys_kept_s, MAX_AGE // timedelta(seconds=1)))
         return cls(operations=now - max(older_than, remembered), others=now - older_than)
 
@@ -73,10 +66,7 @@ def dead_letters_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:
 
 
 def removable_files(_: Connection, ages: Ages) -> ColumnElement[bool]:
-    """Select finished files that their source no longer lists.
-
-    The last file of each stream stays, because an unchanged snapshot is not read again, and an older one is stale.
-    """
+    """Keep the last file of each stream: an unchanged snapshot is not read again, and an older one is stale."""
     later, fresher = taken_files.alias(), taken_files.alias()
     newer = or_(
         later.c.accepted_at > taken_files.c.accepted_at,
@@ -105,9 +95,7 @@ def removable_snapshots(connection: Connection, ages: Ages) -> ColumnElement[boo
 
 
 def removable_scheduled_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:
-    """Select finished runs, except the last of each job, which decides what is due, and those that estimate its
-    duration.
-    """
+    """Keep the last run of each job, which decides what is due, and those that estimate its duration."""
     table = scheduled_runs
     conditions = []
     for job in connection.execute(select(table.c.job).distinct()).scalars():
@@ -156,10 +144,7 @@ def _settled(before: datetime) -> ColumnElement[bool]:
 
 
 def _has_stored_counter() -> ColumnElement[bool]:
-    """Require that the record's binding, live or deleted, or a later operation has the same or a higher counter.
-
-    `Dispatcher` derives new counters from both; the latest operation is removed only if the binding has its counter.
-    """
+    """Require that a binding or a later operation has the counter: new counters are derived from both."""
     names, later = (*Scope.__slots__, "key_hash"), intents.alias()
     bound = [bindings.c[name] == intents.c[name] for name in names]
     same = [later.c[name] == intents.c[name] for name in names]

@@ -58,9 +58,7 @@ class Retention:
 
     @property
     def steps(self) -> Mapping[str, Callable[[Ages], int]]:
-        """The steps by name, as in `PurgeResult`, in the order of execution: runs come after the rows that refer to
-        them.
-        """
+        """The steps by name, as in `PurgeResult`. Runs come after the rows that refer to them."""
         return {name: partial(self._empty if name in _EMPTIED else self._remove, name) for name in _EXPIRED}
 
     def count(self, ages: Ages) -> PurgeResult:

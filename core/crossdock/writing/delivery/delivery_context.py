@@ -1,4 +1,4 @@
-"""Objects that the parts of one delivery share, and the run that operations are delivered for."""
+"""What the parts of one delivery share, and the run that operations are delivered for."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ class ForgottenRecords(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TakeOverRules:
-    """What becomes of records that a target has already, by the settings of the streams.
+    """What happens to records that a target has already, by the names of the streams.
 
     Attributes:
-        adopting: Streams that take over records which the target has under their external ids.
-        matching: Streams that take over records which the target has under other names, each with the member by which
-            they are matched.
+        adopting: Streams that take over a record with the same external id.
+        matching: Streams that take over a record with another name, each with the member by which it is matched.
         rejecting: Streams that overwrite no member that others have changed.
     """
 
@@ -46,13 +45,7 @@ NOTHING_TAKEN_OVER = TakeOverRules()
 
 @dataclass(slots=True)
 class DeliveryContext:
-    """One delivery: its target, its settings, and the reason to end.
-
-    Attributes:
-        forgotten: What the target has of records that the state may have forgotten; None if it was not asked.
-        resuming: What an earlier run left is being settled; it may consist of records that fail on every run.
-        stop: The first reason to end.
-    """
+    """One delivery. While *resuming*, it settles operations that may fail on every run."""
 
     target: Target
     clock: Clock
@@ -85,7 +78,7 @@ class DeliveryContext:
 
 @dataclass(slots=True)
 class Counters:
-    """Of a run so far. *requests* counts attempts, look-ups among them; *throttled* those that were answered 429."""
+    """The requests of a run so far, including look-ups. *throttled* counts those that were answered 429."""
 
     requests: int = 0
     throttled: int = 0
@@ -93,14 +86,9 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class DeliveringRun:
-    """A run, as everything sees it that plans and delivers its operations.
+    """A run for the parts that plan and deliver its operations.
 
     Attributes:
-        id: In the state.
-        interrupt: Set when the run shall end early.
-        own_records: What other runs of the session must not work on; by default there are no others.
-        counters: To count in.
-        only_unchanged: Of the operations that it adds, as of `Intent`.
         warn: Called when a target becomes unavailable, and when it is available again.
         may_pause: Whether there is other work while a target is unavailable; see `Dispatcher.deliver`.
     """

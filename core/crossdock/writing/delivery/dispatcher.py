@@ -1,7 +1,4 @@
-"""The coordinator's loop: intents into the state, bytes to the senders, outcomes back into the state.
-
-`outcome_policy` decides what an outcome means. `turn_writer` writes what a turn decided, before its requests are sent.
-"""
+"""The coordinator's loop: intents into the state, bytes to the senders, outcomes back into the state."""
 
 from __future__ import annotations
 
@@ -33,12 +30,7 @@ GATHER_S = 0.004  # waiting this long for outcomes lets more of them share one d
 
 
 class Dispatcher:
-    """Delivers operations; one thread calls it and owns the state.
-
-    Args:
-        settled: Called once for each intent when this run is done with it, whatever became of it.
-        forgotten: As of `DeliveryContext`.
-    """
+    """Delivers operations in the thread that owns the state. *settled* is called once for each intent."""
 
     def __init__(
         self,
@@ -61,10 +53,9 @@ class Dispatcher:
         self._is_unavailable = False
 
     def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> Iterator[None]:
-        """Settle the operations that an earlier run left. Yields where `deliver` pauses, and fails as it does.
+        """Settle what an earlier run left. Yields where `deliver` pauses, and fails as it does.
 
-        Args:
-            later: Streams whose unsent records that are written once are sent only when `release` is called.
+        Unsent records of the streams *later* that are written once are sent only when `release` is called.
         """
         decisions = Decisions()
         self._own_records.work_on(intents)
@@ -93,13 +84,8 @@ class Dispatcher:
     def deliver(self, chunks: Iterator[Chunk]) -> bool:
         """Deliver all operations of *chunks*, in their order as far as answers allow.
 
-        Returns:
-            False if the target is unavailable and there is other work. Call it again then with the same *chunks*.
-
-        Raises:
-            UnavailableError: If the target stays unavailable. Unsettled operations stay in the state.
-            UnauthorizedError: If it does not accept our credentials.
-            StoppedError: If it was interrupted. Requests in flight are settled.
+        It returns False if the target is unavailable and there is other work; call it again then with the same
+        *chunks*. When it raises an error, unsettled operations stay in the state.
         """
         while self._turn(chunks):
             if self._run.interrupt.is_set():
@@ -158,7 +144,7 @@ class Dispatcher:
         return bool(chunk or self._in_flight or (self._delivery.stop is None and self._queue))
 
     def _next(self, chunks: Iterator[Chunk], decisions: Decisions) -> tuple[Chunk | None, list[Intent]]:
-        """Return the next chunk with its intents. An error there ends the run once all answers have arrived."""
+        """Return the next chunk with its intents. An error here ends the run once all answers have arrived."""
         try:
             chunk = next(chunks, None)
             fresh = self._writer.make_intents(chunk.operations, decisions) if chunk else []
@@ -231,7 +217,6 @@ class Dispatcher:
         return min(self._allowance.room(number), self._queue.circuit_breaker.room(self._clock.monotonic(), number))
 
     def _gather(self, *, wait: bool) -> list[SendResult]:
-        """Return the answers that have arrived; wait for something to do if nothing can be sent now."""
         wait_s = self._idle_s() if wait else 0.0
         results, gathered = self._senders.results, []
         if wait_s > 0 and not self._in_flight:
@@ -250,7 +235,7 @@ class Dispatcher:
                 return gathered
 
     def _idle_s(self) -> float:
-        """How long nothing can be sent, unless an answer comes first."""
+        """Return how long nothing can be sent, unless an answer comes first."""
         if self._delivery.stop is not None or not self._queue:
             return 1.0 if self._in_flight else 0.0
         if self._in_flight and self._room() == 0:

@@ -41,10 +41,7 @@ class ExistingRecords:
         return was_tried or self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
 
     def conflicts(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
-        """Decide about a refused create if another record may be the reason; otherwise return False.
-
-        That record may come from our first attempt or from a lost state, or be one to adopt.
-        """
+        """Decide about a refused create if another record may be the reason; otherwise return False."""
         is_conflict, expected = outcome.reason == "conflict", self.expected(task)
         resource = self._target.resources[task.intent.resource]
         about_name = is_conflict and outcome.pointer in {None, resource.name_pointer}
@@ -93,7 +90,6 @@ class ExistingRecords:
         self._replace(intent, successor, decisions)
 
     def _lost_match(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
-        """The refusal to take over a record that does not match any more; None without a reason."""
         member = self._run.rules.matching.get(intent.identity.stream)
         if member is None or not takes_over(intent, self._target):
             return None
@@ -107,7 +103,6 @@ class ExistingRecords:
         decisions.settle("rejected", task.intent, Outcome("rejected", message, 412, reason="conflict"))
 
     def _replace(self, intent: Intent, successor: Intent, decisions: Decisions) -> None:
-        """Send *successor*, unless this record was decided too often."""
         place = intent.identity.stream, intent.identity.key_hash
         self._rounds[place] += 1
         if self._rounds[place] > self._target.retry.attempts:
@@ -135,7 +130,6 @@ class ExistingRecords:
             self._run.queue.put(replace(task, purpose="send"))
 
     def _create(self, intent: Intent, held: dict[str, Any], decisions: Decisions) -> None:
-        """Create a record with a request made from what the look-up found in its place."""
         try:
             successor = created_from(intent, self._target, held)
         except RecordError as error:
@@ -145,9 +139,7 @@ class ExistingRecords:
             self._replace(intent, successor, decisions)
 
     def removed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """Handle a look-up that found the external id only on removed records: the create may have been executed and
-        undone.
-        """
+        """Handle a look-up that found only removed records: the create may have been executed and undone."""
         if task.retry_state.conflict is not None:
             self.absent(task, outcome, decisions)
             return
@@ -163,11 +155,7 @@ class ExistingRecords:
             decisions.settle("rejected", task.intent, conflict)
 
     def _unexpected(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """Decide about a record that has the external id of *task* and that the state does not know.
-
-        A record made by others is rejected, and the run continues. A record that an earlier operation seems to
-        have made, or many records of others, show that the state has lost operations.
-        """
+        """Reject a record of others. One that this state made, or many of others, show that it has lost operations."""
         assert outcome.held is not None
         member = self._run.rules.matching.get(task.intent.identity.stream)
         if not in_doubt_rules.is_of_others(task.intent, outcome.held, self._target, member):

@@ -20,10 +20,7 @@ OTHERS_SHARE = 10  # beyond that, one of them per this many accepted records sho
 
 
 def rule_for(intent: Intent, target: Target, now: datetime) -> Rule:
-    """Return what may be done about an *intent* that was sent before. An expired idempotency key does not protect it.
-
-    If the first attempt lies in the future, the clock was set back and the key's age is unknown.
-    """
+    """Return what may be done about a sent *intent*. A first attempt in the future shows a clock that was set back."""
     assert intent.first_sent_at is not None
     rule = target.resources[intent.resource].endpoint.rule(intent.operation)
     kept_s = target.kept_s
@@ -37,32 +34,21 @@ def rule_for(intent: Intent, target: Target, now: datetime) -> Rule:
 
 
 def is_held(intent: Intent, target: Target, *, state_restored: bool) -> bool:
-    """Return whether an unsent *intent* of an earlier run must wait until other records have shown that the state is
-    sound.
-
-    Only records that cannot be looked up wait: an old state may have forgotten that they were sent.
-    """
+    """Return whether an unsent *intent* waits: an old state may have forgotten that such records were sent."""
     return not (state_restored or target.resources[intent.resource].endpoint.can_verify(intent.operation))
 
 
 def may_be_forgotten(intent: Intent) -> bool:
-    """Return whether *intent* of a restored state may have been executed after the backup was made.
-
-    That is true of a create that was never sent under its key, as far as the state knows, until a look-up, a list or a
-    person shows its result.
-    """
+    """Return whether *intent* of a restored state may have been executed after the backup was made."""
     was_sent = intent.first_sent_at is not None and intent.attempts
     return intent.operation == "create" and intent.resolved_at is None and not was_sent
 
 
 def is_of_others(intent: Intent, held: Mapping[str, Any], target: Target, member: str | None) -> bool:
-    """Return whether an existing record with our external id is not the one that the create *intent* would make.
+    """Return whether an existing record with the external id is not the one that the create *intent* would make.
 
-    A state that was restored from a backup has forgotten records that it created itself. Such a record holds at least
-    half of what the create would send, even if its source has changed since.
-
-    Args:
-        member: The member by which the stream recognizes records of the target, or None.
+    A restored backup has forgotten records that it created itself. Such a record holds at least half of what the create
+    would send, even if its source has changed since.
     """
     own_name = target.resources[intent.resource].name_member
     wanted = {name: value for name, value in payload_after(intent).items() if name != own_name}
@@ -73,11 +59,6 @@ def is_of_others(intent: Intent, held: Mapping[str, Any], target: Target, member
 
 
 def are_too_many(others: int, accepted: int) -> bool:
-    """Return whether this many records of *others* with our external ids show that the state was lost.
-
-    Args:
-        accepted: The number of records that the target has accepted in the same run.
-    """
     return others > OTHERS_AT_MOST and others * OTHERS_SHARE > accepted
 
 
@@ -89,12 +70,7 @@ def of_others(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
 
 
 def forgotten(intent: Intent, target: Target, *, matches: bool, others: int = 0) -> RefusedError:
-    """Return the error for records of the target with external ids that the state considers new.
-
-    Args:
-        matches: Whether the stream takes over records that the target has under other names.
-        others: Their number, if they are too many to be records of others.
-    """
+    """Return the error for records that the target has and that the state considers new."""
     stream, key = intent.identity.stream, intent.identity.key
     adopt = "replace 'adopt: {by: ...}' by" if matches else "set"
     what = f"has {intent.resource} {key}, and the state has no record of sending it"
@@ -111,11 +87,7 @@ def forgotten(intent: Intent, target: Target, *, matches: bool, others: int = 0)
 
 
 def concerns_all(intent: Intent, outcome: Outcome, target: Target, accepted: AbstractSet[str]) -> RemoteError | None:
-    """Return the error of a refusal that concerns every record; None if it concerns only this one.
-
-    Args:
-        accepted: Resources for which something was delivered.
-    """
+    """Return the error of a refusal that concerns every record. *accepted* are resources with a delivered record."""
     answer, where = f"{outcome.message} (HTTP {outcome.status})", target.address
     advice = target.advice(intent.resource, outcome.status)
     if outcome.status == 401:

@@ -25,10 +25,8 @@ class Operation:
 
     Attributes:
         after: The whole payload that the target will hold.
-        changes: The members to send; all of them for a create.
         binding: What the target holds now; None for a create, and for a record that is taken over.
-        taken_over: The id of a record with another name that becomes this one. The operation is then an update, sent as
-            the difference to what a look-up finds.
+        taken_over: The id of a record with another name that becomes this one, by an update after a look-up.
     """
 
     kind: Kind
@@ -43,11 +41,7 @@ class Operation:
 
 
 def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int, salt: str = "") -> str:
-    """Return 40 hex digits of SHA-256 over the operation. *counter* makes the keys of A -> B -> A differ.
-
-    Args:
-        salt: Makes the key differ from those that another state of the same records has used.
-    """
+    """Return 40 hex digits of SHA-256. *counter* makes the keys of A -> B -> A differ, *salt* those of two states."""
     facts = [tenant, scope.target, scope.resource, scope.namespace, key, kind, counter, *([salt] if salt else [])]
     return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:40]
 
@@ -110,7 +104,6 @@ def payload_after(intent: Intent) -> dict[str, Any]:
 
 
 def bytes_after(intent: Intent) -> bytes:
-    """Return the canonical bytes of `payload_after`; for a create, its body."""
     return exact_json.dumps(intent.after) if intent.after is not None else intent.body or b"{}"
 
 
@@ -125,10 +118,7 @@ def takes_over(intent: Intent, target: Target) -> bool:
 
 
 def changed_by_others(intent: Intent, held: dict[str, Any]) -> tuple[str, str] | None:
-    """Return a member that *intent* changes and others have changed since it was last written, and a description.
-
-    The description has the values if they are numbers, such as quantities of stock, which are not personal.
-    """
+    """Return a member that others have changed, too, and a message. It shows only numbers, which are not personal."""
     before, after = intent.before or {}, payload_after(intent)
     if not before:
         return None
@@ -142,14 +132,10 @@ def changed_by_others(intent: Intent, held: dict[str, Any]) -> tuple[str, str] |
 
 
 def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: str | None) -> Intent | None:
-    """Make the intent that turns what the target *held* at a look-up into what *intent* wants.
+    """Make the intent that turns what the target *held* into what *intent* wants; None if nothing differs.
 
-    An update changes only its own members: what somebody else changed meanwhile is kept. Members that the target adds
-    to the items of a list, such as line numbers, are no difference.
-
-    Returns:
-        None if nothing differs; otherwise an intent with a new key, because its bytes or its ``If-Match`` are new. If
-        the content of the target was unknown, ``before`` has the found values of the written members.
+    An update changes only its own members and keeps what others have changed meanwhile. If the content of the target
+    was unknown, ``before`` has the found values of the written members.
     """
     assert intent.target_id is not None
     after = payload_after(intent)
@@ -203,7 +189,6 @@ class MemberDifference(NamedTuple):
 def member_differences(
     before: dict[str, Any], after: dict[str, Any], personal: Collection[str] = ()
 ) -> list[MemberDifference]:
-    """Return the differences in the order of *before*. Values of *personal* members are replaced by `PERSONAL`."""
     return [
         MemberDifference(each.pointer, *map(_masked, each[1:])) if each.pointer.split("/")[1] in personal else each
         for each in _differences("", before, after)

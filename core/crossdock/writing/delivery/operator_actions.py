@@ -18,11 +18,7 @@ from crossdock.writing.targets.outcomes import Outcome
 
 
 def check_id(intents: Sequence[Intent], target_id: str | None) -> None:
-    """Check an id as far as possible without a look-up.
-
-    Raises:
-        ConfigError: If a create has no id, several would get one id, or the id cannot be this record's.
-    """
+    """Raise ConfigError if *target_id* cannot be the id of these records, as far as that shows without a look-up."""
     if target_id is not None and not is_target_id(target_id):
         raise ConfigError("an id must have 1 to 64 printable characters and not be '.' or '..'", where=target_id)
     is_create = any(intent.operation == "create" for intent in intents)
@@ -35,14 +31,7 @@ def check_id(intents: Sequence[Intent], target_id: str | None) -> None:
 
 
 def delivered(tx: Transaction, intents: Sequence[Intent], target_id: str | None, *, at: datetime) -> None:
-    """Settle operations in doubt as delivered.
-
-    Args:
-        target_id: Assigned by the target; required for a create.
-
-    Raises:
-        ConfigError: If a create has no id, several would get one id, or the id cannot be this record's.
-    """
+    """Settle operations in doubt as delivered. A create needs *target_id*. Raises ConfigError as `check_id` does."""
     check_id(intents, target_id)
     if not intents:
         return
@@ -58,11 +47,7 @@ def delivered(tx: Transaction, intents: Sequence[Intent], target_id: str | None,
 
 
 def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Intent:
-    """Return the last operation on a record to doubt, as before a person settled it.
-
-    Raises:
-        ConfigError: If a person did not settle it, its data was purged, or a later operation depends on it.
-    """
+    """Return the last operation on a record to doubt, as before a person settled it."""
     operations = tx.intents.of_record(scope, key_hash)
     last = operations[-1] if operations else None
     if last is None or last.status not in {"delivered", "pending"} or not last.raw or not last.attempts:
@@ -119,14 +104,7 @@ def drop(
     *,
     at: datetime,
 ) -> None:
-    """Drop records in their present version. A changed version is delivered again.
-
-    Args:
-        intents: Pending operations.
-
-    Raises:
-        ConfigError: If an operation is in doubt, because the next version would be delivered in addition to it.
-    """
+    """Drop records in their present version, with pending *intents*. A changed version is delivered again."""
     if not (dead_letters or waiting or intents):
         return
     check_not_in_doubt([each for each in intents if each.status != "pending"])

@@ -39,11 +39,7 @@ class OutcomePolicy:
     # ---- what is to be sent
 
     def admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool = False) -> None:
-        """Accept a new intent. With a restored state, a create may have been delivered before.
-
-        Args:
-            looked_up: Whether it was made from the result of a look-up.
-        """
+        """Accept a new intent. *looked_up* means that it was made from the result of a look-up."""
         with self._settling(intent, decisions):
             self._admit(intent, decisions, looked_up=looked_up)
 
@@ -86,7 +82,6 @@ class OutcomePolicy:
         return intent.if_match is not None and self._target.resources[intent.resource].endpoint.conditional
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
-        """Decide about an intent of an earlier run, by its operation and the age of its key."""
         with self._settling(intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)):
             if intent.first_sent_at is None:
                 self._resume_unsent(intent, decisions)
@@ -109,11 +104,7 @@ class OutcomePolicy:
                 decisions.settle("in_doubt", intent, outcome)
 
     def _resume_unsent(self, intent: Intent, decisions: Decisions) -> None:
-        """Send an unsent create to the path of the current config: the path may have been the mistake.
-
-        A record that is written once is held back. Other records may first show that the state is old and has forgotten
-        sent operations.
-        """
+        """Send an unsent create to the path of the current config: the path may have been the mistake."""
         if intent.operation == "create":
             intent.path = request_to_create(intent.resource, payload_after(intent), self._target).path
         if in_doubt_rules.is_held(intent, self._target, state_restored=self._run.doubts.restored):
@@ -183,12 +174,7 @@ class OutcomePolicy:
         self._answered(task, outcome, decisions)
 
     def _code_failed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """Handle a failure of the target's code: a request that may have been executed is in doubt, another is
-        rejected.
-
-        It is not tried again in this run, since the code would fail again. The next run sends it under the same key or
-        looks it up, as the rule of the target says.
-        """
+        """Settle an intent for which the target's code failed, without another attempt: the code would fail again."""
         may_be_done = outcome.kind == "undecided" and task.purpose == "send"
         if outcome.status is not None:
             self._run.queue.circuit_breaker.succeeded()

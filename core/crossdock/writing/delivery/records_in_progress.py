@@ -1,8 +1,7 @@
-"""The records that the runs of a session work on. No run overwrites what another has written since it read.
+"""The records that the runs of a session work on, so that none overwrites what another has written since it read.
 
-Runs of one session may read the same records: a scheduled run lists them while webhooks name some. For each target one
-run plans at a time, and its operations are stored before the next run plans. A run leaves out records that another run
-works on, or has worked on since the run began to read, because it may have read an older version.
+For each target one run plans at a time, and its operations are stored before the next run plans. A run leaves out
+records that another run works on, or has worked on since the run began to read: it may have read an older version.
 """
 
 from __future__ import annotations
@@ -26,10 +25,7 @@ class _Mark:
 
 
 class RecordsInProgress:
-    """The records that the runs of one session work on.
-
-    Times are increasing numbers, since a clock may show the same time twice.
-    """
+    """The records of one session. Times are increasing numbers, since a clock may show the same time twice."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -46,7 +42,7 @@ class RecordsInProgress:
 
 
 class OwnRecords:
-    """The records of one run, for the other runs of its session. For one thread."""
+    """The records of one run, which only its own thread changes."""
 
     def __init__(self, all_records: RecordsInProgress) -> None:
         self._all = all_records
@@ -55,7 +51,6 @@ class OwnRecords:
         self._turn: threading.Lock | None = None  # while it is held
 
     def end(self) -> None:
-        """End the run. Its unsettled operations are in the state."""
         self.stored()
         self._since = None
         with self._all.lock:
@@ -78,9 +73,7 @@ class OwnRecords:
             self._forget()
 
     def of_others(self, scope: Scope, key_hashes: Iterable[int]) -> set[int]:
-        """Return those of *key_hashes* that this run must not plan now. No other run plans for the target until
-        `stored`.
-        """
+        """Return what this run must not plan now. No other run plans for the target until `stored`."""
         if self._turn is None:
             with self._all.lock:
                 turn = self._all.turns.setdefault(scope.target, threading.Lock())
@@ -124,7 +117,6 @@ class OwnRecords:
             self._settle(record)
 
     def without_others(self, unsettled: Iterable[Intent]) -> list[Intent]:
-        """Return those of *unsettled* that no other run of the session works on."""
         with self._all.lock:
             marks = ((intent, self._all.marks.get((intent.scope, intent.identity.key_hash))) for intent in unsettled)
             return [intent for intent, mark in marks if mark is None or mark.run is self or mark.ended is not None]

@@ -10,12 +10,7 @@ from crossdock.writing.delivery.in_doubt_rules import may_be_forgotten
 
 @dataclass(frozen=True, slots=True)
 class StateDoubts:
-    """Why the state may be wrong about what a target holds.
-
-    Attributes:
-        restored: It is a restored backup, so what looks new may have been delivered before.
-        unverified: Some bindings were not compared with the target yet.
-    """
+    """Why the state may be wrong: it is a restored backup, or some bindings were not compared with the target yet."""
 
     restored: bool = False
     unverified: bool = False
@@ -29,11 +24,7 @@ def in_doubt(tx: Transaction) -> int:
 
 
 def trust_if_settled(tx: Transaction) -> None:
-    """Trust the state again once a complete run has compared it and every create in doubt because of the backup is
-    settled.
-
-    What is new after that run was not sent before the state was restored.
-    """
+    """Trust the state again after a complete comparison, if no create is in doubt because of the backup."""
     if tx.runs.is_compared() and not any(map(may_be_forgotten, tx.intents.unsettled())):
         tx.runs.trusted_again()
         tx.unverified.end()

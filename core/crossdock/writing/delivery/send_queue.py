@@ -1,7 +1,4 @@
-"""The queue of requests that are sent at once, after a pause, or when they are released.
-
-A circuit breaker stops it when nearly everything fails, probes, and recovers slowly.
-"""
+"""The queue of requests that are sent at once, after a pause, or when they are released, and its circuit breaker."""
 
 from __future__ import annotations
 
@@ -41,7 +38,6 @@ class SendQueue:
         self.circuit_breaker = CircuitBreaker(limit, rng)
 
     def put(self, task: SendTask, *, first: bool = False) -> None:
-        """Append *task* to the ready ones; with *first*, put it before them."""
         if first:
             self._ready.appendleft(task)
         else:
@@ -56,12 +52,10 @@ class SendQueue:
         self._held.append(task)
 
     def release(self, but: AbstractSet[str] = frozenset()) -> None:
-        """Make held tasks ready, except those of the streams *but*."""
         self._ready.extend(task for task in self._held if task.intent.identity.stream not in but)
         self._held = [task for task in self._held if task.intent.identity.stream in but]
 
     def take(self, number: int) -> list[SendTask]:
-        """Return the next tasks. First attempts add to the retry budget."""
         taken = [self._ready.popleft() for _ in range(number)]
         self._budget.first(sum(task.purpose == "send" and task.intent.attempts == 0 for task in taken))
         for task in taken:
@@ -79,15 +73,12 @@ class SendQueue:
 
     @property
     def wants_more(self) -> bool:
-        """Whether more tasks are wanted: few are ready, and the rest does not wait for an unavailable target.
-
-        Records that fail repeatedly wait here and must not block the others, so `DELAYED` times the limit may wait.
-        """
+        """Whether few are ready, and no outage delays the rest. Failing records must not block the others."""
         many = len(self._ready) >= self._limit or len(self._delayed) >= DELAYED * self._limit
         return not many and not (self and self.circuit_breaker.is_open)
 
     def due(self) -> int:
-        """Count the ready tasks, including retries whose pause is over and that the budget allows."""
+        """Make retries ready whose pause is over and that the budget allows, and count the ready tasks."""
         now = self._clock.monotonic()
         while self._delayed and self._delayed[0].ready_at <= now and (self._delayed[0].free or self._budget.left(now)):
             delayed = heapq.heappop(self._delayed)
@@ -106,9 +97,7 @@ class SendQueue:
 class RetryBudget:
     """The budget for retries: a tenth of the first attempts (Google SRE book, chapter 21) and some per second.
 
-    Without a budget, every record of an outage is sent several times, and a recovering target receives a multiple of
-    its load. The minimum allows retries on a poor network. In an outage the circuit breaker stops them. Not
-    thread-safe.
+    Without it, a recovering target would receive a multiple of its load. The minimum allows retries on a poor network.
     """
 
     FLOOR = 10
@@ -130,13 +119,8 @@ class RetryBudget:
 class CircuitBreaker:
     """Limits the requests in flight, on the caller's clock.
 
-    Closed: *limit*. Open, after `OPENS_AT` failures among the last `WATCHED` outcomes: one probe after each pause.
-    After a successful probe the limit grows by one with each success, as in TCP, up to *limit*.
-
-    Attributes:
-        probes: The number of probes that failed since it opened.
-        failing_since: When the present series of failures began; None after a success.
-        worked: Whether there was a success.
+    It opens after `OPENS_AT` failures among the last `WATCHED` outcomes, and then lets one probe through after each
+    pause. After a successful probe the limit grows by one with each success, as in TCP, up to *limit*.
     """
 
     def __init__(self, limit: int, rng: random.Random) -> None:
@@ -171,12 +155,7 @@ class CircuitBreaker:
         self._latest.append(True)
 
     def failed(self, now: float, retry_after_s: float | None, *, probe: bool) -> None:
-        """Record that a request got no decision.
-
-        Args:
-            retry_after_s: The pause that the target asks for.
-            probe: Whether it was sent while the breaker was open. Other requests were sent before that.
-        """
+        """Record that a request got no decision. Only a *probe* was sent while the breaker was open."""
         if self.failing_since is None:
             self.failing_since = now
         self._latest.append(False)

@@ -1,7 +1,5 @@
 """Sender threads. They take requests and return outcomes, and have no access to the state.
 
-Personal values of a record are masked in a target's messages, where answers come in (law 8).
-
 Each has its own HTTP client: at 100 threads and 50 ms latency, a shared connection pool sends 387 requests a second,
 separate clients send 1,360.
 """
@@ -39,11 +37,8 @@ class RetryState:
     """The facts about an intent that was not delivered at the first attempt.
 
     Attributes:
-        failing_since: On the monotonic clock; None before the first failure.
         ambiguous: Whether it may have been executed.
-        conflict: The target's answer that another record conflicts with it.
-        interrupted: What follows after a ping.
-        status: The HTTP status of the last answer; None without one.
+        interrupted: The purpose to which it returns after a ping.
     """
 
     failures: int = 0
@@ -64,8 +59,6 @@ class SendTask:
 
     Attributes:
         purpose: ``send`` it, ``look_up`` whether it was executed, or ``ping`` a target that seems to fail.
-        probe: Whether it is sent while the circuit breaker is open.
-        token: The token of the rate limit taken for it.
         may_leave: Returns False once the time in which its transaction permits sending is over.
     """
 
@@ -79,13 +72,7 @@ class SendTask:
 
 @dataclass(frozen=True, slots=True)
 class SendResult:
-    """A finished send task.
-
-    Attributes:
-        error: An unexpected exception.
-        answered: Whether any answer came.
-        headers: The rate limit that the answer reports.
-    """
+    """A finished send task. *error* is an unexpected exception, *headers* the rate limit that the answer reports."""
 
     task: SendTask
     outcome: Outcome | None
@@ -95,7 +82,7 @@ class SendResult:
 
 
 class Senders:
-    """A pool of threads, one for each request in flight and at most *limit*. It is a context manager."""
+    """A pool of at most *limit* threads, one for each request in flight."""
 
     def __init__(self, target: Target, limit: int, masks: Masks | None = None) -> None:
         self._target = target
@@ -108,7 +95,7 @@ class Senders:
         self._verifying = threading.Lock()
 
     def put(self, tasks: Sequence[SendTask], in_flight: int) -> None:
-        """Send *tasks*. *in_flight* counts them and all others in flight."""
+        """Send *tasks*, which *in_flight* includes."""
         while len(self._threads) < min(in_flight, self._limit):
             thread = threading.Thread(target=self._serve, name=f"sender-{len(self._threads)}", daemon=True)
             self._threads.append(thread)
@@ -162,7 +149,7 @@ class Senders:
             return Outcome("undecided", f"{error.message} (the answer was HTTP {answer.status})", answer.status)
 
     def _verify_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
-        """Look up a name that does not exist; None if the target answers that there is no such record."""
+        """Look up a name that does not exist. The answer shows whether the target ignores the filter."""
         target, kind = self._target, self._target.resources[resource]
         most = max(1, kind.name_limit - len(external_id(_UNKNOWN, "")))
         name = target.name_of(resource, _UNKNOWN, uuid4().hex[:most])
@@ -205,7 +192,6 @@ class Senders:
         return self._target.name_in(intent.resource, payload_after(intent))
 
     def _own_name(self, intent: Intent) -> str | None:
-        """Return the external id of a record to create; None for a contribution, whose record may have any."""
         if intent.scope.is_contribution:
             return None
         return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
@@ -245,12 +231,7 @@ def _closed(client: Client) -> None:
 
 
 class Masks:
-    """The personal members: those of the resource models and those that a config marks.
-
-    Args:
-        marked: Members by the name of the stream.
-        resources: Members by target and resource; also of streams that the config no longer has.
-    """
+    """The personal members: those of resource models, and those that a config marks, by the name of the stream."""
 
     def __init__(
         self,

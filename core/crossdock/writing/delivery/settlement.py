@@ -31,8 +31,7 @@ def write(
 ) -> None:
     """Move the intents, and write bindings or dead letters for their records.
 
-    Records of operations that a restored backup had left are unverified afterwards.
-    An operation that does not depend on what unverified bindings say verifies them.
+    An operation that does not depend on what an unverified binding says verifies it.
     """
     _doubt_taken_ids(tx, settled, at=at)
     for item in settled:
@@ -75,7 +74,6 @@ def doubt_changed(tx: Transaction, settled: Sequence[Settlement], target: Target
 
 
 def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
-    """Put an intent in doubt if the target answered with an id that belongs to another record."""
     found: dict[tuple[str, str], list[tuple[str, Intent]]] = defaultdict(list)
     for item in settled:
         intent, target_id = item.intent, item.outcome.target_id or item.intent.target_id
@@ -124,11 +122,7 @@ def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: 
 
 
 def _distrust_restored(tx: Transaction, delivered: Sequence[Settlement]) -> None:
-    """Require a comparison of the records of operations that a restored backup had left.
-
-    The operations may have been executed before the restore, and the records changed, deleted or created again since. A
-    target that knows the idempotency key answers as it did then.
-    """
+    """Compare again what a restored backup had left: a target answers an idempotency key that it knows as before."""
     last = tx.runs.last_restored_intent()
     for item in delivered:
         if item.intent.id <= last:
@@ -145,7 +139,7 @@ def _created(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:
 
 
 def _accepted(item: Settlement, *, unverified: bool = False) -> Accepted:
-    """Return what the target accepted. The rows of an update of a possibly unverified record are to be mapped again."""
+    """Return what the target accepted. A possibly unverified record has no fingerprint, so it is mapped again."""
     intent, identity = item.intent, item.intent.identity
     assert intent.target_id is not None
     is_sure = not (unverified and intent.before)

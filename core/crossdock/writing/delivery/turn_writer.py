@@ -49,10 +49,7 @@ class TurnWriter:
         self._leave_within_s = LEAVE_WITHIN_S
 
     def make_intents(self, operations: Sequence[Operation], decisions: Decisions) -> list[Intent]:
-        """Make intents for *operations*, each with the next counter of its record.
-
-        An intent is rejected in *decisions* if the code of the target makes no request for it.
-        """
+        """Make intents, each with the next counter. One for which the target's code makes no request is rejected."""
         if not operations:
             return []
         counters: dict[tuple[Scope, int], int] = {}
@@ -79,22 +76,17 @@ class TurnWriter:
         return made
 
     def _salt_of(self, operation: Operation) -> str:
-        """Return what makes the key of *operation* another one than that of the same operation of another state.
+        """Return what makes the key differ from that of the same operation of another state.
 
-        A restored backup does not know the operations after it, and a new state none. With the key of one of them, the
-        target would answer as it did then and do nothing. Only creates that no look-up finds have the same key in each
-        state that is trusted: a new state that sends them again makes no second record, as long as the target
-        remembers the key.
+        A target answers a key that it knows as it did then, and does nothing. Only creates that no look-up finds have
+        the same key in each state that is trusted: a new state that sends them again makes no second record.
         """
         resource, kind = operation.scope.resource, operation.kind
         is_found = kind != "create" or self._target.resources[resource].endpoint.can_verify(kind)
         return self._salt if is_found or self._doubts.restored else ""
 
     def commit(self, decisions: Decisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendTask]) -> None:
-        """Commit one turn; afterwards *leaving* may be sent, within `LEAVE_WITHIN_S` of the lease's confirmation.
-
-        The counters of the run include *leaving*.
-        """
+        """Commit one turn. *leaving* may be sent within `LEAVE_WITHIN_S` of the lease's confirmation."""
         run, now = self._run, self._clock.now()
         sending = [task.intent for task in leaving if task.purpose == "send"]
         for intent in sending:
@@ -122,7 +114,7 @@ class TurnWriter:
             task.may_leave = lambda: self._clock.monotonic() <= leave_by
 
     def allow_more_time(self) -> None:
-        """Double the time for the next request, because one was too late to be sent: the machine may be slow."""
+        """Double the time for the next request. One was too late to be sent, so the machine may be slow."""
         self._leave_within_s = min(LEAVE_AT_MOST_S, 2 * self._leave_within_s)
 
     def move(self, intents: Sequence[Intent]) -> None:
@@ -132,14 +124,7 @@ class TurnWriter:
 
 @dataclass(slots=True)
 class Decisions:
-    """The decisions of one turn, stored in one transaction.
-
-    Attributes:
-        settled: Intents that this run is done with.
-        moved: Intents with a new status only: replaced by a successor, or pending until a retry.
-        successors: New intents, made from what a look-up found at the target.
-        attempts: The results of attempts, except for a delivery at the first attempt.
-    """
+    """The decisions of one turn. *moved* intents get a new status only; *successors* are made from a look-up."""
 
     settled: list[Settlement] = field(default_factory=list)
     moved: list[Intent] = field(default_factory=list)
@@ -160,7 +145,6 @@ class Decisions:
         self.attempts.append(Attempt(intent.id, intent.attempts, at, "in_doubt", outcome.status, outcome.message))
 
     def note(self, task: SendTask, outcome: Outcome, *, at: datetime) -> None:
-        """Record the result of an attempt, unless it delivered the intent at once."""
         intent = task.intent
         if task.purpose == "send" and (outcome.kind != "delivered" or intent.attempts > 1):
             attempt = Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message)

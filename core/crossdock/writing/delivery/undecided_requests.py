@@ -54,11 +54,7 @@ class UndecidedRequests:
     def delay(
         self, task: SendTask, pause_s: float, outcome: Outcome, decisions: Decisions, *, free: bool = False
     ) -> None:
-        """Send or look up after *pause_s*.
-
-        What was certainly not executed is pending meanwhile. An idempotency key that expires before then is not used
-        again.
-        """
+        """Send or look up after *pause_s*, but not with an idempotency key that expires before then."""
         intent = task.intent
         if not task.retry_state.ambiguous:
             intent.status, intent.first_sent_at = "pending", None
@@ -107,9 +103,7 @@ class UndecidedRequests:
         return since is not None and retry_state.failing_since is not None and since <= retry_state.failing_since
 
     def _is_hopeless(self, retry_state: RetryState) -> bool:
-        """Return True if it is time to give up: early if nothing was ever answered, later in the middle of a good
-        run.
-        """
+        """Give up early if nothing was ever answered, and later in the middle of a good run."""
         breaker = self._run.queue.circuit_breaker
         if breaker.failing_since is None:
             return False

@@ -30,11 +30,7 @@ class ApiTarget(Target):
     settle_s: float = 60.0
 
     def connect(self, connection: str, account: str, api: Callable[[], Api], clock: Clock) -> None:
-        """Called by the engine before anything is sent.
-
-        Args:
-            api: Declares the API of the connection.
-        """
+        """Called by the engine before anything is sent. *api* declares the API of the connection."""
         self.name = self.title = connection
         self.account, self.place = account, f"connections.{connection}"
         self._declared, self._clock = api, clock
@@ -42,11 +38,7 @@ class ApiTarget(Target):
 
     @property
     def api(self) -> Api:
-        """The API of the connection.
-
-        Raises:
-            ConfigError: If its address or a certificate cannot be used.
-        """
+        """The API of the connection. Raises ConfigError if its address or a certificate cannot be used."""
         if self._api is None:
             self._api = self._declared()
         return self._api

@@ -1,6 +1,4 @@
-"""The guard around the code of a target: its exceptions and wrong results become errors about one record, and it shares
-no object that can be changed with the engine.
-"""
+"""The guard around a target's code: its exceptions and wrong results become errors, and it shares no mutable object."""
 
 from __future__ import annotations
 
@@ -37,11 +35,7 @@ def take_defects(target: Target) -> Sequence[AuthorCodeError]:
 
 
 def guarded_target(own: ApiTarget, settings: object) -> ApiTarget:
-    """Put a guard around *own*.
-
-    Args:
-        settings: The settings of its connection, whose secrets are masked.
-    """
+    """Put a guard around *own*. Secrets in *settings*, those of its connection, are masked."""
     return cast("ApiTarget", _GuardedTarget(own, settings))
 
 
@@ -97,7 +91,6 @@ class _GuardedTarget:
         return guarded(name, self._own.__dict__.get("name"), code=self._own, settings=self._settings)
 
     def _checked(self, name: str, value: Any, arguments: Sequence[Any] = ()) -> Any:
-        """Return *value*, the result of *name*, if it has the declared type, can be stored and is complete."""
         problem = _problem(value, _hint(name)) or _lack(value, arguments)
         if problem is not None:
             what = f"returned {problem}{place_of(self._own, name)}"
@@ -106,10 +99,7 @@ class _GuardedTarget:
 
 
 def _copied(value: Any) -> Any:
-    """Copy what an author may change in the JSON of *value*, which may be a tuple of arguments, or a result.
-
-    A payload is stored after a request was made of it, and a request may be made of it more than once.
-    """
+    """Copy JSON that an author may change: a payload is stored after one or more requests were made of it."""
     if isinstance(value, Update):
         return Update(_copied(value.before), _copied(value.changes), _copied(value.after))
     if isinstance(value, Outcome):
@@ -122,7 +112,6 @@ def _copied(value: Any) -> Any:
 
 
 def _lack(value: Any, arguments: Sequence[Any]) -> str | None:
-    """Return what a request, or the outcome for the record of *arguments*, lacks, or None."""
     if isinstance(value, Request) and value.path and (value.path[0] != "/" or not value.path.isprintable()):
         return "Request.path that does not begin with a slash, or has a control character"
     if not isinstance(value, Outcome) or value.kind not in {"delivered", "found"}:
@@ -146,7 +135,6 @@ def _hint(name: str) -> Any:
 
 
 def _problem(value: Any, hint: Any, member: str = "") -> str | None:
-    """Describe how *value* differs from the type *hint*, or return None."""
     if hint is not Any and not _fits(value, hint):
         return f"{_named(member)}{type(value).__name__} instead of {_words(hint)}"
     if is_dataclass(value) and not isinstance(value, type):

@@ -38,11 +38,10 @@ class Outcome:
     """The outcome of one attempt.
 
     Attributes:
-        retry_after_s: The server asks for this pause; None if it does not.
+        retry_after_s: The pause that the server asks for; None if it does not.
         target_id: The id of a delivered record, if the answer names it.
         etag: The record's version, for ``If-Match``; None without one, or with one of more than `MAX_ETAG` characters.
         changed_at: When the record was last changed, as the target states it; None if it does not.
-        reason: Why it was rejected.
         held: All members that a look-up found, also of a removed record that the target still shows; for an absent
             record, what `Target.create_from` needs.
     """
@@ -68,9 +67,7 @@ def body_of(answer: Answer) -> Any:
 
 
 def of_failure(error: NotSentError | AmbiguousError, *, harmless: bool = False) -> Outcome:
-    """Return the outcome of an attempt without an answer. A *harmless* request changes nothing, so it is never in
-    doubt.
-    """
+    """Return the outcome without an answer. A *harmless* request changes nothing, so it is never in doubt."""
     if isinstance(error, ExpiredError):
         return Outcome("expired", error.message)
     return Outcome("unavailable" if harmless or isinstance(error, NotSentError) else "in_doubt", error.message)
@@ -162,9 +159,8 @@ def of_answer(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STAN
 def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STANDARD) -> Outcome:
     """Return the outcome of a look-up by id, or by external id if the id is unknown.
 
-    A platform that ignores the parameter answers with other records, which must never be mistaken for the right one. So
-    an answer by external id must be a list with exactly that record, or an empty list; an answer by id must be the
-    record with that id and the expected external id.
+    A platform that ignores the parameter answers with other records. So an answer by external id must be a list with
+    exactly that record, or an empty list; an answer by id must have that id and the expected external id.
     """
     by_id = subject.target_id is not None
     if by_id and answer.status in {404, 410}:

@@ -27,8 +27,6 @@ class Access:
     """What the platform grants.
 
     Attributes:
-        text: A summary in one line.
-        unreadable: Resources that were requested and that the credential may not read.
         scopes: The granted scopes; None if neither introspection nor the token endpoint states them.
         ahead_s: By how much the local clock is ahead of the platform's; None if its answers do not state the time.
     """
@@ -43,10 +41,6 @@ def reach(profile: Profile, resources: Sequence[str]) -> Access:
     """List one record of each of *resources*, and request the scopes if the profile has an ``introspection_url``.
 
     An answer that the scope is insufficient proves that the credential is valid, and so does one successful request.
-
-    Raises:
-        UnauthorizedError: If the credential or the tenant is rejected.
-        UnavailableError: If there is no answer, or an unexpected one.
     """
     target, clock = PlatformTarget(profile), SystemClock()
     with closing(target.client()) as client:
@@ -74,21 +68,14 @@ def reach(profile: Profile, resources: Sequence[str]) -> Access:
 
 
 def _is_about_scope(answer: Answer) -> bool:
-    """Return True if the challenge of a 403 says that the token is valid but its scope insufficient (RFC 6750, 3.1)."""
+    """Return whether a 403 says that the token is valid and its scope insufficient (RFC 6750, section 3.1)."""
     return _INSUFFICIENT_SCOPE.search(answer.headers.get("www-authenticate", "")) is not None
 
 
 def check_clock(profile: Profile, clock: Clock, resource: str) -> bool:
     """Compare *clock* with the platform's, so that no run starts for a date that has not come.
 
-    Args:
-        resource: Whose list is requested; every answer shows the time, also a refusal.
-
-    Returns:
-        False if there was no answer, or none with a date. The run itself will report why.
-
-    Raises:
-        ClockError: If they differ by more than ``platform.max_clock_skew_s``.
+    Returns False if no answer has a date: the run itself will report why. Raises ClockError as `check_ahead` does.
     """
     if profile.max_clock_skew_s is None:
         return True
@@ -113,7 +100,7 @@ def _ahead_s(answer: Answer, clock: Clock) -> float | None:
 
 
 def check_ahead(profile: Profile, ahead_s: float) -> None:
-    """Raise ClockError if the local clock is further ahead of the platform's than the profile permits."""
+    """Raise ClockError if the clocks differ by more than ``platform.max_clock_skew_s``."""
     if profile.max_clock_skew_s is not None and abs(ahead_s) > profile.max_clock_skew_s:
         direction = "ahead of" if ahead_s > 0 else "behind"
         raise ClockError(

@@ -97,9 +97,6 @@ class PlatformTarget(Target):
     # ---- sending
 
     def client(self) -> HttpClient:
-        """Make a client for one thread that authorizes each request. Raises ConfigError if the credential cannot be
-        read.
-        """
         from crossdock.platform.authorized_client import AuthorizedClient  # noqa: PLC0415  most commands send nothing
 
         profile = self.profile

@@ -120,9 +120,7 @@ class EndpointProfile:
         return "verify" if self.can_verify(operation) else "park"
 
     def can_verify(self, operation: str) -> bool:
-        """Return whether a look-up can verify the operation: an update always by its id, a create only by external
-        id.
-        """
+        """Return whether a look-up can verify the operation: any with a known id, a create only by external id."""
         return operation != "create" or self.look_up
 
 
@@ -164,11 +162,7 @@ class RecordNames:
     resources: Mapping[str, TargetResource]
 
     def check_key(self, resource: str, namespace: str, key: str) -> None:
-        """Check that the target can give this record an external id.
-
-        Raises:
-            RecordError: If it cannot.
-        """
+        """Raise RecordError if the target cannot give this record an external id."""
         kind, name = self.resources[resource], self.name_of(resource, namespace, key)
         if name is not None and len(name) > kind.name_limit:
             message = f"namespace and record key together exceed {kind.name_limit} characters"
@@ -196,7 +190,6 @@ class Requests(ABC):
     """
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
-        """Make the request that creates a record."""
         raise NotImplementedError
 
     def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
@@ -211,11 +204,9 @@ class Requests(ABC):
         raise NotImplementedError
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
-        """Make the request that changes a record."""
         raise NotImplementedError
 
     def delete(self, resource: str, target_id: str) -> Request:
-        """Make the request that deletes a record."""
         raise NotImplementedError
 
     @abstractmethod
@@ -259,13 +250,10 @@ class Answers(ABC):
         return rate_headers.read(answer.headers)
 
     def also_changes(self, resource: str, payload: Mapping[str, Any]) -> Iterable[tuple[str, str]]:  # noqa: ARG002
-        """Return what else a delivered write of *payload* changes at the target, such as the stock of a shipped
-        product.
+        """Return what else a write of *payload* changes at the target, such as the stock of a shipped product.
 
-        The content of these records becomes unknown, and the next run looks them up.
-
-        Returns:
-            Resources, each with a prefix of the keys of changed records.
+        The content of these records becomes unknown, and the next run looks them up. Each resource comes with a prefix
+        of the keys of its changed records.
         """
         return ()
 
@@ -314,11 +302,7 @@ class Target(RecordNames, Requests, Answers):
 
     @abstractmethod
     def client(self) -> Client:
-        """Make a client for one thread that authorizes each request.
-
-        Raises:
-            ConfigError: If the credential cannot be read.
-        """
+        """Make an authorized client for one thread. Raises ConfigError if it cannot read the credential."""
 
     def send(
         self,

@@ -1,6 +1,4 @@
-"""Exact and strict conversions of text to values. A failure is a dead letter with the column, never the cell's
-content.
-"""
+"""Exact and strict conversions of text to values. A failure names the column, never the content of the cell."""
 
 from __future__ import annotations
 
@@ -18,11 +16,7 @@ N = TypeVar("N", Decimal, int)
 
 
 def text(row: Row, column: str) -> str:
-    """The cell as it is.
-
-    Raises:
-        RecordError: If it is empty.
-    """
+    """Return the cell as it is. Raises RecordError if it is empty, as all conversions do."""
     value = row[column]
     if value is None or value == "":
         raise RecordError("bad_value", "is empty", pointer=column)
@@ -40,7 +34,7 @@ def decimal(
     decimals: int | None = None,
     factor: Decimal | int = 1,
 ) -> Decimal:
-    """An exact number of at most 15 digits before and 4 after the mark, written as `NumberFormat` says.
+    """Return an exact number of at most 15 digits before and 4 after the mark, written as `NumberFormat` says.
 
     Zeros around these digits, and white space around the number, are ignored.
     """
@@ -57,7 +51,7 @@ def integer(
     decimals: int | None = None,
     factor: Decimal | int = 1,
 ) -> int:
-    """A whole number of at most 15 digits, written as `NumberFormat` says; ``5.`` and ``5.000`` are whole."""
+    """Return a whole number of at most 15 digits, written as `NumberFormat` says; ``5.`` and ``5.000`` are whole."""
     return _number(row, column, NumberFormat(decimal_mark, thousands, sign, None, decimals, factor).integer)
 
 
@@ -69,7 +63,7 @@ def _number(row: Row, column: str, read: Callable[[str], N]) -> N:
 
 
 def day(row: Row, column: str, *, layout: str = "%Y-%m-%d") -> date:
-    """A calendar day written as *layout* says: a format of `datetime.strptime`, ``cyymmdd`` or ``cyyddd``."""
+    """Return a calendar day written as *layout* says: a format of `datetime.strptime`, ``cyymmdd`` or ``cyyddd``."""
     return TimeFormat(layout).day(text(row, column), column)
 
 
@@ -82,13 +76,13 @@ def instant(
     ambiguous: Ambiguous | None = None,
     hour_24: bool = False,
 ) -> datetime:
-    """An instant in UTC. Text without an offset needs *timezone*, the IANA zone of its writer.
+    """Return an instant in UTC. Text without an offset needs *timezone*, the IANA zone of its writer.
 
     Args:
         layout: As for `datetime.strptime`, or ``unix`` or ``unix_ms``; by default ISO 8601, of whose fraction of a
             second six digits count.
-        ambiguous: What is read of a local time that occurs twice or never when clocks change: ``earlier`` or ``later``
-            of the two instants that it may be; it is refused by default.
+        ambiguous: Which of two possible instants a local time means that occurs twice or never when clocks change:
+            ``earlier`` or ``later``; it is refused by default.
         hour_24: Whether 24:00 is the end of a day.
 
     Raises:
@@ -98,7 +92,7 @@ def instant(
 
 
 def boolean(row: Row, column: str, *, true: str, false: str) -> bool:
-    """One of two declared texts."""
+    """Return True for the text *true* and False for the text *false*; other texts are refused."""
     value = text(row, column)
     if value not in {true, false}:
         raise RecordError("bad_value", f"is neither {true!r} nor {false!r}", pointer=column)

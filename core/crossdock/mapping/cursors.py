@@ -53,23 +53,15 @@ class Cursor(OrderBy):
 
     @property
     def _times(self) -> TimeFormat:
-        """The format that reads the earlier of two possible instants: records are then read again, and none is
-        missed.
-        """
+        """Read the earlier of two possible instants, so that records are read again and none is missed."""
         return TimeFormat(self.format, self.timezone, self.ambiguous or "earlier", self.hour_24)
 
     def value(self, row: dict[str, str | None]) -> str:
-        """Return the text that the state stores for *row*; empty if the column is.
-
-        Raises:
-            RecordError: If the cell does not convert.
-        """
+        """Return the text that the state stores for *row*; empty if the column is."""
         return self.position(row) if self.as_ == "instant" else row.get(self.column) or ""
 
     def settled(self, at: datetime) -> str:
-        """Return the instant up to which the source shows all changes when it is read *at* that time, as stored
-        text.
-        """
+        """Return, as stored text, until when the source shows all changes if it is read *at* that time."""
         moment = at.astimezone(UTC) - timedelta(seconds=self.overlap_s)
         return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}000Z"
 
@@ -84,7 +76,7 @@ class Cursor(OrderBy):
         return instant_cursor(moment)
 
     def _earlier_number(self, stored: str) -> str:
-        """Return the number *overlap* before a stored one, with the zeros that fill it up, and not below zero."""
+        """Return the number *overlap* before a stored one, not below zero and with the zeros that fill it up."""
         number = convert.decimal({self.column: stored}, self.column)
         earlier = max(EXACT.subtract(number, self.overlap), min(number, Decimal(0)))
         return stored if earlier == number else f"{earlier:f}".zfill(len(stored) if stored.startswith("0") else 0)
@@ -125,7 +117,7 @@ def windows(
     first: datetime,
     overlap: timedelta = timedelta(seconds=OVERLAP_S),
 ) -> Iterator[Window]:
-    """Consecutive windows from *since* to *until*.
+    """Yield consecutive windows from *since* to *until*.
 
     Args:
         since: The argument of `pull`: an instant as ISO 8601, or None at first.

@@ -1,8 +1,4 @@
-"""Mappings in a config file, of whole records or of members that replace those of a connector's code.
-
-Each form is one model, which is compiled once to a function of a row. They use the same functions as mapping code
-(`crossdock.mapping.convert`).
-"""
+"""Mappings in a config file. Each form is one model, which is compiled once to a function of a row."""
 
 from __future__ import annotations
 
@@ -275,14 +271,7 @@ def _of_join(record: Record, join: str, form: _CompiledEach) -> list[dict[str, A
 
 
 class RecordMap:
-    """A compiled ``map:`` section.
-
-    Args:
-        forms: The form of each member, by its name on the wire.
-
-    Attributes:
-        columns_by_member: The columns that each member uses, and the list or join whose elements it has.
-    """
+    """A compiled ``map:`` section. `columns_by_member` also has the list or join whose elements a member has."""
 
     def __init__(self, forms: Mapping[str, Any]) -> None:
         single = {name: form for name, form in forms.items() if not isinstance(form, Each)}
@@ -299,11 +288,7 @@ class RecordMap:
         self.joined_columns = _joined_columns(forms)
 
     def __call__(self, record: Record) -> dict[str, Any]:
-        """Return the members of a draft.
-
-        Raises:
-            RecordError: If a cell does not convert, or rows of the record disagree outside ``each``.
-        """
+        """Return the members of a draft. Raises RecordError also if rows of the record disagree outside ``each``."""
         members = self._located(record, 0, self._single)
         for column in self._agreeing if len(record.rows) > 1 else ():
             first = record.row[column]
@@ -332,25 +317,14 @@ class RecordMap:
 
 
 class MemberOverrides:
-    """Replaces some members of a draft.
-
-    Args:
-        forms: The form of each of these members, by its name on the wire.
-
-    Attributes:
-        columns: The columns that are read.
-    """
+    """Replaces some members of a draft by forms of a config."""
 
     def __init__(self, forms: Mapping[str, Any]) -> None:
         self._names, self._map = frozenset(forms), RecordMap(forms)
         self.columns = self._map.columns
 
     def applied_to(self, made: ResourceModel | Mapping[str, Any], record: Record) -> dict[str, Any]:
-        """Replace these members in *made*. One without a value is left out.
-
-        Raises:
-            RecordError: If a cell does not convert, or rows of the record disagree outside ``each``.
-        """
+        """Replace these members in *made*. One without a value is left out."""
         given = (
             {name: getattr(made, name) for name in made.model_fields_set} if isinstance(made, ResourceModel) else made
         )

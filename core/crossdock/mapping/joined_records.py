@@ -76,11 +76,7 @@ def without_main_row(joins: Mapping[str, Join]) -> Filter | None:
 
 
 def check(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
-    """Check that all look-ups and joins of *record* succeeded.
-
-    Raises:
-        RecordError: With the reason ``unmatched`` or ``rows_disagree``.
-    """
+    """Raise RecordError, ``unmatched`` or ``rows_disagree``, if a look-up or join of *record* failed."""
     row = record.row
     for name in joins:
         if problem := row[f"{name}.problem"]:

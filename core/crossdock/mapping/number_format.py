@@ -36,10 +36,6 @@ class NumberFormat:
             negative.
         round: How digits after the fourth are rounded; None refuses them.
         decimals: How many of the last digits come after the mark, which is not written; None if it is.
-        factor: What the number is multiplied by, exactly.
-
-    Raises:
-        ValueError: If the thousands mark is the decimal mark.
     """
 
     decimal_mark: DecimalMark = "."
@@ -54,12 +50,7 @@ class NumberFormat:
             raise ValueError(f"thousands and decimal_mark are both {self.thousands!r}")
 
     def decimal(self, text: str) -> Decimal:
-        """Return the number, without zeros after the fourth digit. White space around it is ignored.
-
-        Raises:
-            ValueError: If *text* has another notation, or the number has more than 15 digits before or, without
-                ``round``, 4 after the mark.
-        """
+        """Return the number without zeros after the fourth decimal. Raises ValueError if it cannot be read exactly."""
         sign, unsigned = self._split(text.strip())
         whole, fraction = self._digits(unsigned)
         shown = fraction[:MAX_DIGITS_AFTER_POINT] + fraction[MAX_DIGITS_AFTER_POINT:].rstrip("0")
@@ -85,11 +76,7 @@ class NumberFormat:
         return re.sub("[^0-9]", "", match["whole"]).lstrip("0"), match["fraction"] or ""
 
     def integer(self, text: str) -> int:
-        """Return the whole number, which may have zeros after the decimal mark.
-
-        Raises:
-            ValueError: See `decimal`; also if it is not whole.
-        """
+        """Return the whole number, which may have zeros after the decimal mark."""
         number = self.decimal(text)
         if number != (whole := int(number)):
             raise ValueError("is not a whole number")
@@ -133,7 +120,6 @@ class NumberFormat:
 
 
 def _without_zeros(number: Decimal) -> Decimal:
-    """Remove zeros at the end of the decimals, which a factor may have added."""
     text = f"{number:f}"
     return Decimal(text.rstrip("0").rstrip(".")) if "." in text else number
 

@@ -49,11 +49,7 @@ class OrderBy(ConfigModel):
         return self
 
     def position(self, row: Row) -> str:
-        """Return text that sorts as the values of the column do.
-
-        Raises:
-            RecordError: If the cell does not convert.
-        """
+        """Return text that sorts as the values of the column do."""
         cell = row.get(self.column)  # a record of an earlier version may lack it
         if not cell:
             return ""
@@ -78,10 +74,7 @@ def declared(order_by: Sequence[str | OrderBy] | None) -> list[OrderBy]:
 
 
 def kind_of(columns: Sequence[OrderBy]) -> str:
-    """Return the prefix of a position. Positions with different prefixes are not comparable.
-
-    Positions of columns that are compared as text have an empty prefix.
-    """
+    """Return the prefix of a position, empty for text. Positions with different prefixes are not comparable."""
     if all(item.as_ == "text" for item in columns):
         return ""
     facts = [item.model_dump(by_alias=True, exclude_none=True) for item in columns]
@@ -89,10 +82,9 @@ def kind_of(columns: Sequence[OrderBy]) -> str:
 
 
 def _utc_text(moment: datetime, fraction: str) -> str:
-    """Format a time in UTC with nine digits after the second; *fraction* has those of the source."""
     return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}.{fraction:0<9}Z"
 
 
 def _number_text(number: Decimal) -> str:
-    """Format twenty digits that sort as the numbers do, including negative ones."""
+    """Format the number as twenty digits that sort as numbers do, including negative ones."""
     return f"{int(EXACT.scaleb(number, MAX_DIGITS_AFTER_POINT)) + _SHIFT:020}"

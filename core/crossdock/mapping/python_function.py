@@ -24,12 +24,9 @@ from crossdock.values.local_files import open_regular, read_bounded
 
 @dataclass(frozen=True, slots=True)
 class PythonFunction:
-    """A loaded function.
+    """A function, with the SHA-256 of its file and of the modules that it imports, except installed ones.
 
-    Attributes:
-        reference: The text in the config.
-        digest: SHA-256 of the file and of the modules that it imports, unless they are installed. If it changes, all
-            records are mapped again.
+    If the digest changes, all records are mapped again.
     """
 
     reference: str
@@ -38,11 +35,7 @@ class PythonFunction:
 
 
 def load(reference: str, folder: Path) -> PythonFunction:
-    """Load ``FILE.py:FUNCTION``, where the file is relative to *folder*. The file is executed.
-
-    Raises:
-        ValueError: If the file or the function does not exist, or the file fails.
-    """
+    """Load and execute ``FILE.py:FUNCTION``, relative to *folder*. Raises ValueError if that fails."""
     name, _, function = reference.rpartition(":")
     if not name.endswith(".py") or not function.isidentifier():
         raise ValueError("must be a section of members, or FILE.py:FUNCTION")
@@ -94,12 +87,7 @@ _SOURCES: dict[str, bytes] = {}
 
 
 class _FromSource(SourceFileLoader):
-    """Compiles what the digest covers. Stored bytecode counts as that of a file if only its size and the second of its
-    last change are the same, which tools that set times make so.
-
-    Args:
-        content: What the file has, if it was read before.
-    """
+    """Compiles the source itself: stored bytecode counts for any file with the same size and second of change."""
 
     def __init__(self, fullname: str, path: str, content: bytes | None = None) -> None:
         super().__init__(fullname, path)
@@ -113,7 +101,7 @@ class _FromSource(SourceFileLoader):
 
 
 class _SourceFinder(MetaPathFinder):
-    """Finds modules as the others do, and has those that are not installed compiled."""
+    """Finds modules as other finders do, and compiles from source those that are not installed."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -137,10 +125,7 @@ def _imports_from_source() -> Iterator[None]:
 
 
 def _find_imported(content: bytes, package: str, found: dict[str, bytes]) -> None:
-    """Add the sources of the modules that *content* imports, directly or not, without those that are installed.
-
-    Imports inside functions do not count: whether they have happened yet differs.
-    """
+    """Find imported modules. Imports inside functions do not count: whether they have happened yet differs."""
     for name in _imported_names(content, package):
         module = sys.modules.get(name)
         path = getattr(module, "__file__", None)

@@ -1,7 +1,4 @@
-"""Repairs of columns and filters of rows, declared as data and applied to whole columns.
-
-Repairs come before key, filters and fingerprint, so that all of them see the same text.
-"""
+"""Repairs of columns, and filters of rows. Keys, filters and fingerprints see the repaired text."""
 
 from __future__ import annotations
 

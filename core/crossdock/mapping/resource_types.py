@@ -50,7 +50,6 @@ class ResourceType:
         write_once: Whether a delivered record is never changed (law 2).
         parents: The resources that a draft may refer to.
         creates: Whether records can be created; others are only completed, by streams with ``contributes``.
-        deletes: Whether a delivered record can be deleted.
     """
 
     name: str
@@ -67,11 +66,7 @@ class ResourceType:
 
 @dataclass(frozen=True, slots=True)
 class PlatformResource(ResourceType):
-    """A resource of the platform.
-
-    Attributes:
-        wire: The model that the platform accepts.
-    """
+    """A resource of the platform, which accepts the model *wire*."""
 
     wire: type[ResourceModel] = ResourceModel
 
@@ -102,12 +97,7 @@ RESOURCES: Mapping[str, PlatformResource] = {
 
 @dataclass(frozen=True, slots=True)
 class Action(ResourceType):
-    """An operation on an existing record of the platform that is executed once.
-
-    Attributes:
-        acts_on: The resource of that record.
-        verb: The word for it in plans.
-    """
+    """An operation on an existing record of the platform that is executed once. Plans call it *verb*."""
 
     acts_on: ResourceName = "invoice"
     verb: str = "approve"
@@ -127,7 +117,7 @@ WRITTEN: Mapping[str, ResourceType] = {**RESOURCES, **ACTIONS}
 
 @cache
 def part_of(model: type[ResourceModel], members: tuple[str, ...]) -> type[ResourceModel]:
-    """Make a model with only these members of *model*, by their wire names. None of them is required.
+    """Make a model with only these members, none of them required.
 
     Rules that compare members of *model* are not checked: the rest of the record is unknown.
     """

@@ -98,11 +98,7 @@ MARKS_IN_SNAPSHOT = "is for other modes; a snapshot lists every record that exis
 def no_second_look(
     mode: Mode, reread: Reread | None, open_until: OpenUntil | None, *, fetches: bool, finds_deleted: str
 ) -> tuple[tuple[str, ...], str] | None:
-    """Return why a stream cannot read what its cursor misses, with the key, or None.
-
-    Args:
-        finds_deleted: The other way in which it finds deleted records; empty without one.
-    """
+    """Return the key to correct and the reason, or None. *finds_deleted* names another way to find deletions."""
     for name, wanted in (("reread", reread), ("open_until", open_until)):
         if wanted is not None and mode != "incremental":
             return (name,), "needs mode: incremental; other modes read everything"
@@ -114,11 +110,7 @@ def no_second_look(
 
 
 def no_removal(kind: ResourceType, mode: Mode, on_gone: OnGone, *, finds_deleted: bool) -> str | None:
-    """Return why records of such a stream cannot be removed as *on_gone* says, or None.
-
-    Args:
-        finds_deleted: `Stream.finds_deleted`.
-    """
+    """Return why records cannot be removed as *on_gone* says, or None."""
     if on_gone == "nothing":
         return None
     if kind.write_once and not kind.deletes:
@@ -162,11 +154,7 @@ Destinations = Mapping[str, Mapping[str, ResourceType]]
 
 
 def destination(resource: str | None, to: str, targets: Destinations) -> ResourceType:
-    """Return the type that the records of a stream become.
-
-    Raises:
-        PydanticCustomError: If there is no such resource or target, with the key to correct.
-    """
+    """Return the type that the records of a stream become. Raises an error that names the key to correct."""
     connection, _, name = to.partition(".")
     if to == PLATFORM:
         if resource is None:
@@ -246,11 +234,7 @@ Adopt = Annotated[
 def no_adoption(
     kind: ResourceType, adopt: Adopt, to: str, contributes: Sequence[str], mapped: Collection[str] | None = None
 ) -> str | None:
-    """Return why records cannot be matched by ``adopt: {by: MEMBER}``, or None.
-
-    Args:
-        mapped: The members that a config maps; None if they are not known.
-    """
+    """Return why records cannot be matched by ``adopt: {by: MEMBER}``, or None. *mapped* is None if unknown."""
     if not isinstance(adopt, AdoptBy):
         return None
     if to != PLATFORM:
@@ -273,10 +257,7 @@ def _not_matched_by(member: str, kind: ResourceType, mapped: Collection[str] | N
 
 
 class StreamFacts:
-    """The declared facts about a stream: attributes of a class in code, or keys of a section in a config file.
-
-    The facts of `Stream`, `StreamConfig` and `DeclaredStream`, declared once.
-    """
+    """The facts that a `Stream` declares as attributes of a class, and a config file as keys of a section."""
 
     resource: ResourceName | ActionName | None = None
     """What its records become on the platform: a resource, or an action that each of them stands for."""

@@ -35,19 +35,11 @@ def export(tx: Transaction, out: TextIO, *, raw: bool = False) -> int:
 def import_bindings(
     tx: Transaction, path: Path, targets: Mapping[str, Target], *, at: datetime, raw: bool = False
 ) -> int:
-    """Bind the records of a CSV file with `COLUMNS`; keys in text form, as `export` writes them with the same *raw*.
+    """Bind the records of a CSV file with `COLUMNS`, all or none, and return the number of new bindings.
 
-    What the target holds is unknown, so the next sync compares the records with it first. Then it sends every member of
-    a record that can be updated, and nothing for one that is written once. A record that the target does not have is
-    unbound. If any row is refused, no record is bound.
-
-    Returns:
-        The number of new bindings.
-
-    Raises:
-        ConfigError: If the file cannot be read, is not such a CSV file, or has a row that is incomplete, names an
-            unknown target or resource, or contradicts another row or a binding; with its line.
-        RefusedError: If an operation on one of the records is not settled, with its line; or an undo has not ended.
+    Keys are in text form, as `export` writes them with the same *raw*. What the target holds is unknown, so the next
+    sync compares the records with it first. Then it sends every member of a record that can be updated, and nothing for
+    one that is written once. A record that the target does not have is unbound.
     """
     check_no_undo(tx)
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at, command="bindings import"), 0

@@ -21,18 +21,15 @@ class Contributions:
         self.needed = bool(bound.stream.contributes)
 
     def awaited(self, read: KeyedRecord) -> list[ScopedKey]:
-        """Return the record that must exist first; none if the key is the target's id, or the stream creates
-        records.
-        """
+        """Return the record that must exist first; none for a record that is named by its target id."""
         return [(self._scope.whole, read.identity.key)] if self.needed and not self._by_id else []
 
     def bindings(
         self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, Origin]
     ) -> tuple[dict[int, Binding], dict[int, Binding]]:
-        """Return what this stream contributed to the records of *reads* that exist, and to others, by key hash.
+        """Return what this stream contributed to *reads* that exist, and to those that were deleted since, by key hash.
 
-        A record without a contribution, or one that was created again since, has an empty payload. The others have
-        been deleted since.
+        A record without a contribution, or one that was created again since, has an empty payload.
         """
         key_hashes = [read.identity.key_hash for read in reads]
         own = tx.bindings.get(self._scope, key_hashes)
@@ -50,13 +47,7 @@ class Contributions:
         return found, {key_hash: mine for key_hash, mine in own.items() if key_hash not in found}
 
     def again(self, tx: Transaction, left_out: Collection[int]) -> Iterator[Operation]:
-        """Yield what was contributed to records that were deleted and created again since.
-
-        Their rows may be in a snapshot or a file that is not read again.
-
-        Args:
-            left_out: Key hashes of records of which a row, or an operation, is at hand.
-        """
+        """Yield what was contributed to records that were created again since: their rows may not be read again."""
         if self._by_id:
             return
         found = tx.bindings.of_records_created_again(self._scope)
@@ -72,7 +63,7 @@ class Contributions:
                 yield Operation("update", identity, self._scope, record, mine.payload, mine.payload, held)
 
     def to_planned(self, read: KeyedRecord) -> Binding:
-        """Do the same as `bindings` for a record that the plan creates before."""
+        """Return the empty contribution to a record that the plan creates before."""
         key = read.identity.key
         return _nothing_yet(read.identity.key_hash, key, placeholder(self._scope.whole, key), 0)
 

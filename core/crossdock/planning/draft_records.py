@@ -25,11 +25,7 @@ _QUOTING = {"datetime_object_invalid", "get_attribute_error", "iteration_error",
 
 
 def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Reference]]:
-    """Return the members of the record's draft, and the references in it.
-
-    Raises:
-        RecordError: If the record has no valid draft, with a code of `crossdock.records.REASONS`.
-    """
+    """Return the members of the record's draft, and the references in it. Each failure is a `RecordError`."""
     stream = bound.stream
     try:
         members = stream.draft(record).payload()
@@ -52,7 +48,6 @@ def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Re
 
 
 def _check_size(members: dict[str, Any]) -> None:
-    """Check that a draft with a long list can be a body, which has a limit of values (`exact_json`)."""
     for name, value in members.items():
         if isinstance(value, _CONTAINERS) and len(value) > _MANY and _values(value) > _MOST:
             raise RecordError("invalid_draft", f"has {exact_json.TOO_MANY}", pointer=f"/{name}")

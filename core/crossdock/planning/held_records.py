@@ -18,14 +18,7 @@ _AT_ONCE = 200  # idle records that are read together once they are ready
 
 @dataclass(slots=True)
 class HeldRecord:
-    """A record that waits for others.
-
-    Attributes:
-        members: The members of its draft, with references.
-        missing: The references that are not delivered yet.
-        can_open: Whether it can be created without the missing references, to break a cycle.
-        opened: Whether that create was planned. The record is not decided again until its binding exists.
-    """
+    """A record that waits for others. Once its create without them is planned (`opened`), it waits for its binding."""
 
     read: KeyedRecord
     members: dict[str, Any]
@@ -35,16 +28,7 @@ class HeldRecord:
 
 
 class HeldRecords:
-    """The held records of one stream, by key hash.
-
-    Args:
-        coming: The scopes whose records the run may still deliver. The caller removes those of streams that end and
-            hold no record.
-
-    Attributes:
-        bound: The stream.
-        references: To what the run has found or delivered.
-    """
+    """The held records of one stream. The caller removes from *coming* the scopes that bring no more records."""
 
     def __init__(self, bound: BoundStream, state: State, references: References, coming: AbstractSet[Scope]) -> None:
         self.bound, self.state, self.references, self._coming = bound, state, references, coming
@@ -57,17 +41,13 @@ class HeldRecords:
         return len(self._held) + len(self._idle)
 
     def add_idle(self, idle: Idle) -> None:
-        """Hold waiting records about which nothing is decided before something that they wait for comes."""
+        """Hold waiting records that are not decided until something that they wait for comes."""
         self.version, added = idle.version, awaited(self.bound.scope.target, idle.records)
         self._idle |= added
         self._stamps = {} if added else self._stamps
 
     def add(self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], *, is_bound: bool) -> bool:
-        """Hold a record until the next round. Return False if this run cannot deliver what it waits for.
-
-        Args:
-            is_bound: Whether the target has it already, so that it cannot be created to break a cycle.
-        """
+        """Hold a record until the next round. Return False if this run cannot deliver what it waits for."""
         if all(other not in self._coming for other, _ in missing):
             return False
         fields = self.bound.kind.draft.model_fields.items()
@@ -77,9 +57,7 @@ class HeldRecords:
         return True
 
     def ready(self) -> list[int]:
-        """Return the records whose references are all delivered now, and idle ones that wait for a held one of their
-        kind.
-        """
+        """Return the records whose references are all delivered, and idle ones that wait for a held record."""
         if not self:
             return []
         with self.state.look() as tx:
@@ -102,7 +80,7 @@ class HeldRecords:
         return self._stamps != before
 
     def _ready_idle(self) -> list[int]:
-        """Those of the idle records that are ready, or may be of a cycle with records that are not idle."""
+        """Return the idle records that are ready, or that may be in a cycle with a held record."""
         own, held = self.bound.scope.whole, {each.read.identity.key for each in self._held.values()}
         return [
             key_hash
@@ -123,17 +101,12 @@ class HeldRecords:
         return self._held.pop(key_hash).read
 
     def cycle_breakers(self) -> list[int]:
-        """Return one record of each cycle, to be created without its missing references; see `open`."""
         if not self._held:
             return []
         return cycle_breakers(self._waits_for(), [key for key, held in self._held.items() if held.can_open])
 
     def open(self, key_hash: int) -> tuple[KeyedRecord, dict[str, Any]]:
-        """Mark a record as opened. It stays held.
-
-        Returns:
-            The record, and its members without those that have a missing reference.
-        """
+        """Mark a record as opened, and return it with the members that have no missing reference. It stays held."""
         held = self._held[key_hash]
         held.can_open, held.opened = False, True
         return held.read, {name: value for name, value in held.members.items() if not self._has_missing(value)}
@@ -193,14 +166,7 @@ class HeldRecords:
 
 
 def cycle_breakers(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[int]) -> list[int]:
-    """Return at most one record of each cycle, to be created before the records that it waits for.
-
-    A record that waits, directly or not, for one that is not a key of *waits_for* is in no cycle that can be broken.
-
-    Args:
-        waits_for: For each waiting record, the records it waits for.
-        can_open: The records that can be created without those.
-    """
+    """Return at most one record of each cycle. One that waits for a record without a key in *waits_for* is in none."""
     stuck, allowed = _stuck(waits_for), set(can_open)
     chosen: list[int] = []
     seen: set[int] = set()

@@ -28,15 +28,7 @@ class Idle(NamedTuple):
 
 
 class IdleRecords:
-    """The waiting records of a stream in one part of its reading.
-
-    Args:
-        takes_up_all: Treat no record as idle.
-
-    Attributes:
-        left: The idle records, by key hash.
-        found: The key hashes of all waiting records.
-    """
+    """The waiting records of a stream in one part of its reading: all are `found`, and idle ones are `left`."""
 
     def __init__(self, bound: BoundStream, *, takes_up_all: bool) -> None:
         self._bound, self._is_to_ask = bound, not takes_up_all
@@ -59,17 +51,7 @@ class IdleRecords:
         among: Sequence[int] | None = None,
         seen: AbstractSet[int] = frozenset(),
     ) -> list[WaitingRecord]:
-        """Return the waiting records to decide about, longest waiting first. The others are `left`.
-
-        Args:
-            unsettled: Operations of the stream; their records are not idle.
-            among: The key hashes of the records to look for; None for all.
-            seen: Key hashes that are passed over.
-
-        Raises:
-            AuthorCodeError: If a fact of the stream cannot be read. Without `code_of_stream`, its own exception is
-                raised.
-        """
+        """Return the waiting records to decide about, longest waiting first. Call it within `code_of_stream`."""
         if self._is_to_ask:
             self._version, self._is_to_ask = idle_version(self._bound), False
         found = [each for each in tx.waiting_records.waits(self._bound.name, among) if _key(each) not in seen]
@@ -81,13 +63,7 @@ class IdleRecords:
         return self._loaded(tx, [_key(each) for each in found if _key(each) not in self.left])
 
     def follow(self, tx: Transaction, found: Delta, waiting: Sequence[Wait]) -> list[WaitingRecord]:
-        """Return those of `left` that wait, directly or not, for a record of their own kind that is decided now.
-
-        Idle records with a newer version are removed from `left`, too: *found* has them.
-
-        Args:
-            waiting: The waiting records that are decided.
-        """
+        """Return those of `left` that wait, directly or not, for a record of their own kind that is decided now."""
         for key_hash in found.replaced:
             self.left.pop(key_hash, None)
         children = self._children()
@@ -104,7 +80,7 @@ class IdleRecords:
         return self._loaded(tx, list(taken))
 
     def _children(self) -> dict[int, list[int]]:
-        """Group the idle records that wait for records of their own kind by the key hashes of these."""
+        """Group the idle records by the key hashes of the records of their own kind for which they wait."""
         own = self._bound.scope.whole
         waits = [
             (each["key"], key_hash)
@@ -144,8 +120,8 @@ def awaited(target: str, records: Iterable[Wait]) -> dict[int, list[ScopedKey]]:
 def idle_version(bound: BoundStream) -> str | None:
     """Return a hash that changes whenever a waiting record could be mapped differently or wait for other records.
 
-    None means that no such hash exists, and each run decides about the stream's waiting records. The stream's own
-    version is not sufficient, because the mapping of a connector may use its settings, and its code may have changed.
+    None means that each run decides about the stream's waiting records. The stream's version is not sufficient: its
+    mapping may use settings, and its code may change.
     """
     if bound.read is not None and bound.origins:
         return None  # what crossdock wrote itself counts as well

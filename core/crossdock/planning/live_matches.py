@@ -17,11 +17,9 @@ _COLUMNS = pl.Schema({"value": pl.UInt64, "id": pl.String, "taken": pl.Boolean})
 
 @dataclass(frozen=True, slots=True)
 class LiveValue:
-    """The value of the compared member of one record of the target.
+    """The value of the compared member of one record of the target, which is `taken` if this stream has it already.
 
-    Attributes:
-        value: None if it is not text, or if the record belongs to another stream and is never taken over.
-        taken: Whether it belongs to a record of this stream already.
+    It is None if it is not text, or if the record belongs to another stream and is never taken over.
     """
 
     id: str
@@ -65,12 +63,7 @@ class LiveIndex:
 
 
 class LiveMatches:
-    """Decides for each record that a stream would create whether it takes over an existing one.
-
-    Args:
-        member: The compared member, by its name on the wire.
-        read: Called before the first decision, and again after `expire`, to read what has changed into the index.
-    """
+    """Decides for each record that a stream would create whether it takes over one that *read* has found."""
 
     def __init__(self, member: str, index: LiveIndex, read: Callable[[LiveIndex], None] = lambda _: None) -> None:
         self.member, self._index, self._read = member, index, read
@@ -81,11 +74,7 @@ class LiveMatches:
         self._is_current = False
 
     def refresh(self) -> None:
-        """Read the records of the target, unless that was done since `expire`.
-
-        Raises:
-            CrossdockError: If they cannot be read. Nothing can be decided then.
-        """
+        """Read the records of the target, unless that was done since `expire`. Nothing can be decided if it fails."""
         if not self._is_current:
             self._read(self._index)
             self._index.sort()
@@ -94,12 +83,8 @@ class LiveMatches:
     def match(self, key_hash: int, value: str | None) -> str | None:
         """Return the id of the record to take over; None if the target has none, so that it is created.
 
-        Args:
-            key_hash: The record that has *value*. Only the first of several records with the same value gets an id.
-            value: None if the record has no value: it is created.
-
         Raises:
-            RecordError: If several records have the value, or the only one belongs to another record of the stream.
+            RecordError: If several records of the target or of this stream have the value, or the only one is taken.
         """
         if value is None:
             return None
@@ -119,14 +104,9 @@ class LiveMatches:
 
 @dataclass(frozen=True, slots=True)
 class MatchCounts:
-    """The numbers of records that a stream would create, by decision.
+    """The numbers of records that a stream would create: they take over `one`, are ambiguous (`several`), or are new.
 
-    Attributes:
-        one: Each takes over the one record that has its value.
-        several: Each becomes a dead letter, because several records have its value, or another record has taken it.
-        none: They are created.
-        conflicts: By their place among the records: each becomes a dead letter, because another record has its external
-            id.
+    `conflicts` are the places of records that become dead letters, because another record has their external id.
     """
 
     one: int = 0
@@ -144,10 +124,8 @@ def counted(
 ) -> MatchCounts:
     """Count what `LiveMatches` would decide about records with these values of the member, in their order.
 
-    Args:
-        decided: Called for each record that takes over another, with its number from 0 and the other's id, and for each
-            that is ambiguous, with the reason.
-        named: Returns the id of the target's record with the external id of the record of this number, or None.
+    *decided* is called for each record that takes over another or is ambiguous. *named* returns the id of the target's
+    record with the external id of the record of this number.
     """
     matches, one, several, none = LiveMatches(member, index), 0, 0, 0
     conflicts = list[int]()

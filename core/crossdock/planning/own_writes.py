@@ -24,8 +24,6 @@ class Origin:
 
 
 class OwnWrites:
-    """The records that crossdock wrote to the source system from records of the target system."""
-
     def __init__(self, bound: BoundStream) -> None:
         self._read, self._origins = bound.read, bound.origins
 

@@ -15,13 +15,7 @@ from crossdock.writing.delivery.operations import Operation
 
 @dataclass(slots=True)
 class PlannedChunk:
-    """Decisions about some records of one stream.
-
-    Attributes:
-        waits: Records with a reference that is not delivered yet.
-        suppressed: Bindings of records whose mapped payload the target already has, as they are to be stored.
-        refetched: Records to fetch again, because another run has worked on them since this run read them.
-    """
+    """Decisions about some records of one stream. Bindings in `suppressed` are as they are to be stored."""
 
     bound: BoundStream
     run_id: int
@@ -38,7 +32,6 @@ class PlannedChunk:
         return len(self.operations) + kept
 
     def wait(self, read: KeyedRecord, missing: Sequence[ScopedKey], idle_under: str | None) -> None:
-        """Record that *read* waits for *missing*; *idle_under* is as in `Wait`."""
         waits_for = [{"resource": scope.resource, "namespace": scope.namespace, "key": key} for scope, key in missing]
         self.waits.append(WaitingRecord(read.identity, waits_for, read.record.raw(), idle_under=idle_under))
 

@@ -34,16 +34,10 @@ class Planner:
     """Decides what to do with the records of one stream.
 
     Args:
-        held: The stream with its records that wait for others; those of earlier parts of its reading included.
         run: None in a plan.
         gone: The stream's removals; the last round plans them.
         operations: Operations that were decided about before; a round before the removals takes them.
-        failing: Stops the stream when its mapping fails too often.
         matches: Decides which records are taken over from the target; None if none are, and in a plan.
-        at_once: Records per chunk.
-
-    Attributes:
-        stopped: Why the planner has stopped; None while it continues.
     """
 
     def __init__(
@@ -74,18 +68,15 @@ class Planner:
                 return
 
     def pass_over(self, reads: Iterator[KeyedRecord]) -> None:
-        """Count the rest of *reads* as carried on: the next run reads it again."""
+        """Count the rest of *reads* as `carried_on`: the next run reads it again."""
         for _ in self._until_failure(reads):
             self._tally.count("carried_on")
 
     def next_round(self) -> Iterator[PlannedChunk] | None:
         """Return decisions about records that waited for others of this run, once the previous ones are delivered.
 
-        Where such records form a cycle, one of them is created without the reference that closes it, and completed in
-        a later round. The last round plans removals, when no record of this run refers to the removed ones any more.
-
-        Returns:
-            None if nothing is left to decide, or if the planner has stopped.
+        Of records in a cycle, one is created without the reference that closes it, and completed in a later round. The
+        last round plans removals, when no record of this run refers to the removed ones any more.
         """
         if self.stopped is not None:
             return None
@@ -158,10 +149,7 @@ class Planner:
     def _is_as_before(
         self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], former: Binding | None
     ) -> bool:
-        """Return whether the record is a contribution that was delivered, to a record that was deleted since.
-
-        It waits for nothing: once that record is created again, what was contributed to it is sent again.
-        """
+        """Return whether a contribution was delivered to a record that was deleted since. It waits for nothing."""
         if former is None or missing != self._contributions.awaited(read):
             return False
         try:
@@ -172,9 +160,7 @@ class Planner:
     def _decide_one(
         self, planned: PlannedChunk, read: KeyedRecord, members: dict[str, Any], binding: Binding | None
     ) -> bool:
-        """Decide as `_compare`, and reject a record if the target's code fails on it. Return False after too many
-        failures.
-        """
+        """Compare a record, or reject it if the target's code fails on it. Return False after too many failures."""
         try:
             self._compare(planned, read, self._payload(read, members), binding)
         except RecordError as error:
@@ -188,14 +174,12 @@ class Planner:
         return self._run.own_records.of_others(self._bound.scope, key_hashes) if self._run else set()
 
     def _leave(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
-        """Schedule a fetch of the record, since another run has worked on it and this run may have read an older
-        version.
-        """
+        """Have a record fetched again: another run has worked on it, and this run may have read an older version."""
         self._tally.count("carried_on")
         planned.refetched.append(NamedRecord(identity.stream, identity.key, identity.key_hash))
 
     def _left_over(self, chunk: Sequence[KeyedRecord], origins: Mapping[int, Origin]) -> Sequence[KeyedRecord]:
-        """Remove records that come back from *chunk*: they are not created at their origin, or sent back unchanged."""
+        """Remove records that crossdock wrote: they are not created at their origin, or sent back unchanged."""
         by_origin = self._bound.stream.matches == "origin"
         kept = []
         for read in chunk:
@@ -211,7 +195,6 @@ class Planner:
     def _drafts(
         self, planned: PlannedChunk, chunk: Sequence[KeyedRecord]
     ) -> list[tuple[KeyedRecord, dict[str, Any], list[ScopedKey]]]:
-        """Return the draft members of each record and what they refer to. A record without a draft is rejected."""
         drafts = []
         for number, read in enumerate(chunk, 1):
             try:
@@ -245,7 +228,7 @@ class Planner:
             planned.operations.append(self._checked(self._operation(read, after, binding)))
 
     def _may_match(self, number: int) -> bool:
-        """Return False if the matches cannot be read: the stream stops, and *number* records are carried on."""
+        """Return False if the matches cannot be read: the stream stops, and *number* records stay for the next run."""
         try:
             if self._matches is not None:
                 self._matches.refresh()

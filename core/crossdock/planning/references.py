@@ -32,11 +32,7 @@ def found_in(value: Any) -> list[Reference]:
 
 
 class References:
-    """Resolves references with the bindings; one instance per run.
-
-    Args:
-        planned: In a plan, the records that earlier operations create. They resolve to a placeholder.
-    """
+    """Resolves references with the bindings. In a plan, the records in *planned* resolve to a placeholder."""
 
     def __init__(self, target: str, planned: set[tuple[Scope, int]] | None = None) -> None:
         self._target = target
@@ -119,10 +115,7 @@ def earlier_keys(tx: Transaction, scope: Scope, stream: str | None = None) -> di
     """Return the keys under which records were stored before keys were trimmed, by their trimmed keys.
 
     Without them, such a record would be created a second time. A record that is also stored under its trimmed key has
-    that one.
-
-    Args:
-        stream: The stream whose rejected and waiting records count as well.
+    that one. The rejected and waiting records of *stream* count as well.
     """
     stored = [*tx.untrimmed_keys.of(scope), *(tx.untrimmed_keys.of_stream(stream) if stream else ())]
     if not stored:

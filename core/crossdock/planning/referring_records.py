@@ -1,8 +1,7 @@
 """Deletes of records that others refer to, at the end of the run. Referring records are deleted first.
 
-A gone record is kept while a remaining record refers to it. Its delete is held back until the source shows again that
-the record is gone, or until a replay. All references in the state for the target count, of any stream, namespace or
-contribution, those of unsettled operations, and those that only the target's lists have shown.
+A gone record is kept while a remaining record refers to it. It is deleted when the source shows again that it is gone,
+or by a replay. References of any stream in the state, of unsettled operations, and in lists of the target count.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ class Referrer(NamedTuple):
     Attributes:
         scope: Without a namespace if the state does not know the record.
         key: The target's id if the state does not know the record; empty for all records of a list that was not read.
-        is_open: Whether the record counts although the state has no binding of it, for example because an operation on
-            it is unsettled.
+        is_open: Whether it counts without a binding, for example because an operation on it is unsettled.
     """
 
     scope: Scope
@@ -42,11 +40,7 @@ class Referrer(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Deletes that may be sent together, or records that are kept.
-
-    Attributes:
-        left: The number of records of the stream that later rounds decide.
-    """
+    """Deletes that may be sent together, or records that are kept. Later rounds decide about the `left` ones."""
 
     bound: BoundStream
     planner: Planner
@@ -81,7 +75,6 @@ class ReferringRecords:
         return replace(gone, removed=())
 
     def give_up(self, bound: BoundStream) -> int:
-        """Discard the deletes of a stopped stream, and return their number."""
         deferred = self._deferred.pop(bound.name, None)
         return 0 if deferred is None else len(deferred[1].removed)
 
@@ -123,11 +116,7 @@ class ReferringRecords:
     def _still_referring(
         self, kind: ResourceType, shown: UnknownReference, bound: Sequence[tuple[Scope, Binding]]
     ) -> Referrer | None:
-        """Return the record that was *shown* to refer; None if the state has learned since to what it refers.
-
-        Args:
-            bound: The bindings to it, including contributions.
-        """
+        """Return the record that was *shown* to refer; None if the state has learned since to what it refers."""
         whole = next((each for each in bound if not each[0].is_contribution), None)
         if whole is None:
             return Referrer(Scope(self._target, shown.by_resource, ""), 0, shown.by_id, is_open=True)
@@ -138,7 +127,7 @@ class ReferringRecords:
         return None if is_replaced or is_known else Referrer(scope, binding.key_hash, binding.key)
 
     def _add_unread(self, tx: Transaction) -> None:
-        """Let each record of a list that had to be read, and could not be, refer to all."""
+        """Count each list that had to be read, and could not be, as a record that refers to all."""
         for name in tx.unknown_references.unread(self._target):
             who = Referrer(Scope(self._target, name, ""), 0, "", is_open=True)
             for parent in self._kinds[name].parents:
@@ -222,7 +211,6 @@ def _dead_letter(bound: BoundStream, kept: Operation, referring: Sequence[Referr
 
 
 def _said(bound: BoundStream, referring: Sequence[Referrer]) -> str:
-    """Describe the referring records, and how to delete the record nevertheless."""
     if unread := sorted(each.scope.resource.replace("_", " ") for each in referring if not each.key):
         lists = " and ".join(unread)
         return (

@@ -38,14 +38,9 @@ class Removals:
     """The decisions about the records that are gone.
 
     Attributes:
-        removed: Key hashes of the records to remove in this run.
-        withheld: The removals that need approval.
-        refusal: Why they need approval, or why no record may be removed.
         warning: Why no record is removed yet, if a later snapshot will decide.
-        source: The file or page that shows that they are gone.
         terms: The tally of the other records.
-        unsettled: Whether operations on some of the records must be settled first, so that the source must name them
-            again.
+        unsettled: Whether operations on some of them must be settled first, so that the source must name them again.
         unproved: Whether the snapshot does not prove that they are gone. It is then read again.
     """
 
@@ -95,11 +90,11 @@ def decide_deleted(
     before: int = 0,
     fetched: Sequence[int] | None = None,
 ) -> Removals:
-    """Decide about *deleted*, the key hashes of known records that the source names as deleted, *source* first.
+    """Decide about *deleted*, the key hashes of known records that the source names as deleted.
 
     Args:
         before: How many records the run has deleted already, which count for the limits.
-        fetched: The key hashes of the records that were fetched by key, if only these were read. Others that wait for
+        fetched: Key hashes of the records that were fetched by key, if only these were read. Others that wait for
             approval are then asked for together with these, and count for the limits if they are to be fetched again.
     """
     if bound.stream.on_gone == "nothing" or deleted.is_empty():
@@ -144,13 +139,7 @@ def _proved(
 
 
 class _Earlier(NamedTuple):
-    """What counts besides the records at hand.
-
-    Attributes:
-        number: How many other records count for the limits.
-        asked: The key hashes of other records, for which the approval is asked as well.
-        past: The previous snapshot, so that a repeated run has the same limit; empty without any.
-    """
+    """What counts besides the records at hand. The *past* snapshot gives a repeated run the same limit."""
 
     number: int = 0
     asked: Sequence[int] = ()
@@ -171,10 +160,7 @@ def _within_limits(
     at: datetime,
     earlier: _Earlier,
 ) -> Removals:
-    """Remove all of *removable* or none, after checking the limits and the approval.
-
-    Records whose delete was held back do not count again.
-    """
+    """Remove all of *removable* or none, by limits and approval. Deletes that were held back do not count again."""
     held_back = _held_back(tx, bound)
     fresh = [each for each in removable.to_list() if each not in held_back]
     wanted = _wanted(bound, [*fresh, *earlier.asked], at)
@@ -208,10 +194,7 @@ def verb(operation: Operation) -> str:
 
 
 def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: Counter[Term]) -> pl.Series:
-    """Return the records of *facts* that crossdock delivered and whose removal was not rejected, and count the others.
-
-    Removals that were held back because of references are tried again.
-    """
+    """Return the delivered records whose removal was not rejected, except for references, and count the others."""
     delivered = facts.filter(pl.col(_STEP) != "import")[KEY_HASH]
     terms["ignored"] += facts.height - len(delivered)
     rejected = [each for each in tx.dead_letters.facts(bound.name) if each.step == "remove"]

@@ -1,7 +1,4 @@
-"""The proof that a record is gone: the snapshot must be complete, new, and hide no key (law 4).
-
-The list of existing records of an incremental stream (`Stream.existing`) is a snapshot of keys.
-"""
+"""The proof that a record is gone: the snapshot or list of keys must be complete, new, and hide no key (law 4)."""
 
 from __future__ import annotations
 
@@ -24,10 +21,8 @@ FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so th
 class Completeness:
     """Collects facts about the completeness of a snapshot while its batches are read.
 
-    Attributes:
-        doubt: Why records may be missing; None if there is no reason.
-        look_again: Looks once more for such a reason at the source, before the records with these key hashes count as
-            gone. It is slow.
+    `doubt` is why records may be missing. `look_again` looks for such a reason at the source, which is slow, before
+    records count as gone.
     """
 
     def __init__(self) -> None:
@@ -69,13 +64,8 @@ class Completeness:
 class SnapshotFacts:
     """A snapshot that was read, and the open items of the stream.
 
-    Attributes:
-        source: The first file or page.
-        without_key: Rows that passed the filters and have no key.
-        filtered: Returns those of given key hashes that the filtered rows have, and the number of filtered rows without
-            a key. It is slow, and None if no row was filtered.
-        unsettled: Intents of the stream's records.
-        name: The word for it in messages.
+    `filtered` returns those of given key hashes that the filtered rows have, and the number of filtered rows without a
+    key. It is slow, and None if no row was filtered.
     """
 
     source: str
@@ -91,12 +81,7 @@ class SnapshotFacts:
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """Why a snapshot does not prove that a record is gone.
-
-    Attributes:
-        ends_by_itself: Whether a later snapshot resolves it.
-        may_be_approved: Whether an operator may decide that the records are gone nevertheless.
-    """
+    """Why a snapshot does not prove that a record is gone. If it `ends_by_itself`, a later snapshot may prove it."""
 
     message: str
     hint: str | None = None
@@ -105,11 +90,6 @@ class Blocker:
 
 
 def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_without_key: int) -> Blocker | None:
-    """Return what prevents the snapshot from removing records, or None.
-
-    Args:
-        filtered_without_key: Rows without a key that a filter excluded.
-    """
     completeness, without_key = found.completeness, found.without_key + filtered_without_key
     if completeness.doubt is not None:
         return Blocker(completeness.doubt.message, completeness.doubt.hint, ends_by_itself=True)
@@ -164,12 +144,7 @@ def fewer_rows(bound: BoundStream, rows: int, past: Sequence[PastSnapshot]) -> s
 
 
 def other_keys(known: int, gone: int, new: int) -> str | None:
-    """Return a sentence if a snapshot lists other keys than the *known* ones, or None.
-
-    Args:
-        gone: Known records that it does not list.
-        new: Records that are not known.
-    """
+    """Return a sentence if a snapshot lists other keys than the *known* ones, or None."""
     if new < FEWER_ROWS or min(gone, new) * 2 <= known:
         return None
     return (
@@ -181,12 +156,7 @@ def other_keys(known: int, gone: int, new: int) -> str | None:
 def remember_snapshot(
     tx: Transaction, bound: BoundStream, rows: int, completeness: Completeness, run_id: int, *, unproved: bool
 ) -> None:
-    """Store the facts that later snapshots are compared with.
-
-    Args:
-        unproved: Whether it does not prove what is gone. Its content then does not count as known, but each export of
-            it counts.
-    """
+    """Store what later snapshots are compared with. An *unproved* one is known by its export, not by its content."""
     content, export = completeness.content(), completeness.export()
     name = (export if unproved else content) or f"run-{run_id}"
     counts = bound.stream.on_gone != "nothing"  # which is slow for many records

@@ -1,6 +1,4 @@
-"""Protection of streams that are being undone: nothing else works on their records until the undo ends or is
-abandoned.
-"""
+"""Nothing else works on the records of a stream that is being undone, until the undo ends or is abandoned."""
 
 from __future__ import annotations
 
@@ -15,12 +13,7 @@ ADVICE = f"complete the undo: {RESUME}; or end it as it is: crossdock apply --gi
 
 
 def refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Scope]) -> dict[str, RefusedError]:
-    """Return why those of the streams *names* that are being undone are not read, by stream.
-
-    Args:
-        scopes: What each stream of the config writes. A stream that writes what is being undone is refused under any
-            name.
-    """
+    """Return why those of *names* that are being undone, or that write the same records, are not read, by stream."""
     since = tx.begun_undos.since()
     undone = _undone_scopes(tx) if since else {}
     found = {}
@@ -32,7 +25,6 @@ def refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Scope])
 
 
 def _undone_scopes(tx: Transaction) -> dict[tuple[Scope, bool], str]:
-    """Return the streams of the begun undo, by the records that they have delivered in the undone runs."""
     begun = tx.begun_undos.listed()
     names, run, migration = {each.stream for each in begun}, begun[0].plan["run"], tx.migrations.current()
     of_migration = [each.run_id for each in tx.migrations.runs(migration.id)] if migration else []
@@ -41,7 +33,6 @@ def _undone_scopes(tx: Transaction) -> dict[tuple[Scope, bool], str]:
 
 
 def _records_of(scope: Scope) -> tuple[Scope, bool]:
-    """Return the whole records of *scope*, and whether it contributes to them."""
     return scope.whole, scope.is_contribution
 
 

@@ -37,10 +37,8 @@ class UpdateCandidates:
 
     Attributes:
         number: The most records that could be updated: known ones with another content, and waiting ones.
-        records: Returns the records to plan; called each time they are planned.
-        source: The first file or page that was read.
-        before: Updates that the run has delivered of earlier parts of the source.
         mapping_changed: Since when the stream has a changed mapping, such as "since the last run"; empty if it has not.
+        before: Updates that the run has delivered of earlier parts of the source.
     """
 
     number: int
@@ -60,14 +58,7 @@ class WithheldUpdates:
 def withheld(
     state: State, bound: BoundStream, found: UpdateCandidates, planned: set[tuple[Scope, int]], *, at: datetime
 ) -> WithheldUpdates | None:
-    """Return the updates of *found* if they exceed the limits and are not approved. Nothing is written.
-
-    Args:
-        planned: In a plan, the records that it creates before this stream.
-
-    Raises:
-        CrossdockError: If the source fails when it is read again.
-    """
+    """Return updates that exceed the limits and are not approved. It raises the error of a source that fails."""
     limits = bound.stream.changes
     if bound.kind.write_once or not limits.exceeded(found.number, found.known):
         return None
@@ -90,11 +81,7 @@ def withheld(
 def updates(
     state: State, bound: BoundStream, found: UpdateCandidates, planned: set[tuple[Scope, int]]
 ) -> Iterator[Operation]:
-    """Yield the updates that count: those of records whose content crossdock delivered before.
-
-    Raises:
-        CrossdockError: If the source fails when it is read again.
-    """
+    """Yield the updates that count: those of records whose content crossdock delivered before."""
     progress, known = bound.context.run.progress, set(planned)
     progress.begin(f"counting updates of {bound.name}", None)
     held = HeldRecords(bound, state, References(bound.target.name, known), {bound.scope})

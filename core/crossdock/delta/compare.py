@@ -32,25 +32,20 @@ _SEARCH = 10  # steps that a search of all known keys costs
 
 @dataclass(slots=True)
 class Delta:
-    """The records of a scan, by decision. The numbers are counts of records.
+    """The records of a scan, by decision. Lists and series have key hashes, and numbers count records.
 
     Attributes:
         changed: New and changed records; columns as in `LatestRecords.latest`.
-        gone: Key hashes that the state knows and the snapshot does not list.
-        deleted: Key hashes that the state knows and the scan shows as deleted.
-        cured: Key hashes of dead letters whose record is unchanged again or was deleted, except dead letters of a newer
-            version.
-        replaced: Key hashes of waiting records that a newer version replaces.
+        mixed_zones: New and changed records whose position has another UTC offset than the stored one.
+        deleted: Known records that the scan shows as deleted.
+        cured: Dead letters whose record is unchanged again or was deleted, except those of a newer version.
+        replaced: Waiting records that a newer version replaces.
         unmoved: Those of *replaced* whose newer version needs no delivery.
-        repeated: Key hashes of idle records that were read again in the same version.
+        repeated: Idle records that were read again in the same version.
         unchanged: Records with the accepted fingerprint, or that of an unsettled operation.
         refused: Records with the fingerprint of their dead letter.
-        dropped: Records with the fingerprint of a dropped dead letter.
         ignored: Records older than what the state knows, or deleted and not known.
         blocked: Records with an unsettled operation of another version, which must be settled first.
-        known: Records with a key that the state knows.
-        mixed_zones: New and changed records whose position has another UTC offset than the stored one; columns as in
-            `LatestRecords.latest`.
     """
 
     changed: pl.DataFrame
@@ -88,13 +83,7 @@ def compare(
     unsettled: Sequence[Intent],
     snapshot: bool,
 ) -> Delta:
-    """Compare *latest* with the *known* bindings of the scope and the open items of the stream.
-
-    Args:
-        waiting: Records that are decided in any case.
-        idle: Waiting records that are decided only in a newer version.
-        snapshot: Whether known records that are not in *latest* are gone.
-    """
+    """Compare *latest* with the *known* bindings and open items. *idle* records are decided only in a newer version."""
     open_items = [each for each in _open_items(dead_letters, waiting, idle, unsettled) if each.height]
     sought = _to_look_up(latest, open_items)
     candidates = among(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
@@ -236,15 +225,10 @@ def _merged(parts: list[Delta]) -> Delta:
 
 
 class KeyOrder:
-    """Walks through the known keys while rows are read.
+    """Walks through the known keys while rows are read, preferably in the order of an earlier snapshot.
 
-    Args:
-        known: `KEY_HASH` and `KNOWN_FP`, preferably in the order of an earlier snapshot.
-
-    Attributes:
-        known: The argument; None once too many rows are out of order, to release its memory.
-        steps: Approximate number of times that the rows and the known keys were out of order.
-        once: Whether no known key was matched twice.
+    `known` is None once too many rows are out of order, to release its memory. `steps` is roughly how many were. `once`
+    is false if a known key was matched twice.
     """
 
     def __init__(self, known: pl.DataFrame) -> None:
@@ -253,9 +237,7 @@ class KeyOrder:
         self.steps, self.once = 0, True
 
     def same(self, rows: pl.DataFrame) -> pl.Series:
-        """Return true for each of *rows* (`KEY_HASH`, `FP`) that is known to be unchanged. False is not proof of a
-        change.
-        """
+        """Return true for each row that is known to be unchanged. False is not proof of a change."""
         rows = rows.select(KEY_HASH, FP)
         found, done = [pl.Series(dtype=pl.Boolean)], 0
         while self.known is not None and done < rows.height:
@@ -274,9 +256,7 @@ class KeyOrder:
         return pl.concat(found)
 
     def new_order(self, keys: pl.Series, known: int) -> pl.Series | None:
-        """Return the *keys* in the listed order if too many of the *known* ones are out of order; None after a first
-        load.
-        """
+        """Return *keys* if too many of the *known* ones are out of order; None otherwise, and after a first load."""
         new = len(keys) - known
         return None if new > known or (self.steps + new) * _IN_ORDER <= len(keys) else keys
 

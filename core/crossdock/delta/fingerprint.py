@@ -32,16 +32,11 @@ def digest(text: pl.Expr, algorithm: Algorithm, seed: int = 0) -> pl.Expr:
 
 
 def seed_of(column: str, version: str) -> int:
-    """Return 64 bits of BLAKE2b over the version and the name of a column."""
     return int.from_bytes(hashlib.blake2b(f"{version}|{column}".encode(), digest_size=8).digest(), "big")
 
 
 def of_rows(columns: Sequence[str], version: str, algorithm: Algorithm) -> pl.Expr:
-    """Compute a fingerprint per row: the sum of its cells' hashes modulo 2**64 or 2**128. A null counts as its seed.
-
-    Args:
-        version: Part of every seed.
-    """
+    """Compute a fingerprint per row: the sum of its cells' hashes modulo 2**64 or 2**128. A null counts as its seed."""
     kind = pl.UInt64 if algorithm == "xxh3_64" else HASH
     seeds = {name: seed_of(name, version) for name in columns}
     hashes = (digest(column_named(name), algorithm, seed).fill_null(pl.lit(seed, kind)) for name, seed in seeds.items())
@@ -49,15 +44,7 @@ def of_rows(columns: Sequence[str], version: str, algorithm: Algorithm) -> pl.Ex
 
 
 def of_groups(rows: pl.DataFrame, key: str, fingerprint: str, algorithm: Algorithm) -> pl.DataFrame:
-    """Compute a fingerprint per group of rows as a multiset: the order of rows does not matter, but their number does.
-
-    Args:
-        rows: With the columns *key* and *fingerprint* (of the row), `LINE`, and others, of which the maximum is kept,
-            or null if one of them is null.
-
-    Returns:
-        One row per group, with the lowest `LINE` and the number of its ``rows``.
-    """
+    """Compute a fingerprint per group as a multiset of rows, with its lowest `LINE` and the maxima of others."""
     multiset = pl.col(fingerprint).sort().cast(pl.String).str.join(",")
     others = [pl.col(name) for name in rows.columns if name not in {key, fingerprint, LINE}]
     grouped = rows.group_by(key, maintain_order=True).agg(

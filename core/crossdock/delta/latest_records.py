@@ -59,10 +59,9 @@ class LatestRecords:
 
     Attributes:
         latest: One row per record: `KEY_HASH`, `FP`, `SAME` (true if known to be unchanged; false is no proof of a
-            change), `LINE` (of its first row), `UNIT` (index of its file or page); `POSITION` and `TIE` with
-            ``order_by``; `ROWS` (number of rows) with ``group_by``; `DELETED` (true if its latest row says so) if the
-            stream finds deleted records.
-        key_order: Compares rows with the known keys while they are read; None without known keys or with ``group_by``.
+            change), `LINE` (of its first row), `UNIT` (index of its file or page); `POSITION` with ``order_by``; `ROWS`
+            (number of rows) with ``group_by``; `DELETED` (true if its latest row says so) if the stream finds deleted
+            records.
     """
 
     def __init__(self, stream: Stream[Any], name: str, work: Path, *, lists_all: bool | None = None) -> None:
@@ -98,17 +97,7 @@ class LatestRecords:
         advance: Callable[[int], None],
         known: Callable[[], pl.DataFrame | None] | None = None,
     ) -> None:
-        """Count every row, and find the latest record of each key.
-
-        Args:
-            advance: Called with the number of rows of each batch.
-            known: Returns the known keys and fingerprints, to recognize unchanged rows while they are read; None if a
-                join is faster.
-
-        Raises:
-            RefusedError: If a used column is missing, a snapshot has no rows or, without ``order_by``, contradicting
-                rows, or times that order rows do not sort as text.
-        """
+        """Count every row, and find the latest record of each key. *known* returns None if a join is faster."""
         for name in self._stream.skip:
             tally.rows_filtered[name] = 0
         for number, batch in enumerate(batches):
@@ -247,7 +236,6 @@ class LatestRecords:
         return rows.select(columns[name].cast(kind).alias(name) for name, kind in self._schema.items())
 
     def _select_latest(self, tally: Tally) -> None:
-        """Keep the last candidate of each key, and count the others as superseded."""
         if not self._parts:
             return
         candidates = pl.concat(self._parts, rechunk=False)
@@ -306,10 +294,7 @@ class LatestRecords:
         self.latest, self.key_order = self.latest.clear(), None
 
     def filtered_among(self, keys: pl.Series) -> tuple[pl.Series, int]:
-        """Return those of *keys* (hashes) that the filtered rows have, and how many of those rows have no key.
-
-        This reads all rows.
-        """
+        """Read all rows. Return those of *keys* that the filtered ones have, and how many of these have no key."""
         wanted, found, without_key = keys.to_frame(KEY_HASH), [keys.clear()], 0
         for unit in self._units:
             for frame in unit.rows():
@@ -334,22 +319,14 @@ class LatestRecords:
 
 
 class SuspiciousCells:
-    """Counts them, if the stream declares a limit.
-
-    Attributes:
-        found: The suspicious cells of each examined frame.
-    """
+    """Finds the suspicious cells of the examined rows, if the stream declares a limit."""
 
     def __init__(self, stream: Stream[Any]) -> None:
         self._stream, self._limit = stream, stream.suspicious
         self.found: list[Suspicion] = []
 
     def checked(self, source: str, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return *rows* of *source* after examining the columns that the stream uses, or all if it may use any.
-
-        Raises:
-            RefusedError: If there are more suspicious cells than the limit allows.
-        """
+        """Return *rows* after examining the columns that the stream uses, or all if it may use any."""
         if self._limit is None:
             return rows
         stream = self._stream

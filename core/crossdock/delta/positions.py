@@ -22,11 +22,7 @@ _HINT = "declare what the column holds: order_by: [{column: COLUMN, as: instant}
 
 
 def of_rows(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
-    """Compute the text that orders the rows of a record; null if a cell does not convert, so that its record is
-    rejected.
-
-    NUL becomes the next character, because PostgreSQL does not store it.
-    """
+    """Compute the text that orders rows; null if a cell does not convert. NUL is replaced for PostgreSQL."""
     parts = [_converted(item, cells_named(frame, item.column)) for item in columns]
     joined = pl.concat_str([pl.lit(kind_of(columns)) + parts[0], *parts[1:]], separator=_SEPARATOR)
     return joined.str.replace_all("\0", "\x01", literal=True)
@@ -86,11 +82,6 @@ class TimeNotations:
         self._first: dict[str, tuple[str, str]] = {}  # notation and place, by column
 
     def check(self, source: str, frame: pl.DataFrame) -> None:
-        """Check the rows of *source*.
-
-        Raises:
-            RefusedError: If times in a column have notations that do not sort as text.
-        """
         for column in self._columns:
             times = frame.filter(column_named(column).str.contains(_TIME)).select(_notation(column), LINE)
             for notation, line in times.unique(columns_named([column]), keep="first", maintain_order=True).iter_rows():

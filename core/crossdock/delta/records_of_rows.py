@@ -43,14 +43,7 @@ class KeyedRecord:
 
 
 def keyed_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
-    """Yield the records of *wanted*, which are rows of `LatestRecords.latest` of one unit, in their order.
-
-    Args:
-        name: The full name of the stream.
-
-    Raises:
-        ConnectorError: If the unit returns other rows than before.
-    """
+    """Yield the records of *wanted*, which are rows of `LatestRecords.latest` of one unit, in their order."""
     read = _grouped_records if stream.group_by else _single_row_records
     return read(stream, name, unit, wanted)
 
@@ -108,10 +101,7 @@ def filtered_keys(stream: Stream[Any], kept: Sequence[tuple[RecordIdentity, dict
 
 
 def kept_records(stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[str, Any]]]) -> Iterator[KeyedRecord]:
-    """Yield stored records with the current repairs and filters of *stream*, as if they were read again.
-
-    The columns of the key do not change, because they identify the record. `filtered_keys` are left out.
-    """
+    """Yield stored records with the current repairs (except of the key) and filters, as if they were read again."""
     repairs = {name: repair for name, repair in stream.columns.items() if name not in stream.key}
     remaining, is_left = iter(kept), _is_left(stream) if stream.skip else None
     while some := list(islice(remaining, _AT_ONCE)):
@@ -197,14 +187,7 @@ def _grouped_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: p
 
 
 def rows_of_groups(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of one unit that form groups, without deleted rows and rows older than a deletion of their key.
-
-    A record that was created again does not have these rows.
-
-    Args:
-        rows: With `KEY_HASH`, `LINE`, `POSITION` where the stream has ``order_by``, and `DELETED` where rows can say
-            that their record was deleted.
-    """
+    """Return the rows of one unit that form groups, without those that are deleted or older than a deletion."""
     if DELETED not in rows.columns:
         return rows
     order = pl.col(POSITION if POSITION in rows.columns else LINE)

@@ -30,11 +30,7 @@ class RepeatedKeys(NamedTuple):
 
 
 class RepeatedRows:
-    """Rows of a scan with the same key.
-
-    Args:
-        last: The row that counts for each key; columns as in `LatestRecords.latest`.
-    """
+    """Rows of a scan with the same key. *last* has the row that counts for each key."""
 
     def __init__(self, last: pl.DataFrame | None = None, listed: pl.DataFrame | None = None) -> None:
         self._number = 0 if last is None else last.height
@@ -64,14 +60,7 @@ class RepeatedRows:
 
 
 def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str]) -> None:
-    """Check rows with repeated keys in a list of everything. Identical rows are accepted.
-
-    Args:
-        listed: Columns as in `LatestRecords.latest`.
-
-    Raises:
-        RefusedError: If two rows of a key differ.
-    """
+    """Refuse a list of everything in which two rows of a key differ. Identical rows are accepted."""
     differing = listed.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1).sort(UNIT, LINE)
     if differing.height:
         # with its type: polars infers at most 127 bits for a literal
@@ -82,10 +71,7 @@ def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str]
 
 
 def in_batch_order(candidates: pl.DataFrame) -> pl.DataFrame:
-    """Remove candidates that a later batch contradicts: keys named as deleted, and rows, of earlier batches.
-
-    Keys that a batch names have `LINE` 0 and no position.
-    """
+    """Remove candidates that a later batch contradicts. Keys that a batch names as deleted have `LINE` 0."""
     if DELETED not in candidates.columns:
         return candidates
     is_named, of_key = pl.col(DELETED) & (pl.col(LINE) == 0), pl.col(KEY_HASH)
@@ -98,11 +84,7 @@ def in_batch_order(candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
-    """Return whether no key occurs twice.
-
-    Args:
-        matched_once: Whether no key is `SAME` twice, so that only the other rows are searched.
-    """
+    """Return whether no key occurs twice. With *matched_once*, only the rows that are not `SAME` are searched."""
     keys = candidates[KEY_HASH].to_frame()  # `select` would copy its many chunks
     others = keys.filter(~candidates[SAME])[KEY_HASH]
     if matched_once and len(others) < keys.height / 10:

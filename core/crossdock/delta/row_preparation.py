@@ -40,16 +40,9 @@ def prepare(
 ) -> pl.DataFrame:
     """Repair and filter rows of *source*, and compute their keys.
 
-    Args:
-        trimmed_rows: Called with the number of rows whose key was trimmed.
-
-    Returns:
-        The rows with repaired text columns, and: `SKIP` (the name of the first matching filter, or null), `KEY` (text,
-        null if a part of the key is empty or too long), `KEY_HASH`, `FP`, with ``order_by`` `POSITION` (null if a cell
-        does not convert, or the row is incomplete), and with ``deleted`` `DELETED`.
-
-    Raises:
-        RefusedError: If a column that the stream uses is missing.
+    The result has `SKIP` (the name of the first matching filter, or null), `KEY` (text, null if a part of the key is
+    empty or too long), `KEY_HASH`, `FP`, with ``order_by`` `POSITION` (null if a cell does not convert, or the row is
+    incomplete), and with ``deleted`` `DELETED`.
     """
     _check_types(source, frame)
     frame = _with_used_columns(stream, source, frame)
@@ -77,11 +70,7 @@ def named(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Compute `KEY` (null if a part of the key is empty or too long) and `KEY_HASH` of rows without other columns.
-
-    Raises:
-        RefusedError: If a column of the key is missing.
-    """
+    """Compute `KEY` and `KEY_HASH` as `prepare` does, for rows without other columns."""
     frame = with_paths(frame, stream.key)
     if missing := sorted(set(stream.key) - set(frame.columns)):
         raise RefusedError(f"missing column {', '.join(map(repr, missing))}, a part of the key", where=source)
@@ -180,11 +169,7 @@ def _encoded(column: pl.Series) -> pl.Series:
 
 
 def hint_for(needed: Collection[str], frame: pl.DataFrame) -> str:
-    """Return the hint of an error about missing columns.
-
-    If none of the *needed* columns is there, the first line may be a record, whose cells must not be shown. So its
-    cells are only listed if one of them is a needed name in another spelling, or if they differ in form from the rows.
-    """
+    """Return the hint of an error about missing columns. It lists no cells of a first line that may be a record."""
     present = [name for name in frame.columns if name != LINE]
     if set(needed) & set(present) or _is_header(present, needed, frame):
         return f"its columns: {_listed(present)}"

@@ -1,7 +1,4 @@
-"""Files and pages that were read, the way to read their rows again, and many small ones together.
-
-Polars takes about as long for one row as for a thousand.
-"""
+"""Files and pages, and the way to read their rows again. Small ones are prepared together, which is faster."""
 
 from __future__ import annotations
 
@@ -32,7 +29,6 @@ class SourceUnit:
 
     Attributes:
         again: Reads the source again; None if its rows are stored.
-        stored: Arrow files with its rows.
         held: Its prepared rows that may have changed; None if they were too many to hold.
         block: Holds them together with those of other small files instead; otherwise None.
     """
@@ -121,11 +117,7 @@ class SmallBatches:
         return [batch]
 
     def prepared(self, trimmed_rows: Callable[[int], object]) -> pl.DataFrame:
-        """Prepare all rows as `prepare` does, each with its `UNIT`, and empty the collection.
-
-        Raises:
-            RefusedError: See `prepare`.
-        """
+        """Prepare all rows as `prepare` does, each with its `UNIT`, and empty the collection."""
         batches, units = self._batches, self.units
         self._batches, self.units, self._rows, self._bytes = [], [], 0, 0
         frames = [batch.load() for batch in batches]

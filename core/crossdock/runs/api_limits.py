@@ -10,11 +10,7 @@ from crossdock.state import Transaction
 
 
 def read(tx: Transaction, connections: Iterable[str], reading_platform: Collection[str]) -> dict[str, BucketState]:
-    """Return the token buckets of these connections' APIs as the last run left them.
-
-    Args:
-        reading_platform: Connections that spend from the platform's bucket; they begin with what was learned about it.
-    """
+    """Return the token buckets as the last run left them; for *reading_platform*, the platform's if that is newer."""
     found = {name: tx.buckets.get(_bucket(name)) for name in connections}
     for name in found.keys() & reading_platform:
         buckets = [each for each in (found[name], tx.buckets.get(PLATFORM)) if each is not None]

@@ -13,20 +13,14 @@ Bound = Mapping[str, Sequence[tuple[Scope, Binding]]]
 
 
 class InDoubt(NamedTuple):
-    """The result for an operation in doubt.
-
-    Attributes:
-        target_id: The id of the record, if the operation was executed; None for a delete.
-    """
+    """The result for an operation in doubt, with the id of its record if it was executed and is no delete."""
 
     outcome: Literal["delivered", "not delivered", "unknown"]
     target_id: str | None = None
 
 
 def bindings_to(state: State, resource: str, ids: Sequence[str]) -> Bound:
-    """Return the bindings to each of *ids*, including contributions; empty for a record that the state does not
-    know.
-    """
+    """Return the bindings to each of *ids*, including contributions; none to a record that the state does not know."""
     found: dict[str, list[tuple[Scope, Binding]]] = {each: [] for each in ids}
     with state.look() as tx:
         for scope, binding in tx.bindings.of_ids(PLATFORM, resource, ids):

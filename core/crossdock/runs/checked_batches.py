@@ -1,6 +1,4 @@
-"""Checks of what a stream's `pull` yields: a defect of a connector ends its own stream, and the error names the
-place.
-"""
+"""Checks of what a connector yields: a defect ends its own stream, and the error names the place."""
 
 from __future__ import annotations
 
@@ -29,7 +27,6 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
     Raises:
         StoppedError: If the run is to stop, at a checkpoint.
         ConnectorError: If `pull` raised an unexpected exception, or yielded something that is not a batch.
-        CrossdockError: If the source failed or was refused.
     """
     latest: str | None = None
     guard, observe = _Guard(bound), bound.context.run.observe
@@ -76,10 +73,7 @@ def listed_batches(bound: BoundStream) -> Iterator[RawBatch]:
 
 
 def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
-    """Yield the batches of the stream's `fetch`, called for at most `Stream.fetch_size` of *keys* at a time.
-
-    The errors are those of `pulled`.
-    """
+    """Yield the batches of the stream's `fetch`, called for at most `Stream.fetch_size` of *keys* at a time."""
     latest: str | None = None
     guard = _Guard(bound, "fetch")
     size = bound.stream.fetch_size
@@ -139,7 +133,6 @@ class _Guard:
 
 
 def _checked(bound: BoundStream, read: object, latest: str | None) -> RawBatch | Checkpoint:
-    """Return what `pull` has yielded after *latest*, if it is a checkpoint or as `_checked_rows` says."""
     if not isinstance(read, Checkpoint):
         return _checked_rows(bound, read, latest, "pull")
     if not _is_text(read.cursor):
@@ -148,11 +141,6 @@ def _checked(bound: BoundStream, read: object, latest: str | None) -> RawBatch |
 
 
 def _checked_rows(bound: BoundStream, read: object, latest: str | None, method: str) -> RawBatch:
-    """Return the batch that *method* has yielded after *latest*.
-
-    Raises:
-        ConnectorError: If it is no batch, or the run could not use it.
-    """
     if not isinstance(read, RawBatch):
         raise _defect(bound, method, f"yielded a {type(read).__name__} instead of a RawBatch", latest)
     if (wrong := next(_wrong_facts(bound, read, method), None)) is None:
@@ -188,10 +176,7 @@ def _wrong_facts(bound: BoundStream, batch: RawBatch, method: str) -> Iterator[s
 
 
 def _wrong_lines(rows: pl.DataFrame, *, are_grouped: bool) -> str | None:
-    """Return what is wrong with the lines of *rows*, by which records are found again; those of groups may be equal.
-
-    Rows of other types than text are refused where they are prepared.
-    """
+    """Return what is wrong with the lines, by which records are found again. Rows of other types are refused later."""
     if rows.schema.get(LINE) != pl.UInt64:
         return None
     lines = rows[LINE]

@@ -18,12 +18,7 @@ _Part = TypeVar("_Part")
 
 @dataclass(slots=True)
 class ControlTotals:
-    """Sums over records of one resource, exact.
-
-    Attributes:
-        quantities: The quantities of lots or items, by the product's id.
-        amounts: Quantity times price of the items, by the customer's id and currency.
-    """
+    """Exact sums over records: quantities by product id, and quantity times price by customer id and currency."""
 
     records: int = 0
     quantities: dict[str, Decimal] = field(default_factory=lambda: defaultdict(Decimal))
@@ -51,7 +46,6 @@ class ControlTotals:
         return both
 
     def move(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        """Replace the content *before* of a record by *after*."""
         self.add(before, -1)
         self.add(after)
 
@@ -67,7 +61,6 @@ class ControlTotals:
         return dict(sorted(sums.items()))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the totals without the parts, whose ids may be many."""
         return {"records": self.records, "quantity": self.quantity, "amounts": self.by_currency}
 
     @staticmethod

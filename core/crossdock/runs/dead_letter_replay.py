@@ -17,10 +17,7 @@ from crossdock.values.tally import Tally
 
 
 class Replay:
-    """The dead letters of one stream. Each is removed when its record is delivered, waits, or is rejected again.
-
-    The dead letter of a removal repeats the removal, if the stream still removes records.
-    """
+    """The dead letters of one stream. That of a removal repeats the removal, if the stream still removes records."""
 
     finds_changes, named = False, None
 
@@ -36,10 +33,7 @@ class Replay:
         """Do nothing: no source is open."""
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
-        """Take the chosen dead letters, except rows without a key and records with an unsettled operation.
-
-        Records that a filter of the stream excludes now stay dead letters.
-        """
+        """Take the chosen dead letters, except rows without a key, and unsettled or newly filtered records."""
         skipped = {intent.identity.key_hash for intent in unsettled}
         with self._state.look() as tx:
             chosen = tx.dead_letters.chosen(self._choice)
@@ -55,7 +49,6 @@ class Replay:
         advance(self.expected_records)
 
     def abandon(self) -> None:
-        """Do nothing: the dead letters stay."""
         self._tally.count("carried_on", self.expected_records)
 
     @property

@@ -26,11 +26,7 @@ UNKNOWN = "the state does not know it"
 class Difference:
     """A record that differs between source, state and platform.
 
-    Attributes:
-        target_id: The id at the platform; None if it has none there.
-        members: The members that differ; empty where the whole record does.
-        place: ``FILE:LINE`` of a row without a key.
-        remark: Further facts, without data of the record.
+    `members` is empty where the whole record differs. `place` is ``FILE:LINE`` of a row without a key.
     """
 
     difference: Class
@@ -44,13 +40,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The corrected facts about a record for the state.
-
-    Attributes:
-        binding: None if the platform does not have the record.
-        before: The facts that the state has now; None if it has none.
-        held: What the platform holds, as far as the state knows its members; None if it does not have the record.
-    """
+    """The corrected facts about a record. `binding` and `held` are None if the platform does not have the record."""
 
     scope: Scope
     key_hash: int

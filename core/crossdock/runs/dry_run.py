@@ -55,23 +55,14 @@ def plan(
     progress: Progress,
     summed: bool = False,
 ) -> Planned:
-    """Pass to *listener* what `crossdock.runs.runner.sync` would do.
-
-    Raises:
-        CrossdockError: If the state cannot be read. Errors of sources are in the result.
-    """
+    """Pass to *listener* what `crossdock.runs.runner.sync` would do. Errors of sources are in the result."""
     with closing(project.open_state(read_only=True)) as state:
         return look_ahead(project, state, selection, listener, clock, progress, summed=summed)
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectedState:
-    """The state as it will be once it is corrected, for streams of which everything is read.
-
-    Attributes:
-        source: Where the records of a stream come from.
-        corrections: They are written before the streams are synced.
-    """
+    """The state as it will be with `corrections`, which are written before the streams are synced."""
 
     source: PlannedSource
     corrections: Sequence[ExpectedDelivery]
@@ -88,12 +79,7 @@ def look_ahead(
     summed: bool = False,
     corrected: CorrectedState | None = None,
 ) -> Planned:
-    """Plan on an open state, which is only read.
-
-    Args:
-        summed: Hash the sources.
-        corrected: Plan on this; by default on the state as it is, with what is new in the streams' own sources.
-    """
+    """Plan on an open state, which is only read, or on *corrected*. If *summed*, hash the sources."""
     left = list[CrossdockError]()
     with ExitStack() as stack:
         work = run_folder(stack, None)
@@ -130,12 +116,7 @@ def look_ahead(
 
 
 class _Preview:
-    """One plan.
-
-    Attributes:
-        expected: Updates and removals that the sync delivers before the stream that is planned next. Creates from a
-            source are many, and `References` knows them.
-    """
+    """One plan. `expected` has updates and removals. `References` knows creates from a source, which are many."""
 
     def __init__(
         self,
@@ -220,7 +201,7 @@ class _Preview:
             self._coming.discard(bound.scope)
 
     def _expect_to_contribute(self, bound: BoundStream) -> None:
-        """Expect that what was contributed to records which the plan creates again is contributed again."""
+        """Expect that contributions to records which the plan creates again are made again."""
         planned = [key_hash for scope, key_hash in self._known if scope == bound.scope.whole]
         with self._state.look() as tx:
             mine, existing = tx.bindings.get(bound.scope, planned), tx.bindings.ids(bound.scope.whole, planned)
@@ -229,7 +210,7 @@ class _Preview:
             self.expected.add(ExpectedDelivery(bound.name, bound.scope, key_hash, again, is_whole=False))
 
     def held(self) -> None:
-        """Decide about what waited for records that a later stream brings, and then about deletes. The rest waits."""
+        """Decide about records that waited for a later stream, and then about deletes. The rest waits."""
         is_done = False
         while not is_done:
             is_done = True
@@ -246,9 +227,7 @@ class _Preview:
             self._tally(bound.name).count("carried_on", held.discard())
 
     def _part(self, bound: BoundStream, stream_input: StreamInput, held: HeldRecords, waiting: WaitingOnce) -> bool:
-        """Read and decide about a part, or a phase, of one stream. Return False if nothing more of it can be
-        decided.
-        """
+        """Read and decide about the next part of one stream. Return False if nothing more of it can be decided."""
         tally, rejected = self._tally(bound.name), self._tally(bound.name).records["rejected"]
         unsettled = [intent for intent in (*self._left.in_doubt, *self._held) if intent.scope == bound.scope]
         try:
@@ -296,9 +275,7 @@ class _Preview:
             chunks = planner.next_round()
 
     def _is_refused(self, bound: BoundStream, stream_input: StreamInput) -> bool:
-        """Return True if the stream would update too many records. They are listed as withheld, and nothing is
-        planned.
-        """
+        """Return True if the stream would update too many records. They are listed as withheld, and none is planned."""
         found = stream_input.update_candidates()
         try:
             withheld = update_limits.withheld(self._state, bound, found, self._known, at=self._now)

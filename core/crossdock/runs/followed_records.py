@@ -22,11 +22,7 @@ LISTED = 5  # keys in a note
 
 
 class FollowedRecords:
-    """The records of one stream that are not final, in one run.
-
-    Attributes:
-        error: The error of the first record that could not be fetched. The others are delivered.
-    """
+    """The records of one stream that are not final, in one run. `error` is the first failure of a fetch."""
 
     def __init__(self, bound: BoundStream, state: State) -> None:
         self._bound, self._state = bound, state

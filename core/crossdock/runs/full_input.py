@@ -30,10 +30,6 @@ class FullInput(StreamInput):
     Args:
         wanted: The bindings that the target must hold, by key hash, each with its present binding, or None for a
             missing record. Used for records that the source no longer names, unless it lists all records.
-        only: The key hashes of the records to compare; None for all.
-
-    Attributes:
-        absent: The key hashes that the state knows and the source does not name.
     """
 
     finds_changes = False

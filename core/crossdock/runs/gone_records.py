@@ -29,12 +29,7 @@ _MARKED = "_marked"  # position of the row that names a record as deleted
 
 
 class GoneRecords:
-    """The known records of one stream that are gone, over all parts of one reading.
-
-    Attributes:
-        listed_rows: The number of rows in the list of existing records; None if it was not read or is empty.
-        digest: The digest of that list, independent of its order.
-    """
+    """The known records of one stream that are gone. `listed_rows` is None if no list was read, or if it was empty."""
 
     def __init__(self, bound: BoundStream, state: State) -> None:
         self._bound, self._state = bound, state
@@ -71,11 +66,7 @@ class GoneRecords:
         waiting: Sequence[Wait],
         unsettled: Sequence[Intent],
     ) -> Removals:
-        """Decide about the records that are missing in a full list that is read besides the changes.
-
-        Args:
-            seen: The keys that the run has read before, which are left out of *scan*.
-        """
+        """Decide about the records that a full list lacks, and that the run has not *seen* before it."""
         self.listed_rows = rows.rows_read or None  # an empty list is not evidence
         if not scan.sources:
             return Removals()
@@ -86,9 +77,7 @@ class GoneRecords:
         return decide(self._state, self._bound, gone, facts, at=self._bound.context.run.clock.now())
 
     def without_older(self, scan: LatestRecords) -> int:
-        """Remove from *scan* the rows that are older than the deletion of their record in an earlier part, and count
-        them.
-        """
+        """Remove and count the rows of *scan* that are older than the deletion of their record in an earlier part."""
         if POSITION not in scan.latest.columns or DELETED not in scan.latest.columns:
             return 0
         before = scan.latest.height
@@ -102,11 +91,7 @@ class GoneRecords:
         return before - scan.latest.height
 
     def take(self, scan: LatestRecords, found: Delta) -> int:
-        """Add what one part reads, and the records that it names as deleted.
-
-        Returns:
-            How many records named by earlier parts this part shows to exist again, or names once more.
-        """
+        """Add what one part reads. Return how many records that earlier parts named as deleted it has again."""
         if self._bound.stream.lists_existing:
             self._read.append(scan.latest.select(KEY_HASH))
         before = self.undecided
@@ -119,11 +104,6 @@ class GoneRecords:
         return superseded
 
     def of_marks(self, unsettled: Sequence[Intent], before: int = 0, fetched: Sequence[int] | None = None) -> Removals:
-        """Decide about the records that the source names as deleted, once everything is read.
-
-        Args:
-            before, fetched: As for `decide_deleted`.
-        """
         if self._deleted is None:
             return Removals()
         deleted, self._deleted = self._deleted, None
@@ -145,10 +125,7 @@ class GoneRecords:
         return pending is not None or is_due(last, stream.gone.every, now)
 
     def of_list(self, unsettled: Sequence[Intent]) -> Removals:
-        """Read the list of existing records, and decide about the records that it lacks.
-
-        If the list cannot be read, no record is gone, and the refusal is the error.
-        """
+        """Read the list of existing records, and decide about those that it lacks: none if it cannot be read."""
         bound = self._bound
         bound.context.run.progress.begin(f"listing the records of {bound.name} that exist", None)
         proof, listed = Completeness(), _List()
@@ -182,10 +159,7 @@ class GoneRecords:
 
 
 def is_due(last: datetime | None, every: str, now: datetime) -> bool:
-    """Return whether the interval *every* has passed since *last*.
-
-    A tenth of the interval is tolerance, so that a daily job with ``1d`` does it each time.
-    """
+    """Return whether *every* has passed since *last*. A tenth of it is tolerance, for daily jobs with ``1d``."""
     return last is None or not timedelta() <= now - last < span(every) * 9 / 10
 
 

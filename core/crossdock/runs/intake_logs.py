@@ -19,7 +19,7 @@ class NoIntake:
         return Digests()
 
     def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
-        """Ignored."""
+        """Do nothing."""
 
     def known(self, stream: str) -> list[FileFacts]:  # noqa: ARG002  nothing depends on it
         return []
@@ -28,13 +28,13 @@ class NoIntake:
         return set()
 
     def pass_over(self, stream: str, files: set[FileDescription]) -> None:
-        """Ignored."""
+        """Do nothing."""
 
     def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
-        """Ignored."""
+        """Do nothing."""
 
     def finish(self, stream: str, version: str) -> None:
-        """Ignored."""
+        """Do nothing."""
 
 
 class PlanIntake(NoIntake):

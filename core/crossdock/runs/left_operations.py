@@ -23,9 +23,8 @@ class LeftOperations:
     """Unsettled operations, grouped by their treatment.
 
     Attributes:
-        sent_first: Sent, or looked up, before any stream is read.
-        held: Sent before the first stream of records that are written once, or at the end of the run.
-        in_doubt: Not sent. A person decides, or the config no longer has the target.
+        held: They are sent before the first stream of records that are written once, or at the end of the run.
+        in_doubt: They are not sent. A person decides, or the config no longer has the target.
     """
 
     sent_first: list[Intent] = field(default_factory=list)
@@ -62,14 +61,7 @@ class LeftOperations:
         return left
 
     def count(self, tally: Callable[[str], Tally], listener: PlanListener) -> set[tuple[Scope, int]]:
-        """Count the results of the operations, assuming that the targets accept everything, and report them to
-        *listener*.
-
-        The record of a first step waits, and is counted with the waiting ones.
-
-        Returns:
-            The records for which the first of two steps is sent.
-        """
+        """Count and report the results as if the targets accept everything. Return the records with a first step."""
         first_steps = set[tuple[Scope, int]]()
         for intent in self.in_doubt:
             listener.in_doubt(intent.identity)

@@ -33,12 +33,7 @@ _VERIFIED_AT_MOST = 500  # records that seem to be missing; each takes a request
 
 @dataclass(frozen=True, slots=True)
 class ComparedResource:
-    """The resource whose records are compared, as its target has them.
-
-    Attributes:
-        kept: Members that the binding of a record that is written once gets, if it was imported: they tell to which
-            records it refers.
-    """
+    """A resource to compare. Imported bindings get the members `kept`, which show to which records they refer."""
 
     name: str
     has_names: bool
@@ -52,16 +47,9 @@ class LiveComparison:
     A record that changes while the list is read may be listed again. Its last appearance counts.
 
     Args:
-        namespaces: The namespaces that the streams write.
-        unsettled: Scopes and key hashes of records with an unsettled operation, which are left out.
-        began: When the list was first requested.
-        remembered: Records without a name that the platform created before then are none that the state has forgotten;
-            None if that is unknown.
-
-    Attributes:
-        differences: By scope and key.
-        corrections: By scope and key hash.
-        state_totals: Totals of the records that the state knows; complete after `finish`.
+        unsettled: Records with an unsettled operation, which are left out.
+        remembered: The state has forgotten no record without a name that the platform created before then; None if that
+            is unknown.
     """
 
     def __init__(
@@ -140,11 +128,7 @@ class LiveComparison:
             self._contents.add([content_of(binding.payload)])
 
     def _right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding] | None:
-        """Find the record that *held* is, by its external id or, without one, by its content.
-
-        Returns:
-            None if *held* has the external id of another record.
-        """
+        """Find the record that *held* is, by its external id or else its content; None if it has the id of another."""
         name = held.get("externalId")
         for scope, binding in owners:
             if name == f"{scope.namespace}:{binding.key}":
@@ -207,9 +191,8 @@ class LiveComparison:
     def finish(self, look_up: Callable[[str], Held | None]) -> None:
         """Compare the bindings that the list did not name.
 
-        Args:
-            look_up: Returns the platform's record of an id, or None. Called for the first few records that seem to be
-                missing: they may have moved within the list while it was read.
+        *look_up* returns the platform's record of an id. It is called for the first few records that seem to be
+        missing, which may have moved within the list while it was read.
         """
         for page in self._bindings():
             ids = [binding.target_id for _, binding in page]
@@ -246,7 +229,7 @@ class LiveComparison:
         self._lose(scope, binding)
 
     def _lose(self, scope: Scope, binding: Binding) -> None:
-        """The platform's record is missing, or another one. Without a name it may have an id that the state forgot."""
+        """Handle a missing or different record. One without a name may have an id that the state has forgotten."""
         if self._resource.has_names:
             self._correct(scope, binding, None, None)
         else:

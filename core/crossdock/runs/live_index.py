@@ -27,12 +27,7 @@ from crossdock.writing.targets.outcomes import STANDARD
 
 @dataclass(slots=True)
 class LiveReader:
-    """Reads the records of *scope*'s resource into an index, and later only changes.
-
-    Attributes:
-        member: The member that is compared.
-        check: Called for each page. An exception from it ends the reading.
-    """
+    """Reads the records of a resource into an index, and later only changes. `check` is called for each page."""
 
     profile: Profile
     run: SourceContext
@@ -43,12 +38,6 @@ class LiveReader:
     _newest: datetime | None = field(default=None, init=False)
 
     def read(self, index: LiveIndex) -> None:
-        """Read everything, or what has changed since the last time if the platform states times.
-
-        Raises:
-            RefusedError: If the platform lists a record without an id.
-            CrossdockError: If the platform cannot be read.
-        """
         resource = cast("ResourceName", self.scope.resource)
         since = None if self._newest is None else self._newest - timedelta(seconds=OVERLAP_S)
         self.run.progress.begin(f"reading each {resource.replace('_', ' ')} of the platform", 1, "requests")
@@ -78,7 +67,6 @@ class LiveReader:
 
 
 def _changed_at(record: dict[str, Any]) -> datetime | None:
-    """Return when *record* was changed; None if the platform does not state it with a time zone."""
     text = record.get(CHANGED)
     try:
         at = datetime.fromisoformat(text) if isinstance(text, str) else None
@@ -131,18 +119,13 @@ def _name(record: dict[str, Any]) -> str | None:
 
 
 class RunMatches:
-    """The matches of the streams of one run. Each list is read once, and later only what has changed.
-
-    Args:
-        interrupt: Set to end the run early.
-    """
+    """The matches of the streams of one run. Each list is read once, and later only what has changed."""
 
     def __init__(self, profile: Profile, state: State, interrupt: threading.Event) -> None:
         self._profile, self._state, self._interrupt = profile, state, interrupt
         self._made: dict[str, LiveMatches] = {}
 
     def of(self, bound: BoundStream) -> LiveMatches | None:
-        """Return the matches of one stream; None if it takes over nothing under other names."""
         adopt = bound.stream.adopt
         if not isinstance(adopt, AdoptBy):
             return None
@@ -157,7 +140,7 @@ class RunMatches:
             raise StoppedError("stopped while reading what the platform has", hint="run again to continue")
 
     def expire(self) -> None:
-        """Read what has changed since then before the next decision."""
+        """Have changes read before the next decision."""
         for each in self._made.values():
             each.expire()
 

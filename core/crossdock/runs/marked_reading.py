@@ -16,20 +16,13 @@ from crossdock.values.clock import Clock
 
 @dataclass(slots=True)
 class _Place:
-    """Where a thread writes its mark."""
-
     number: int
     mark: ReadingMark
     suspected: bool = False
 
 
 class MarkedReading(Reading):
-    """Marks what the runs of one session read.
-
-    Args:
-        marks: Where the marks are written.
-        kills: Returns whether reading a stream kills another process.
-    """
+    """Marks what the runs of one session read. *kills* returns whether reading a stream kills another process."""
 
     def __init__(self, state: State, marks: ReadingMarks, clock: Clock, kills: Callable[[str], bool]) -> None:
         self._state, self._marks, self._clock, self._kills = state, marks, clock, kills
@@ -70,14 +63,7 @@ class MarkedReading(Reading):
             place.suspected = self._try(mark)
 
     def _try(self, mark: ReadingMark) -> bool:
-        """Return whether *mark* is suspected because a process was killed at it. Another process may have to read it
-        first.
-
-        The end of the process alone is not evidence, because people and schedulers kill processes, too.
-
-        Raises:
-            RefusedError: If the input is set aside.
-        """
+        """Return whether *mark* is suspected. Only another process shows that it kills: people kill processes, too."""
         with self._state.look() as tx:
             found = tx.suspected_inputs.get(mark)
         if found is None:
@@ -107,11 +93,7 @@ class MarkedReading(Reading):
 
 @contextmanager
 def marked_reading(state: State, clock: Clock, kills: Callable[[str], bool]) -> Iterator[Reading]:
-    """Take over the marks of a killed process, and mark what is read in the block. The lease must be held.
-
-    Args:
-        kills: As for `MarkedReading`.
-    """
+    """Take over the marks of a killed process, and mark what is read in the block. The lease must be held."""
     marks = state.reading_marks()
     if marks is None:
         yield Reading()

@@ -46,12 +46,10 @@ class Delivered:
     """The records that were not delivered; the run has done what it could for all others.
 
     Attributes:
-        failed: Why a record could not be fetched or delivered.
-        withheld: Those of them whose removal needs approval.
+        withheld: Those of `failed` whose removal needs approval.
         blocked: Another operation on the record must be settled first, or it waits for a record that was not fetched
             because the fetch of others failed.
-        elsewhere: Records of streams that the run does not have, which are to be fetched because of what was delivered:
-            a delivered record waits for them, or they wait for one.
+        elsewhere: Records of other streams to be fetched, because a delivered record waits for them, or they for one.
     """
 
     failed: dict[NamedRecord, str] = field(default_factory=dict)
@@ -68,11 +66,7 @@ class NamedRecords:
         self._inputs: dict[str, FetchedInput] = {}
 
     def deliver(self, records: Sequence[NamedRecord]) -> Delivered:
-        """Fetch and deliver *records*. Errors of streams and targets are also in the run's report.
-
-        Raises:
-            StateError: If the state fails.
-        """
+        """Fetch and deliver *records*. Errors of streams and targets are also in the run's report."""
         for bound in self._run.streams:
             bound.context.renew()
         refused = {each: self._run.refused[each.stream] for each in records if each.stream in self._run.refused}
@@ -123,10 +117,7 @@ class NamedRecords:
         return self._run.records.is_worked_on(self._streams[record.stream].scope, record.key_hash)
 
     def _leave_waiting(self, asked: set[NamedRecord], result: Delivered) -> None:
-        """Keep records to deliver again if what they wait for was not fetched because of a failure.
-
-        A record that waits for a failed one has failed with it. Others are blocked only until the next attempt.
-        """
+        """Fail the records that wait for a failed one. Others that wait are blocked until the next attempt."""
         for record, awaited in list(self._awaited.waits(asked - result.failed.keys())):
             error = next((result.failed[each] for each in awaited if each in result.failed), None)
             if error is None:
@@ -150,7 +141,6 @@ class NamedRecords:
 
 
 def check_fetching(project: Project, records: Iterable[NamedRecord]) -> None:
-    """Raise ConfigError if a stream of *records* cannot fetch records by key."""
     for name in sorted({record.stream for record in records} - project.fetching):
         hint = "its connector or its config has no way to read one record; sync the whole stream"
         raise ConfigError(f"{name} cannot fetch named records", hint=hint)
@@ -160,10 +150,7 @@ WAITING_AT_MOST = 1_000  # waiting records of one stream that are searched
 
 
 class AwaitedRecords:
-    """The records that delivered ones wait for, and those that wait for them.
-
-    They are those of all streams that can fetch records, also of streams that *run* does not have.
-    """
+    """The records that delivered ones wait for, and those that wait for them, of all streams that can fetch records."""
 
     def __init__(self, session: Session, run: OpenRun) -> None:
         self._state, self._targets = session.state, session.targets
@@ -172,11 +159,7 @@ class AwaitedRecords:
         self._writers = {scopes[name]: name for name in sorted(fetching)}
 
     def missing(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
-        """Yield the records for which records with the key hashes *fetched*, by stream, wait.
-
-        Those of other runs are left out if they wait themselves: they come once what they wait for has come, and two
-        runs whose records wait for each other would go on for ever.
-        """
+        """Yield what *fetched* records wait for, without waiting records of other runs: two runs would not end."""
         for name, hashes in fetched.items():
             with self._state.look() as tx:
                 waits = tx.waiting_records.waits_of(name, list(hashes)).values()
@@ -203,14 +186,11 @@ class AwaitedRecords:
                 yield asked[key_hash], [NamedRecord(each, key, awaited) for each, key, awaited in writers if each]
 
     def waiting(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
-        """Return the streams with records that wait among the key hashes *fetched*."""
         with self._state.look() as tx:
             return {name for name, hashes in fetched.items() if tx.waiting_records.waits_of(name, list(hashes))}
 
     def released(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
-        """Yield the records that wait for records with the key hashes *fetched*. Those of other runs are released only
-        by records that the target has, since they cannot be delivered together.
-        """
+        """Yield the records that wait for *fetched* ones; those of other runs only if the target has these."""
         parents = {self._own[name]: set(hashes) for name, hashes in fetched.items()}
         with self._state.look() as tx:
             bound = {scope: tx.bindings.ids(scope, list(hashes)).keys() for scope, hashes in parents.items()}
@@ -234,13 +214,7 @@ def _awaited(waiting: Scope, waits_for: Sequence[Mapping[str, Any]]) -> Iterator
 
 
 class FetchedInput(StreamInput):
-    """The records that `Stream.fetch` gives for *records*. It reads no list and moves no cursor.
-
-    Attributes:
-        named: The key hashes of *records*.
-        taken: The key hashes of the records that `fetch` gave.
-        blocked: The key hashes of records with an unsettled operation, which must be fetched again.
-    """
+    """The records that `Stream.fetch` gives, without lists or cursors. Those in `blocked` must be fetched again."""
 
     finds_changes = False
     named: Sequence[int]
@@ -296,9 +270,7 @@ class FetchedInput(StreamInput):
         return self._state.known_among(self._bound.scope, self._scan.latest[KEY_HASH].to_list())
 
     def _decided_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
-        """Decide about the records that `fetch` names as deleted, within the daily limits of the run that is
-        continued.
-        """
+        """Decide about the records that `fetch` names as deleted, within the daily limits of the continued run."""
         self._tally.count("ignored", self._gone.take(self._scan, found))
         return self._gone.of_marks(unsettled, self._tally.records["deleted"], self.named)
 
@@ -317,7 +289,6 @@ class FetchedInput(StreamInput):
         return FailureCount(self._bound, None)
 
     def finish(self) -> None:
-        """Remove resolved dead letters, and store which records are not final and which removals need approval."""
         assert self._delta is not None
         with self._state.look() as tx:
             asked = self.removals.withheld or tx.snapshots.get(self._bound.name)

@@ -49,10 +49,8 @@ from crossdock.writing.targets.target import Target
 class Purpose:
     """What a run is for, as far as it works in another way than a sync.
 
-    Attributes:
-        only_unchanged: Of the operations that it adds, as of `Intent`.
-        undoes: It works on the streams that are being undone; other runs refuse them.
-        rereads: Read all files again, whether or not they were imported, and remember none of them.
+    Only one that `undoes` works on streams that are being undone. One that `rereads` reads all files and remembers
+    none.
     """
 
     only_unchanged: Unchanged | None = None
@@ -66,20 +64,12 @@ _MANUAL = Attempt(command="sync")
 
 
 class OpenRun:
-    """One execution of some streams, at once or in parts.
+    """One execution of some streams, at once or in parts. `opened` sets `report`, `streams`, `records` and `refused`.
 
     Args:
         priority: ``live`` takes its tokens before the batches that share the bucket.
-        patience: Wait for late files as the streams' ``wait`` says; without it, missing files are not waited for.
-        attempt: What is begun here: a job's run, or a manual one. One that continues the last run only settles what
-            was left at the targets of its streams.
-        part: Of the migration that it belongs to; None if it belongs to none.
-
-    Attributes:
-        report: What it has done so far; set by `opened`.
-        streams: In the order in which they run; set by `opened`.
-        records: The records that it works on; set by `opened`.
-        refused: Why it does not work on some of its streams; set by `opened`.
+        patience: Wait for late files as the streams' ``wait`` says; None to wait for no file.
+        attempt: One that continues the last run only settles what was left at the targets of its streams.
     """
 
     report: Report
@@ -120,15 +110,7 @@ class OpenRun:
         answers_for: set[str] | None = None,
         children_first: bool = False,
     ) -> Report:
-        """Run streams at once, from the beginning of the run to its end.
-
-        Args:
-            names: As for `opened`.
-            source: Replaces the streams' own sources.
-            reads: Whether the streams' own sources are read.
-            answers_for: As for `opened`.
-            children_first: Order records before those that they refer to.
-        """
+        """Run streams at once, from the beginning of the run to its end. *source* replaces `StreamInput`."""
         with self.opened(names, answers_for=answers_for):
             for name, refusal in self.refused.items():
                 self.report.messages.fail(name, refusal)
@@ -173,19 +155,13 @@ class OpenRun:
     def deliver(self, streams: Sequence[BoundStream], source: SourceFactory, *, whole: bool = False) -> None:
         """Settle the operations of earlier runs, then read *streams* and deliver what is new or changed.
 
-        The report has errors of a stream under its name, and errors of the delivery under the target's name or an empty
-        one.
-
-        Args:
-            source: Makes the source of a stream.
-            whole: Whether *streams* are all streams of the config, read from their own sources.
+        The report has errors of the delivery under the target's name or an empty one.
         """
         self._matches.expire()
         self._running = self._deliveries(streams)
         self._running.run(source, whole=whole)
 
     def idle(self, why: str) -> None:
-        """Record in the timings *why* nothing is delivered for some time."""
         self._timings.proceed(why, None)
 
     def reset(self) -> None:
@@ -346,11 +322,7 @@ class OpenRun:
     # ---- end
 
     def _finish(self, names: set[str]) -> None:
-        """Count the open records, and record the end of the run.
-
-        The next scheduler continues a scheduled run that was asked to stop, or whose state failed, for example because
-        of a lost connection.
-        """
+        """Count the open records, and record the end. A scheduled run that was stopped, or lost the state, goes on."""
         report, now = self.report, self._session.clock.now()
         streams = [name for name in report.tallies if name in names]  # without others that it only resumed
         streams += sorted(names.difference(report.tallies))

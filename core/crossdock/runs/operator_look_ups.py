@@ -38,9 +38,7 @@ class Candidate:
     """A record on the platform that may be the one in doubt.
 
     Attributes:
-        created_at: As the platform states it; empty if it does not.
-        total: Of an invoice: the sum of its items.
-        is_same: Every member that was sent has the value that was sent.
+        is_same: Whether every member that was sent has the value that was sent.
         bound_to: The record key that has this id already; None if there is none.
     """
 
@@ -74,12 +72,7 @@ class LookUps:
         return outcome
 
     def check(self, intent: Intent, target_id: str) -> Candidate:
-        """Return the record of this id if it is the one that *intent* is about.
-
-        Raises:
-            ConfigError: If there is none, or if it is another record.
-            RemoteError: If it cannot be looked up.
-        """
+        """Return the record of this id. If it is missing, or another one than that of *intent*, raise ConfigError."""
         try:
             outcome = self._found(intent.resource, target_id)
         except RemoteError as error:
@@ -106,16 +99,10 @@ class LookUps:
         return f"it differs in {', '.join(differing)}" if differing else ""
 
     def candidates(self, intent: Intent) -> tuple[list[Candidate], bool]:
-        """Find records that may be the result of a create in doubt, the most similar first.
+        """Find records that may be the result of a create, the most similar first, and whether all were examined.
 
         A record with an external id is looked up by it. For an invoice, those of the same customer, currency and amount
         that were created since shortly before the first attempt are candidates.
-
-        Returns:
-            The candidates, and whether all records since the first attempt were examined.
-
-        Raises:
-            RemoteError: If the platform cannot be read.
         """
         resource, target = intent.resource, self._target
         if target.resources[resource].endpoint.look_up:
@@ -195,12 +182,7 @@ class LookUps:
 
 @contextmanager
 def look_ups(project: Project, clock: Clock, target_name: str) -> Iterator[LookUps]:
-    """Open look-ups at one target while this process holds the state, which stores the tokens taken.
-
-    Raises:
-        ConfigError: If the config has no such target.
-        StateBusyError: If a run uses the state.
-    """
+    """Open look-ups at one target while this process holds the state, which stores the tokens taken."""
     with open_session(project, clock, attempt=None) as session:
         target = session.targets.get(target_name)
         if target is None:
@@ -220,9 +202,7 @@ def _noun(intent: Intent) -> str:
 
 
 def _is_similar(intent: Intent, held: dict[str, Any], since: datetime) -> bool:
-    """Return whether *held* has the same customer, currency and amount, and was created *since* then if the time is
-    known.
-    """
+    """Return whether *held* has the same customer, currency and amount, and was not created before *since*."""
     wanted = payload_after(intent)
     if held.get("customerId") != wanted.get("customerId") or held.get("currency") != wanted.get("currency"):
         return False

@@ -53,25 +53,13 @@ class PlanDocument(ConfigModel):
 
 
 def check_digest(bound: BoundStream, digest: str, expected: str, refusal: tuple[str, str] = PLANNED) -> None:
-    """Compare the digest of a stream's input with the expected one.
-
-    Args:
-        refusal: The error and the hint if they differ.
-
-    Raises:
-        RefusedError: If they differ.
-    """
     if digest != expected:
         message, hint = refusal
         raise RefusedError(message, where=bound.name, hint=hint)
 
 
 class ExpectedInput(StreamInput):
-    """Input that is refused as a whole if it has changed, before anything of it is decided.
-
-    Args:
-        refusal: As for `check_digest`.
-    """
+    """Input that is refused as a whole if it has changed, before anything of it is decided."""
 
     def __init__(
         self,

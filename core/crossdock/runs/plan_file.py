@@ -104,11 +104,7 @@ class DecisionHash:
 def plan(
     project: Project, selection: Sequence[str], listener: PlanListener, *, clock: Clock, progress: Progress
 ) -> tuple[Planned, PlanFile]:
-    """Plan, as `crossdock.runs.dry_run.plan` does, and hash the plan.
-
-    Raises:
-        CrossdockError: If the state cannot be read.
-    """
+    """Plan, as `crossdock.runs.dry_run.plan` does, and hash the plan."""
     digest = DecisionHash.over(listener)
     planned = dry_run.plan(project, list(selection), digest.as_listener(), clock=clock, progress=progress, summed=True)
     return planned, _plan_file(project, selection, planned, digest)
@@ -117,14 +113,10 @@ def plan(
 def apply(
     project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
-    """Do what *approved* says, if a new plan is the same.
+    """Do what *approved* says, if a new plan is the same; otherwise raise RefusedError.
 
     The state is held from the comparison to the end of the run. A stream that reads something else than the plan did
     delivers nothing.
-
-    Raises:
-        RefusedError: If the source, the state or the config has changed since.
-        CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     attempt = Attempt(command=" ".join(["apply: sync", *approved.selection]))
     with open_session(project, clock, attempt=attempt) as session:

@@ -24,12 +24,9 @@ class PlanListener:
     Attributes:
         operation: A create in two steps is given once, whole.
         refused: Also a row without a key.
-        waiting: A record that still waits at the end.
-        resend: An operation that an earlier run left, and that is sent first.
         in_doubt: A record with an operation that is not sent, because it may have been carried out.
-        withheld: A removal that needs approval.
+        withheld: An update or removal that needs approval.
         suppressed: A record that was mapped and of which the target holds everything already.
-        observe: Receives also what the streams read; None if nothing reads it.
     """
 
     operation: Callable[[Operation], None]
@@ -43,31 +40,24 @@ class PlanListener:
 
     @classmethod
     def ignoring(cls) -> PlanListener:
-        """Return a listener for callers that need only the numbers."""
         return cls(*[_ignore] * 6)
 
 
 def _ignore(_: object) -> None:
-    """No listener."""
+    """Ignore a decision."""
 
 
 @dataclass(slots=True)
 class Planned:
-    """What a plan found.
+    """What a plan found, mostly by stream.
 
     Attributes:
-        tallies: By stream, as in the report of the sync if the platform accepts everything.
-        operations: Requests by kind, ``archive`` apart; ``resend`` for what an earlier run left unsettled.
-        requests: The number of requests by target and stream, including operations that an earlier run left for streams
-            that are not selected.
-        errors: Why a stream could not be read, or its records not be removed, by its name.
-        unread: The number of streams that could not be read.
-        sources: A hash of what each stream read, by its name, if requested.
-        rejected_before: Number of records that are rejected and have not changed since, by the name of their stream.
-        repeated_keys: Keys that were listed several times, by the name of the stream; with examples if it is observed.
-        left_alone: Number of records that are gone and stay as they are, by the name of their stream.
-        forecast: The plan's share of the platform's allowance.
-        other_forecasts: The same of other targets, by name.
+        tallies: As in the report of the sync if the platform accepts everything.
+        operations: Requests by kind, with ``archive`` apart, and ``resend`` for what an earlier run left unsettled.
+        requests: By target and stream, including operations that an earlier run left for streams that are not selected.
+        sources: A hash of what each stream read, if requested.
+        rejected_before: The number of records that are rejected and have not changed since.
+        left_alone: The number of records that are gone and stay as they are.
     """
 
     forecast: Forecast
@@ -89,13 +79,7 @@ class Planned:
 
 
 class WaitingOnce:
-    """Reports the waiting records of one stream, each once.
-
-    A record that waits for one that a sync may still deliver is decided about later, so it is kept until the end.
-
-    Args:
-        coming: The scopes of those records, as for `crossdock.planning.held_records.HeldRecords`.
-    """
+    """Reports each waiting record of one stream once: at the end, if a sync may still deliver what it waits for."""
 
     def __init__(self, coming: AbstractSet[Scope], listener: PlanListener) -> None:
         self._coming, self._listener = coming, listener
@@ -116,6 +100,5 @@ class WaitingOnce:
                 self._kept.pop(key_hash, None)
 
     def finish(self) -> None:
-        """Report the kept records as waiting at the end of the plan."""
         for record in self._kept.values():
             self._listener.waiting(record)

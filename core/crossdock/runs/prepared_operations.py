@@ -15,12 +15,7 @@ from crossdock.writing.delivery.operations import Operation
 
 
 class PreparedOperations:
-    """Operations of one stream. No source is read.
-
-    Args:
-        operations: An iterable that may create them lazily, since they may be many.
-        expected: Their number.
-    """
+    """Operations of one stream, which may be created lazily, since they may be many. No source is read."""
 
     finds_changes, named, has_more, waited, idle = False, None, False, frozenset[int](), Idle()
     postponed = 0

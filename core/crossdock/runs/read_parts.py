@@ -42,23 +42,17 @@ class ReadParts:
     """The batches of one stream, up to a checkpoint at a time.
 
     Args:
-        items: What `pull` yields, checked.
-        clock: Determines how recent the read instants are.
         declared: The stream's cursor; None if `pull` yields checkpoints or batches with cursors itself.
         whole: Ignore checkpoints: there is one part.
         is_open: Returns whether a list is being read whose end must show that no record was missed. Nothing of it moves
             the cursor before.
-        by_its_clock: Returns what the source's clock showed at a local moment, never later than that moment, as far as
-            it was measured. Changes have the times of the source's clock.
+        by_its_clock: Returns what the source's clock showed at a local moment, never later than that moment. Changes
+            have the times of the source's clock.
 
     Attributes:
-        cursor: The cursor of the last checkpoint; None if there was none.
-        ended: Whether everything has been read.
         doubt: Why records may be missing although everything was read; None if there is no reason.
-        rows: The number of rows read, as far as they are in memory.
-        has_rows: Whether there were any.
-        latest: The latest cursor that a source has which is not sorted; empty without.
-        future: A remark about dates in the future; empty without.
+        latest: The latest cursor of a source that is not sorted; empty if there is none.
+        future: A remark about dates in the future; empty if there are none.
     """
 
     def __init__(
@@ -102,12 +96,7 @@ class ReadParts:
         return f"{what}; the source may not list such records among its changes: reread finds them"
 
     def next_part(self) -> Iterator[RawBatch]:
-        """Yield the batches until the next checkpoint that ends a part.
-
-        Raises:
-            UnsortedError: If the rows are not in the declared order.
-            RefusedError: If a value of the declared cursor cannot be read.
-        """
+        """Yield the batches until the next checkpoint that ends a part."""
         rows, is_shown = 0, False
         try:
             for item in self._items:
@@ -206,7 +195,7 @@ def _date_of(value: str, cursor: Cursor) -> str:
 
 
 def _latest(batch: RawBatch, cursor: Cursor) -> str:
-    """Return the highest position of the rows that have a readable one; empty without any."""
+    """Return the highest position of the rows that have a readable one; empty if none has."""
     frame, found = with_paths(batch.load(), [cursor.column]), ""
     for cell in frame[cursor.column].unique() if cursor.column in frame.columns else ():
         with suppress(RecordError):  # no cell of such a source must have one
@@ -215,11 +204,7 @@ def _latest(batch: RawBatch, cursor: Cursor) -> str:
 
 
 def _places(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[str, str, int]]:
-    """Yield the position of each row, its stored form and its line.
-
-    Raises:
-        RefusedError: If the column is missing, or a cell does not convert.
-    """
+    """Yield the position of each row, its stored form and its line."""
     name = cursor.column
     frame = with_paths(batch.load(), [name])
     if name not in frame.columns:

@@ -39,25 +39,17 @@ class History:
 
 
 class RecordSearch:
-    """Searches the state of a project.
-
-    Args:
-        scopes: The scopes of the configured streams, by name. Records of other streams are found, too.
-    """
+    """Searches the state of a project, also for records of streams that are not in *scopes*."""
 
     def __init__(self, tx: Transaction, scopes: Mapping[str, Scope]) -> None:
         self._tx, self._scopes = tx, scopes
 
     def find(self, name: str) -> tuple[list[History], int | None]:
-        """Find the records that *name* means.
+        """Find the records that *name* means, and return their histories, by stream and key.
 
-        Args:
-            name: A key as in the source or in text form, an ``externalId``, an id at the target, an idempotency key, or
-                ``FILE:LINE``.
-
-        Returns:
-            Their histories, by stream and key. For a ``FILE:LINE`` at which no record begins, the histories of the
-            nearest record above it, and the line where that begins.
+        *name* is a key as in the source or in text form, an ``externalId``, an id at the target, an idempotency key, or
+        ``FILE:LINE``. If no record begins at that line, the nearest record above it is found, and the line where it
+        begins is returned.
         """
         found = self._tx.tracing.of_name(name) | self._by_key(name)
         if found:

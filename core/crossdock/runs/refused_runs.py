@@ -19,8 +19,6 @@ class Attempt:
 
     Attributes:
         due_run: The scheduled run that it is; None for a manual one.
-        job: That it is a run of; None for a manual one.
-        command: That starts a manual one.
         continues: Continue the last run of the job, if it is of this date and has reached its end.
         waits: It is tried again by itself while another process uses the state, which is then no refusal.
         shared_by: How many such runs share the part of the requests in flight that one run of a session has.
@@ -35,11 +33,9 @@ class Attempt:
 
     @property
     def job_name(self) -> str | None:
-        """The job that it is a run of, scheduled or not."""
         return self.due_run.job if self.due_run else self.job
 
     def business_date(self, now: datetime) -> str:
-        """The date that it belongs to, which is today unless it is scheduled."""
         return (self.due_run.business_date if self.due_run else now.astimezone().date()).isoformat()
 
 

@@ -26,9 +26,9 @@ class Report:
 
     Attributes:
         lasted: The duration. Show and store `duration_ms` or `seconds` instead.
-        tallies: By stream, in the order they ran.
+        tallies: By stream, in the order in which they ran.
         messages: Errors that stopped a stream or the run, warnings and notes.
-        inputs: What the file sources found, by the stream's name.
+        inputs: What the file sources found, by stream.
         api_usage: The requests to the source APIs, by connection.
         is_partial: Whether an error ended the run in the middle of a step, so that its tally need not balance.
         open: The open records at the end of the run, by stream, whether or not the run read them again.
@@ -50,7 +50,6 @@ class Report:
 
     @classmethod
     def of_earlier(cls, run: RunRecord) -> Self:
-        """Make the report of a run that ended and is continued."""
         tallies = {name: Tally.of_json(account) for name, account in (run.tally or {}).items()}
         counters = Counters(run.requests, run.throttled)
         return cls(run.id, run.business_date, run.duration or timedelta(), counters, tallies, RunMessages(run.messages))
@@ -96,9 +95,7 @@ class Report:
 
     @property
     def status(self) -> Status:
-        """The status; ``degraded`` if the run reached its end but records are open, or a newer version of some was not
-        delivered.
-        """
+        """The status; ``degraded`` if records are open at the end, or a newer version of some was not delivered."""
         if self.exit_code == InternalError.exit_code:
             return "failed"
         if self.errors:

@@ -36,16 +36,11 @@ def sync(
     patience: Patience | None = None,
     records: Sequence[NamedRecord] = (),
 ) -> Report:
-    """Deliver the selected streams, or named records, to their targets.
+    """Deliver the selected streams, or named records, to their targets. What stops a begun run is in the report.
 
     Args:
-        priority: ``live`` takes its tokens before the batches that share the bucket.
         patience: Wait for late files as the streams' ``wait`` says; None to wait for no file.
         records: Fetched in place of the streams, with records that they refer to and that were not delivered yet.
-
-    Raises:
-        ConfigError: If a stream cannot fetch *records*.
-        CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     if records:
         return _sync_records(project, records, clock, progress, interrupt, priority)
@@ -81,14 +76,7 @@ def _sync_records(
 def run_scheduled(
     session: Session, due_run: DueRun, *, progress: Progress, interrupt: threading.Event, again: bool = False
 ) -> Report | None:
-    """Execute a scheduled run once. Return None if it has already finished.
-
-    Args:
-        again: Execute it also if it has finished and is not ``done``.
-
-    Raises:
-        CrossdockError: If the run could not begin. What stops it later is in the report.
-    """
+    """Execute a scheduled run once, or *again* if it is not ``done``. Return None if it has already finished."""
     job = session.project.jobs[due_run.job]
     with session.state.begin() as tx:
         recipients = session.project.recipients
@@ -102,12 +90,7 @@ def run_scheduled(
 def replay(
     project: Project, choice: DeadLetterFilter, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
-    """Map the chosen dead letters again with the current mapping, and deliver them. No source is read.
-
-    Raises:
-        ConfigError: If no such stream or dead letter exists.
-        CrossdockError: If the run could not begin. What stops it later is in the report.
-    """
+    """Map the chosen dead letters again with the current mapping, and deliver them. No source is read."""
     attempt = Attempt(command=_replaying(choice))
     with open_session(project, clock, attempt=attempt) as session:
         known = project.selected([choice.stream] if choice.stream else [])
@@ -138,11 +121,7 @@ def _replaying(choice: DeadLetterFilter) -> str:
 
 
 def check_loaded(project: Project, state: State, names: AbstractSet[str]) -> None:
-    """Refuse streams of waves that the open migration has not begun to load, since they would bypass its gates.
-
-    Raises:
-        RefusedError: If one of *names* is such a stream; it names the wave.
-    """
+    """Refuse streams of waves that the open migration has not begun to load, since they would bypass its gates."""
     if project.migration is None:
         return
     with state.look() as tx:

@@ -21,14 +21,11 @@ _CUT = "what was read is delivered, and nothing counts as gone"
 
 
 class SecondLook:
-    """Compares two readings of one list.
+    """Compares two readings of one list, which *again* reads from its beginning.
 
     A record is missed only if another one, which was read before it, leaves the list. That record is missing in the
     second reading, so two readings with the same records have missed none. Of a list that nothing shows to be paged by
     position, the second reading must only lack the records that seem to be gone: it may have new ones.
-
-    Args:
-        again: Reads the list from its beginning.
     """
 
     def __init__(self, bound: BoundStream, again: Callable[[], Iterable[object]]) -> None:
@@ -44,15 +41,7 @@ class SecondLook:
             yield batch
 
     def doubt(self, missing: pl.Series) -> CrossdockError | None:
-        """Return why the list may lack existing records: it may be cut or old, or a second reading differs.
-
-        Args:
-            missing: The key hashes of the records that seem to be gone.
-
-        Raises:
-            StateError: If the state fails.
-            StoppedError: If the run is stopped.
-        """
+        """Return why the list may lack existing records: it may be cut or old, or a second reading differs."""
         bound, lists = self._bound, self._bound.context.run.open_lists
         if (text := lists.doubted.get(bound.name)) is not None:
             return IncompleteListError(text, where=bound.name, hint=_CUT)
@@ -78,7 +67,7 @@ def _distinct(parts: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _difference(first: pl.DataFrame, second: pl.DataFrame, missing: pl.Series | None) -> str | None:
-    """Say how a second reading differs; None if it does not. With *missing*, only in which of these it has."""
+    """Describe how a second reading differs, or which of the *missing* records it has; None if it does not."""
     if missing is not None:
         there = second.filter(pl.col(KEY_HASH).is_in(missing.implode())).height
         return f"has {there:,} of the records that seemed to be gone" if there else None

@@ -11,11 +11,7 @@ from crossdock.writing.delivery.settlement import Settlement
 
 
 class SettlementCount:
-    """Counts each operation once, in the tally of its stream.
-
-    Attributes:
-        resuming: The ids of the operations that an earlier run left.
-    """
+    """Counts each operation once, in the tally of its stream. `resuming` has the ids that an earlier run left."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -53,11 +49,7 @@ def _term(item: Settlement, *, first_time: bool) -> Term:
 
 
 def delivered_term(operation: str, *, first_time: bool) -> Term:
-    """Return the term of a delivered create, update or delete.
-
-    Args:
-        first_time: Whether this run creates the record, in one step or in two.
-    """
+    """Return the term of a delivered operation. *first_time* means that this run creates the record, even in two."""
     if operation == "delete":
         return "deleted"
     return "created" if first_time else "updated"

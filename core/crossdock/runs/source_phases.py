@@ -27,18 +27,7 @@ Phase = Literal["changes", "open", "list"]
 
 
 class SourcePhases:
-    """Reads one stream. Each record is taken from the first phase that reads it.
-
-    Args:
-        since: The stored cursor.
-        whole: Read the changes at once.
-        only_changes: Read no other phases.
-
-    Attributes:
-        phase: The phase of the last part.
-        error: Why a later phase could not be read.
-        followed: The records that are not final.
-    """
+    """Reads one stream. Each record is taken from the first phase that reads it. `error` belongs to a later one."""
 
     def __init__(
         self, bound: BoundStream, state: State, since: str | None, *, whole: bool, only_changes: bool = False
@@ -99,11 +88,7 @@ class SourcePhases:
         advance: Callable[[int], None],
         known: Callable[[], pl.DataFrame | None] | None,
     ) -> Tally | None:
-        """Read this part into *scan* and return the counts of its rows; None if a later phase could not be read.
-
-        Raises:
-            CrossdockError: If the changes could not be read, the state fails, or the run is stopped.
-        """
+        """Read this part into *scan* and return the counts of its rows; None if a later phase could not be read."""
         counted = Tally()
         try:
             with self._bound.context.run.reading.of(self._bound.name):
@@ -139,9 +124,7 @@ class SourcePhases:
         return self._watched(self._list, proof)
 
     def _watched(self, parts: ReadParts, proof: Completeness) -> Iterable[RawBatch]:
-        """Yield the batches of a list of all records, which may be read again before a missing record counts as
-        gone.
-        """
+        """Yield the batches of a full list, which may be read again before a missing record counts as gone."""
         if self._bound.stream.on_gone == "nothing":
             return parts.next_part()
         proof.look_again = self._look.doubt
@@ -159,7 +142,6 @@ class SourcePhases:
 
     @property
     def lists_existing(self) -> bool:
-        """Whether the last part was a list of all existing records."""
         is_list = self.phase == "list" and self.phase not in self._unread
         return is_list and self._bound.stream.rereads_gone
 
@@ -168,9 +150,7 @@ class SourcePhases:
         return pl.concat(self._seen) if self._seen else pl.DataFrame(schema={KEY_HASH: pl.UInt128})
 
     def _reset_cursor(self, error: BaseException) -> None:
-        """Restore the first cursor if *error* shows that the stored cursors of earlier parts may have skipped
-        records.
-        """
+        """Restore the first cursor if *error* shows that the cursors of earlier parts may have skipped records."""
         if isinstance(error, UnsortedError | IncompleteListError):
             with self._state.begin() as tx:
                 tx.cursors.reset(self._bound.name, self._bound.stream.cursor_version, self._since)
@@ -204,7 +184,6 @@ class SourcePhases:
         return parts.cursor if parts.cursor is not None and not scan.cursor else scan.cursor
 
     def store(self, tx: Transaction, *, is_done: bool) -> None:
-        """Store which records are not final, and that the full list was read."""
         self.followed.store(tx, is_done=is_done)
         if is_done and self.has_listed_all and self._bound.stream.reread is not None:
             tx.full_lists.put(self._bound.name, at=self._bound.context.run.clock.now())

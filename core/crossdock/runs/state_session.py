@@ -40,16 +40,9 @@ class Session:
     Concurrent runs that read lists must not share a connection. Each has its part of the requests in flight.
 
     Args:
-        width: How many runs may be running at once.
-        earlier: The state of each target's bucket at the end of the last run.
-        stack: Closes what the session opens.
-        percent: Of each target's allowance that the runs may use; asked again and again.
+        percent: Returns the part of each target's allowance that the runs may use, 0 to 100; called repeatedly.
 
     Attributes:
-        targets: By name.
-        records: The records that the runs work on.
-        source_buckets: The buckets of the APIs that the runs read.
-        reading: Marks what the runs read.
         resumed: The targets to which all that earlier runs had left was sent.
         begun: Whether a run has begun, or the state has the reason why it could not.
     """
@@ -77,11 +70,7 @@ class Session:
         self.begun = False
 
     def unusable(self, names: set[str]) -> dict[str, AuthorCodeError]:
-        """Return the targets of the streams *names* (the platform if there are none) that cannot make a client.
-
-        Raises:
-            ConfigError: If a credential cannot be read. This is reported before anything begins.
-        """
+        """Return the targets of the streams *names* (the platform if there are none) that cannot make a client."""
         used = {self.project.scopes[name].target for name in names} or {PLATFORM}
         defects = dict[str, AuthorCodeError]()
         for target in self.targets.values():
@@ -95,7 +84,6 @@ class Session:
         return defects
 
     def in_flight(self, target: Target) -> int:
-        """Return how many requests to *target* one run may have in flight."""
         return max(1, target.in_flight // self._width)
 
     def bucket(self, target: Target) -> BucketStore:
@@ -107,14 +95,11 @@ class Session:
             return self._buckets[target.name]
 
     def reduced(self, target: Target) -> ReducedRate:
-        """Return the part of the bucket of *target* that the runs may use."""
         with self._opening:
             return self._reduced.setdefault(target.name, ReducedRate(self.clock, self._percent))
 
     def resuming(self, target: str) -> threading.Lock:
-        """Return the lock that a run holds from `left` until what was left there is settled. It begins its streams
-        afterwards.
-        """
+        """Return the lock that a run holds from `left` until that is settled. It begins its streams afterwards."""
         with self._opening:
             return self._resuming.setdefault(target, threading.Lock())
 
@@ -128,7 +113,7 @@ class Session:
 
     @contextmanager
     def beginning(self, attempt: Attempt) -> Iterator[None]:
-        """A run begins in the block; if it cannot, the state says why."""
+        """Store why a run that begins in the block could not begin."""
         try:
             yield
         except CrossdockError as error:
@@ -150,15 +135,7 @@ def open_session(
     """Take the state, and mark runs without an end as killed.
 
     An error before a run has begun, also one of the caller, is stored as a run that could not begin, unless the command
-    was used incorrectly.
-
-    Args:
-        percent: Returns the percentage of each target's allowance that the runs may use, 0 to 100; called repeatedly.
-        attempt: The run that is to begin; None if none is.
-
-    Raises:
-        StateBusyError: If another process uses the state.
-        CrossdockError: If the state or the platform's bucket cannot be used.
+    was used incorrectly. *attempt* is None if no run is to begin.
     """
     session: Session | None = None
     try:
@@ -194,10 +171,7 @@ _FATAL = {
 
 
 def kills_process(project: Project, stream: str) -> bool:
-    """Return whether a process that plans *stream*, and so reads all that a sync would read, is killed by a signal.
-
-    That process does not change the state. The run reports any other failure.
-    """
+    """Return whether a process that plans *stream*, and so reads all that a sync would read, is killed by a signal."""
     files = [part for file in (project.path, *project.overrides) for part in ("-C", str(file))]
     command = [sys.executable, "-m", "crossdock", "plan", stream, "--limit", "0", *files]
     process = subprocess.Popen(  # noqa: S603

@@ -34,18 +34,7 @@ from crossdock.writing.delivery.operations import Operation
 
 
 class StreamInput:
-    """The input of one stream, whole or in parts that end at checkpoints.
-
-    Args:
-        digested: Compute `digest`, which requires reading everything at once.
-        whole: Read everything at once.
-
-    Attributes:
-        digest: A hash over the read records, independent of their order, and the version of the mapping.
-        waited: The key hashes of the records that waited before the last `read` and are decided again or idle.
-        idle: Waiting records that need no decision, because nothing that they wait for has come.
-        removals: The records that are removed, and the reasons why others are not.
-    """
+    """The input of one stream, whole or in parts that end at checkpoints. If *digested*, it is read at once."""
 
     finds_changes = True
     only_changes = False  # neither records that are not final nor a full list
@@ -88,15 +77,7 @@ class StreamInput:
         self._scan = LatestRecords(stream, self._bound.name, work, lists_all=self._lists_all)
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
-        """Read the source, compare it with the state, and count everything that needs no decision.
-
-        Args:
-            unsettled: Intents of this stream: their keys are left alone.
-            advance: Called with the number of rows of each batch. An exception from it ends the reading.
-
-        Raises:
-            CrossdockError: If the source fails or is refused. Nothing of it is imported then.
-        """
+        """Read the source, compare it with the state, and count what needs no decision. A failure imports nothing."""
         bound, name, decides_waiting = self._bound, self._bound.name, self._begin_phase()
         self._begin_part()
         with self._state.look() as tx:
@@ -169,14 +150,12 @@ class StreamInput:
         return replace(decided, refusal=decided.refusal or phases.problem)
 
     def _begin_phase(self) -> bool:
-        """Begin the next part. Return whether waiting records are decided with it."""
         if self._phases is None:
             only_changes, since = self._digested or self.only_changes, self._stored_cursor()
             self._phases = SourcePhases(self._bound, self._state, since, whole=self._whole, only_changes=only_changes)
         return self._phases.begin_part()
 
     def _read_part(self, advance: Callable[[int], None]) -> Tally:
-        """Read until the next checkpoint that ends a part or a phase, and return the counts of its rows."""
         phases = self._phases
         assert phases is not None
         try:
@@ -206,7 +185,6 @@ class StreamInput:
 
     @property
     def has_more(self) -> bool:
-        """Whether the source was read up to a checkpoint, and not to its end."""
         return self._phases is not None and self._phases.has_more
 
     def _compared(self, unsettled: list[Intent]) -> compare.Delta:
@@ -225,7 +203,6 @@ class StreamInput:
         return found
 
     def _known(self) -> pl.DataFrame:
-        """Return what the state knows of the scope, unless that is still in memory."""
         held = order.known if (order := self._scan.key_order) else None
         return self._state.known(self._bound.scope) if held is None else held
 
@@ -247,7 +224,6 @@ class StreamInput:
         self._tally.count("carried_on", len(self._left_alone))
 
     def abandon(self) -> None:
-        """Discard the input of a failed or refused source. What waited continues to wait."""
         self._bound.context.run.intakes.refuse(self._bound.name)
         self._tally.count("carried_over", len(self.waited))
         self._tally.count("carried_on", len(self.waited))
@@ -303,11 +279,7 @@ class StreamInput:
         return self._scan
 
     def records(self) -> Iterator[KeyedRecord]:
-        """Yield what waited, longest first, then what is new or changed, in source order.
-
-        Raises:
-            CrossdockError: If the source fails when it is read again. The remaining records continue to wait.
-        """
+        """Yield what waited, longest first, then changes in source order. After a failure, the rest keeps waiting."""
         given = 0
         try:
             for given, read in enumerate(self._read_records(), 1):  # noqa: B007
@@ -357,9 +329,7 @@ class StreamInput:
         return None if self._phases is not None and self._phases.has_listed_all else ()
 
     def _is_done(self, tx: Transaction) -> bool:
-        """Return False if the source must be read again, for example because records wait for an unsettled
-        operation.
-        """
+        """Return False if the source must be read again, for example because of an unsettled operation."""
         assert self._delta is not None
         withheld, listed = self.removals.withheld, self._gone.listed_rows is not None
         if withheld is not None:
@@ -375,7 +345,7 @@ class StreamInput:
         return listed or not (withheld or is_unproved)  # a list of existing records is read in each run
 
     def _forget_approval(self, tx: Transaction) -> None:
-        """Ask for nothing any more, unless for removals that webhooks have told of and that this input may not show."""
+        """Withdraw the request for approval, unless webhooks have named its records, which this input may not show."""
         name = self._bound.name
         pending = tx.snapshots.get(name)
         if pending is not None and not tx.inbox.among(name, pending.key_hashes):
@@ -410,11 +380,7 @@ def since(tx: Transaction, bound: BoundStream) -> str:
 
 
 def newly_filtered(bound: BoundStream, state: str, kept: Sequence[WaitingRecord | DeadLetter]) -> set[int]:
-    """Return the key hashes of *kept* records that a filter of *bound* excludes now, and note it in the report.
-
-    Args:
-        state: The state in which they remain, such as ``waiting``.
-    """
+    """Return the key hashes of *kept* records that a filter excludes now, and note that they stay in *state*."""
     found = filtered_keys(bound.stream, [(each.identity, each.raw) for each in kept])
     if found:
         which = f"1 record that is {state}" if len(found) == 1 else f"{len(found):,} records that are {state}"

@@ -36,15 +36,7 @@ Steps = Generator[None, None, bool]
 
 
 class StreamRunner:
-    """Runs the streams of one run that write to one target, one at a time.
-
-    The report has the errors of a stream under its name.
-
-    Args:
-        scopes: Of all streams of the run.
-        matches: Of the streams that take over records of the platform.
-        place: Where the report has errors that end the delivery to the target.
-    """
+    """Runs the streams of one run that write to one target. The report has errors of the delivery under *place*."""
 
     def __init__(
         self,
@@ -66,12 +58,7 @@ class StreamRunner:
         self._deferred: dict[str, RecordSource] = {}  # by the stream whose deletes come at the end
 
     def run(self, bound: BoundStream, source: RecordSource) -> Steps:
-        """Run one stream. Return False if nothing more can be delivered.
-
-        Raises:
-            LateError: If its file is late. Nothing of the stream is read or counted then.
-            StateError: If the state fails.
-        """
+        """Run one stream. Return False if nothing more can be delivered. LateError comes before anything is read."""
         held = HeldRecords(bound, self._state, self._references, self._coming)
         self._held[bound.name] = bound, held
         try:
@@ -88,9 +75,7 @@ class StreamRunner:
         return goes_on
 
     def deliver_held(self) -> Steps:
-        """Deliver what waited for records that a later stream has brought. Returns as `run`, and fails with
-        StateError.
-        """
+        """Deliver what waited for records that a later stream has brought. Return as `run`."""
         is_done = False
         while not is_done:
             is_done = True
@@ -115,9 +100,7 @@ class StreamRunner:
             self._report.messages.fail(self._place, defect)
 
     def deliver_deletes(self) -> Steps:
-        """Delete what is gone and may be referred to, referring records first. Returns as `run`, and fails with
-        StateError.
-        """
+        """Delete what is gone and may be referred to, referring records first. Return as `run`."""
         for each in self._referring.rounds(self._deleting):
             if not (yield from self._deliver_chunks(each.chunks)):
                 each.planner.finish()
@@ -136,7 +119,7 @@ class StreamRunner:
         return self._planner(nothing, gone, FailureCount(bound, None))
 
     def carry_over_held(self) -> None:
-        """Count what still waits, and deletes that were not begun, as carried on."""
+        """Count as `carried_on` what still waits, and the deletes that were not begun."""
         for name, source in self._deferred.items():
             self._report.tally(name).count("carried_on", len(source.removals.removed))
             source.close()
@@ -144,7 +127,7 @@ class StreamRunner:
             self._report.tally(bound.name).count("carried_on", held.discard())
 
     def _run_part(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
-        """Read and deliver what `RecordSource.read` reads at once. Returns as `run`."""
+        """Read and deliver what `RecordSource.read` reads at once. Return as `run`."""
         with self._state.look() as tx:
             unsettled = self._run.own_records.without_others(tx.intents.unsettled(bound.scope, source.named))
         try:
@@ -179,7 +162,7 @@ class StreamRunner:
         return True
 
     def deliver(self, work: Callable[[], bool]) -> Steps:
-        """Call *work* of the dispatcher until it returns True. Returns as `run`, and fails with StateError."""
+        """Call *work* of the dispatcher until it returns True. Return as `run`."""
         try:
             while not work():
                 yield
@@ -277,7 +260,6 @@ class MissedChanges:
             yield chunk
 
     def report(self) -> None:
-        """Report the number, if it is not zero."""
         if self._number:
             changes = "1 change" if self._number == 1 else f"{self._number:,} changes"
             self._bound.context.run.note(self._bound.name, f"no webhook has told of {changes}")

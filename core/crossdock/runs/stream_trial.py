@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TriedRecord:
-    """A record that was read.
-
-    Attributes:
-        members: The members of its draft; None if it has none.
-        problem: Why it has no draft.
-    """
+    """A record that was read, with the members of its draft, or the problem because of which it has none."""
 
     record: Record
     members: dict[str, Any] | None
@@ -64,10 +59,7 @@ class Trial:
 
     @property
     def empty_columns(self) -> list[str]:
-        """For JSON records, the dotted paths that the stream names and that are null or missing in all of them.
-
-        A missing column of a file is an error, but a misspelled path raises none.
-        """
+        """For JSON records, the dotted paths of the stream that all of them lack: a misspelled path is no error."""
         stream = self.bound.stream
         paths = stream.used_columns | ({stream.cursor.column} if stream.cursor else set())
         rows = [row for tried in self.records for row in tried.record.with_paths(paths).rows]
@@ -88,16 +80,11 @@ def try_stream(
 ) -> Trial:
     """Read the first *most* records of a stream from its beginning, and map them.
 
-    Records are in source order. One that the source lists twice appears twice.
+    Records are in source order. One that the source lists twice appears twice. An error of the source is in the result.
 
     Args:
         name: ``CONNECTION.STREAM``, or a connection that has one stream.
         transport: Replaces the network of HTTP APIs in tests.
-        recorded: See `SourceContext.recorded`.
-
-    Raises:
-        ConfigError: If *name* is not one stream.
-        CrossdockError: If the temporary folder cannot be used. An error of the source is in the result.
     """
     wanted = project.selected([name])
     if len(wanted) > 1:
@@ -120,11 +107,7 @@ def try_stream(
 
 
 def trial_of(bound: BoundStream, most: int, *, since: str | None = None) -> Trial:
-    """Do the same as `try_stream` in an existing run.
-
-    Args:
-        since: The cursor to continue from.
-    """
+    """Do the same as `try_stream` in an existing run, from the cursor *since*."""
     trial = Trial(bound)
     try:
         with closing(pulled(bound, since)) as batches:
@@ -182,9 +165,7 @@ def _rows(trial: Trial, batch: RawBatch, most: int) -> Iterator[tuple[Row, Recor
 def _groups(
     rows: Iterator[tuple[Row, RecordError | None]], most: int
 ) -> Iterator[list[tuple[Row, RecordError | None]]]:
-    """Yield the first *most* records of a file or page, reading it to its end: the rows of a record may be anywhere in
-    it.
-    """
+    """Yield the first *most* records of a file or page. It is read to its end, where rows of a record may be."""
     groups: dict[object, list[tuple[Row, RecordError | None]]] = {}
     for row, problem in rows:
         name = row[KEY] if problem is None else (len(groups),)

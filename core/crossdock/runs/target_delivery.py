@@ -1,6 +1,4 @@
-"""Delivery of one run: the streams and the operations of earlier runs, in order for each target, targets in
-parallel.
-"""
+"""Delivery of one run: streams and operations of earlier runs, in order for each target, targets in parallel."""
 
 from __future__ import annotations
 
@@ -31,15 +29,7 @@ _ENDED = object()
 
 @dataclass(slots=True)
 class TargetDelivery:
-    """One target of a run.
-
-    Attributes:
-        streams: The streams that write to it, parents first.
-        find_left: Returns the operations that earlier runs left.
-        restored: Whether the state is a restored backup.
-        verify: Compares unverified bindings with what it holds.
-        place: Where the report has errors of this delivery.
-    """
+    """One target of a run. Its `streams` are parents first, and `place` is where the report has its errors."""
 
     dispatcher: Dispatcher
     runner: StreamRunner
@@ -51,14 +41,7 @@ class TargetDelivery:
 
 
 class RunningStreams:
-    """Runs streams. While one target is unavailable, the streams of the others continue.
-
-    Args:
-        deliveries: By target.
-
-    Attributes:
-        counts: The counts of settled operations, in the report.
-    """
+    """Runs streams. While one target is unavailable, the streams of the others continue."""
 
     def __init__(
         self,
@@ -78,11 +61,7 @@ class RunningStreams:
         return len(self._running) > 1
 
     def run(self, source: SourceFactory, *, whole: bool) -> None:
-        """Run all streams.
-
-        Args:
-            whole: Whether they are all streams of the config, read from their own sources.
-        """
+        """Run all streams. *whole* means all streams of the config, read from their own sources."""
         self._running = {name: self._steps(name, delivery, source) for name, delivery in self._deliveries.items()}
         try:
             self._take_turns()
@@ -94,8 +73,7 @@ class RunningStreams:
             self._session.state.apply(self._trust_again)
 
     def _trust_again(self, tx: Transaction) -> None:
-        """Trust a restored state again once everything was compared. Until then, lists of records written once are
-        read.
+        """Trust a restored state once everything was compared. Until then, lists of records written once are read.
 
         Only what is in doubt because of the backup may be open. A rejected record of such a list may have been
         delivered after the backup was made.
@@ -145,7 +123,6 @@ class RunningStreams:
             dispatcher.put_back()
 
     def _verify(self, delivery: TargetDelivery) -> bool:
-        """Verify unverified bindings. Return False if nothing can be delivered because the target cannot be read."""
         try:
             delivery.verify()
         except StateError:
@@ -156,9 +133,7 @@ class RunningStreams:
         return True
 
     def _resume_alone(self, name: str, delivery: TargetDelivery) -> Steps:
-        """Verify the target, and deliver what earlier runs left there while other runs of the session wait for that.
-        Return False if nothing more can be delivered.
-        """
+        """Deliver what earlier runs left, while other runs wait for that. Return False if nothing can be delivered."""
         resuming = self._session.resuming(name)
         while not resuming.acquire(timeout=POLL.total_seconds()):
             if self._interrupt.is_set():
@@ -181,7 +156,6 @@ class RunningStreams:
         self._report.messages.fail("", StoppedError(f"stopped {when}", hint=hint))
 
     def _resume(self, delivery: TargetDelivery, left: Sequence[Intent]) -> Steps:
-        """Deliver what earlier runs left. Return False if nothing more can be delivered."""
         self.counts.carried_over(left)
         self._timings.proceed("sending what the last run left", len(left))
         names = {bound.name for bound in delivery.streams}
@@ -190,9 +164,7 @@ class RunningStreams:
         return (yield from delivery.runner.deliver(lambda: next(steps, _ENDED) is _ENDED))
 
     def _verify_resumed(self, delivery: TargetDelivery, left: Sequence[Intent]) -> Steps:
-        """Verify the records of operations that a restored backup had left; see
-        `crossdock.writing.delivery.settlement.write`.
-        """
+        """Verify the records of operations that a restored backup had left; see `settlement.write`."""
         if not left or not delivery.restored:
             return True
         is_settled = yield from delivery.runner.deliver(delivery.dispatcher.release)
@@ -220,12 +192,7 @@ class RunningStreams:
 
 
 class StreamOrder:
-    """Yields the streams of a run. A postponed stream is yielded again.
-
-    Args:
-        streams: Parents first.
-        interrupt: Ends a pause. The late stream is then yielded so that the caller can stop there.
-    """
+    """Yields the streams of a run, and a postponed one again. *interrupt* ends a pause."""
 
     def __init__(
         self, streams: Sequence[BoundStream], clock: Clock, progress: Progress, interrupt: threading.Event
@@ -235,9 +202,7 @@ class StreamOrder:
         self._again: dict[str, timedelta] = {}  # by name of a late stream: when to try it, by the monotonic clock
 
     def __iter__(self) -> Iterator[BoundStream | None]:
-        """Yield the first stream that may run, or None after a pause if every remaining one is late or refers to a late
-        one.
-        """
+        """Yield the first stream that may run, or None after a pause if each one is late or refers to a late one."""
         while self._pending:
             bound = next(filter(self._may_run, self._pending), None)
             if bound is None:

@@ -29,16 +29,7 @@ class Step:
 
 
 class Timings:
-    """Passes the progress of a run on to a listener, and records its steps in bounded memory.
-
-    Args:
-        begun: Called once with the report, when the run's id is known.
-
-    Attributes:
-        report: The report of the run; None until it began.
-        began: When the run began.
-        job: The job of a scheduled run; None for a manual one.
-    """
+    """Passes the progress of a run on to a listener, and records its steps in bounded memory."""
 
     def __init__(
         self, clock: Clock, listener: Progress | None = None, begun: Callable[[Report], None] = lambda _: None

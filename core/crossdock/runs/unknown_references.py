@@ -30,11 +30,7 @@ def unknown_references(
 
 
 def keep(state: State, resource: str, page: Sequence[Mapping[str, Any]], bound: Bound) -> None:
-    """Store the unknown references of *page* to records with a binding, so that these are not deleted.
-
-    Args:
-        bound: The bindings before they were corrected.
-    """
+    """Store the unknown references of *page* to bound records, so that these are kept. *bound* is not corrected yet."""
     names = [name for name, _ in unknown_references(resource, page, bound) if _is_id(name)]
     if not names:
         return

@@ -64,12 +64,7 @@ class Forgotten:
         self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed
 
     def remember(self, compared: AbstractSet[str], last_restored: int) -> None:
-        """Add the results of earlier runs.
-
-        Args:
-            compared: Resources whose records have external ids.
-            last_restored: The id of the last operation of the backup.
-        """
+        """Add the resources whose lists earlier runs have compared, and the id of the last operation of the backup."""
         self._compared_before, self._last_restored = compared, last_restored
 
     def knows(self, intent: Intent) -> bool:
@@ -87,25 +82,14 @@ class Forgotten:
 
 
 class Verification:
-    """Verifies the bindings of one run's targets.
-
-    Args:
-        run: The context of the sources. Its requests to the platform take the tokens of deliveries.
-        run_id: The run that writes the results.
-        interrupt: Set to end the run early.
-
-    Attributes:
-        forgotten: What was found about the platform's records.
-    """
+    """Verifies the bindings of one run's targets. Requests to the platform take the tokens of deliveries."""
 
     def __init__(self, session: Session, run: SourceContext, run_id: int, interrupt: threading.Event) -> None:
         self._session, self._state, self._run, self._run_id = session, session.state, run, run_id
         self._interrupt, self.forgotten = interrupt, Forgotten()
 
     def forget_last_snapshots(self, streams: Iterable[BoundStream]) -> None:
-        """Make the streams read the last snapshots of a restored state again: later ones may have changed their
-        records.
-        """
+        """Have the last snapshots of a restored state read again: later ones may have changed their records."""
         snapshots = [bound.name for bound in streams if bound.stream.mode == "snapshot"]
 
         def forget(tx: Transaction) -> None:
@@ -116,12 +100,7 @@ class Verification:
             self._state.apply(forget)
 
     def verify(self, target: Target) -> None:
-        """Compare the unverified bindings of *target*. What the target does not show stays unverified.
-
-        Raises:
-            StoppedError: If the run is interrupted.
-            CrossdockError: If the target cannot be read.
-        """
+        """Compare the unverified bindings of *target*. What the target does not show stays unverified."""
         with self._state.look() as tx:
             declared, last_restored = tx.unverified.resources(target.name), tx.runs.last_restored_intent()
             found = tx.unverified.with_bindings(target.name)
@@ -139,10 +118,7 @@ class Verification:
             self._each(resources, partial(self._read, live, target))
 
     def _each(self, resources: Sequence[str], compare: Callable[[str], None]) -> None:
-        """Compare the resources in order.
-
-        A credential that may not read one of them does not end it. Each record that a stream reads is then sent whole.
-        """
+        """Compare the resources in order. One that the credential may not read stays unverified, and is sent whole."""
         for resource in resources:
             try:
                 compare(resource)
@@ -177,9 +153,7 @@ class Verification:
             tx.unverified.compared(PLATFORM, resource)
 
     def _keep_contributions(self, comparison: LiveComparison, resource: str) -> None:
-        """Verify the contributions to records that the platform no longer has. They are sent again to a record that is
-        created again; not to one that a forgotten run has created again, which may have later ones.
-        """
+        """Verify contributions to missing records, and bury those to records that a forgotten run has created again."""
         after: tuple[str, int] | None = None
         while True:
             with self._state.look() as tx:

@@ -21,9 +21,7 @@ class WaitingGroup:
 
     Attributes:
         roots: The records that must be delivered first. None of them waits itself, unless they wait for each other.
-        rejected: The reason codes of those *roots* that are rejected.
         since: When the record that has waited longest began to wait.
-        first_key: The first of the keys in alphabetical order.
     """
 
     stream: str
@@ -35,11 +33,7 @@ class WaitingGroup:
 
 
 def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: DeadLetterFilter) -> list[WaitingGroup]:
-    """The waiting records of *choice*, grouped, longest waiting first.
-
-    Args:
-        scopes: The scopes of the configured streams, by name.
-    """
+    """Group the waiting records of *choice*, longest waiting first."""
     counts = tx.waiting_records.counted(choice)
     streams = defaultdict(list)
     for name, scope in scopes.items():

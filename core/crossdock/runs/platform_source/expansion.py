@@ -26,9 +26,7 @@ ReadRecord = Callable[[ResourceName, str], Any]
 
 
 def record_reader(ctx: Context[PlatformSourceSettings]) -> ReadRecord:
-    """Make a function that reads a record by its id, once in a run for all streams of the connection, or returns
-    None.
-    """
+    """Make a function that reads a record by its id, once in a run for all streams of the connection."""
     read: ReadRecord = ctx.shared(KEPT_RECORDS, lambda: lru_cache(maxsize=KEPT)(partial(_read, ctx)))
     return read
 
@@ -42,11 +40,7 @@ def _read(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_i
 
 
 def named_record(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> ApiAnswer | None:
-    """Return the answer with the current record of this id; None if it does not exist.
-
-    Args:
-        record_id: As `is_target_id` accepts it.
-    """
+    """Return the answer with the current record of this valid id; None if it does not exist."""
     profile = ctx.settings.profile
     with naming_scope(profile, resource):
         try:
@@ -57,11 +51,7 @@ def named_record(ctx: Context[PlatformSourceSettings], resource: ResourceName, r
 
 @contextmanager
 def naming_scope(profile: Profile, resource: ResourceName) -> Iterator[None]:
-    """If the platform refuses the request, name the scope that reading *resource* needs.
-
-    Raises:
-        UnauthorizedError: In place of another one.
-    """
+    """If the platform refuses the request, name the scope that reading *resource* needs."""
     try:
         yield
     except UnauthorizedError as error:

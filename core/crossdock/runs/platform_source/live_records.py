@@ -30,12 +30,7 @@ delivery.
 
 
 class LiveRecords(AbstractContextManager["LiveRecords"]):
-    """Reads the platform's records within the rate limit. For one thread.
-
-    Args:
-        run: Its ``buckets`` or ``limits`` have the platform's bucket under `READS`. Its ``api_usage`` has the requests
-            in the end.
-    """
+    """Reads the platform's records within the rate limit; *run* has its bucket under `READS`. It serves one thread."""
 
     def __init__(self, profile: Profile, run: SourceContext) -> None:
         self._profile, self._run = profile, run
@@ -52,12 +47,7 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
     def pages(self, resource: ResourceName, since: datetime | None = None) -> Iterator[list[dict[str, Any]]]:
         """Yield all records in the order of their last change. A record that changes meanwhile may be listed twice.
 
-        Args:
-            since: Only what changed since then, if the platform knows ``updatedSince``.
-
-        Raises:
-            UnauthorizedError: If the credential may not list them; the hint names the scope.
-            CrossdockError: As `ApiClient.pages`.
+        *since* leaves out what changed earlier, if the platform knows ``updatedSince``.
         """
         paginator = CursorInBody("/nextCursor", size=PAGE_SIZE)
         params = {} if since is None else {"updatedSince": since.isoformat()}

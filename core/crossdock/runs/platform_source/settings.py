@@ -94,11 +94,7 @@ class PlatformSourceSettings(Settings):
 
     @property
     def profile(self) -> Profile:
-        """The section ``platform`` of the config.
-
-        Raises:
-            ConfigError: If the settings were made without a config file.
-        """
+        """The section ``platform`` of the config. Settings that were made without a config file have none."""
         if self._profile is None:
             raise ConfigError("a connection of kind: platform needs the section platform of a config file")
         return self._profile

@@ -95,7 +95,6 @@ def _personal_members(config: PlatformStreamConfig) -> Iterator[str]:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Return whether one of two dotted paths equals or contains the other."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 

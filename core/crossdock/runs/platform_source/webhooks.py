@@ -1,6 +1,4 @@
-"""The platform's webhooks as hints. They follow Standard Webhooks; the body has the type of the event and the
-resource.
-"""
+"""The platform's webhooks as hints: Standard Webhooks, whose body has the type of the event and the resource."""
 
 from __future__ import annotations
 

@@ -16,12 +16,7 @@ Point = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """An area without a gap.
-
-    Attributes:
-        first: Where it begins.
-        corners: Its outline, from the first highest sample around to the first lowest one.
-    """
+    """An area without a gap. *corners* run from the first highest sample around to the first lowest one."""
 
     first: int
     width: int
@@ -29,7 +24,6 @@ class Band:
 
     @classmethod
     def of(cls, ranges: dict[int, Point]) -> Self:
-        """Return the area between the highest and the lowest sample at each point."""
         first, last = min(ranges), max(ranges)
         outline = [(x, upper) for x, (upper, _) in ranges.items()]
         outline += [(x, lower) for x, (_, lower) in reversed(ranges.items())]
@@ -38,12 +32,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """The allowance over time.
-
-    Attributes:
-        top: Tokens at the upper edge.
-        times: Marks of the lower edge, at equal distances.
-    """
+    """The allowance over time. *top* is the number of tokens at the upper edge; *times* have equal distances."""
 
     width: int
     height: int
@@ -53,10 +42,7 @@ class Plot:
 
 
 def plotted(samples: Sequence[Sample], seconds: float) -> Plot:
-    """Draw the allowance during a run of *seconds*: a band from the lowest to the highest sample at each point.
-
-    It is interrupted where nothing was sent for a while, because the allowance is unknown there.
-    """
+    """Draw a band from the lowest to the highest sample at each point, with a gap where the allowance is unknown."""
     end, top = max(samples[-1][0], seconds, 1), max(1, *(tokens for _, tokens in samples))
     bands: list[dict[int, Point]] = []
     before = -WIDTH

@@ -31,11 +31,6 @@ def run(
     *,
     as_json: bool,
 ) -> dict[str, object]:
-    """Run the demo in *folder* and return its outcome.
-
-    Args:
-        sync: Syncs a project and returns the report.
-    """
     from crossdock.cli import plan, terminal_output
     from crossdock.config.project import project
     from crossdock.testing.demo.shop import shop_folder

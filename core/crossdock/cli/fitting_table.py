@@ -17,14 +17,7 @@ _NARROWEST, _GAP = 24, 2  # least width of a column of sentences that has longer
 
 
 class FittingTable:
-    """Columns and rows of text.
-
-    Columns named in `SENTENCES` are wrapped between words. All others hold keys, places, addresses, times and numbers,
-    which can only be copied if they are on one line. A column without any value is left out.
-
-    Args:
-        numbers: Columns that align right.
-    """
+    """Wraps only columns in `SENTENCES`: keys can only be copied from one line. Leaves out empty columns."""
 
     def __init__(
         self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]
@@ -90,7 +83,6 @@ class FittingTable:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Wrap *text* in lines of at most *width* characters. Longer words are not broken."""
     wrapper = textwrap.TextWrapper(
         max(width, 1), break_long_words=False, break_on_hyphens=False, replace_whitespace=False, expand_tabs=False
     )

@@ -18,12 +18,7 @@ _WORST_FIRST = ("failed", "incomplete", "running", "degraded", "done")
 
 
 def page(newest: Mapping[str, RunRecord | None], errors: Mapping[str, str], *, at: datetime) -> str:
-    """Make the report as known *at* that instant. Tenants that need a person come first.
-
-    Args:
-        newest: The newest run of each tenant; None for one that has not run yet.
-        errors: Why the other tenants cannot be read.
-    """
+    """Make the report. *newest* has None for a tenant without a run; *errors* say why the others cannot be read."""
     runs = {tenant: run for tenant, run in newest.items() if run is not None}
     statuses = Counter(run.status for run in runs.values())
     return pages.render(

@@ -29,14 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """Options of the service.
-
-    Attributes:
-        executor: ``NAME`` or ``NAME=ADDRESS``.
-        at_once: Maximum number of runs at the same time; None for that of the base file.
-        health: Where the health endpoints are served; None if they are not.
-        allowed_hosts: Further names of this machine that requests to them may use.
-    """
+    """Options of the service. *executor* is ``NAME`` or ``NAME=ADDRESS``; without *at_once*, the base file decides."""
 
     log_format: LogFormat
     executor: str
@@ -54,14 +47,7 @@ def run(
     *,
     as_json: bool,
 ) -> int:
-    """Run the service, or show the runs of the next *days*.
-
-    Args:
-        others: Options of ``crossdock schedule`` that cannot be combined with ``--fleet``, with their values.
-
-    Raises:
-        ConfigError: If one was given.
-    """
+    """Run the service, or show the runs of the next *days*. *others* are options that ``--fleet`` refuses."""
     if given := [name for name, value in others.items() if value is not None]:
         hint = f"for one tenant: crossdock -C BASE -C TENANT schedule {given[0]}"
         raise ConfigError(f"{given[0]} does not go with --fleet", hint=hint)

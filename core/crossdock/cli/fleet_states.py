@@ -19,12 +19,6 @@ AT_ONCE = 8  # states that are read at the same time
 
 
 class FleetStates:
-    """The tenants of a fleet.
-
-    Attributes:
-        errors: Why tenants could not be read, so far.
-    """
-
     def __init__(self, pattern: str, base_files: Sequence[Path]) -> None:
         from crossdock.services.fleet.tenant_files import find
 
@@ -34,14 +28,10 @@ class FleetStates:
 
     @property
     def exit_code(self) -> int:
-        """0, or the exit code of the most severe error so far."""
         return most_severe(self.errors.values())
 
     def each(self, read: Callable[[Project], T]) -> Iterator[tuple[str, T]]:
-        """Yield the name of each tenant, in order, with the result of *read*. Errors are shown on stderr.
-
-        Of tenants with the same state, which a fleet does not run, only the first one is yielded.
-        """
+        """Yield each tenant's name with the result of *read*, in order. Errors are shown, such as a shared state."""
         tenants = dict[str, str]()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for path, future in [(path, pool.submit(self._read, path, read)) for path in self._paths]:

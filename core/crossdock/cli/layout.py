@@ -115,7 +115,6 @@ def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, ra
 
 
 def _extent(number: int, limit: int) -> str:
-    """Describe what is shown of a file. Fewer lines than requested are all that it has."""
     if number < limit:
         return counted(number, "line")
     return "the first line" if number == 1 else f"the first {counted(number, 'line')}"

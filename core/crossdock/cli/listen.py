@@ -117,7 +117,6 @@ def _show(found: Sequence[Subscription], title: str, *, as_json: bool) -> None:
 
 
 def _tell_secrets(found: Sequence[Subscription]) -> None:
-    """Print the secrets that the vendor has made and shows only once."""
     for each in found:
         if each.secret is not None:
             say(f"The vendor has made a secret for {each.topic}, and tells it only now:", f"  {each.secret}", err=True)

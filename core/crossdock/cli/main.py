@@ -1,7 +1,4 @@
-"""The ``crossdock`` command.
-
-A command's module is imported when the command is used. Output that cannot be written never ends a command.
-"""
+"""The ``crossdock`` command. A command's module is imported when the command is used."""
 
 from __future__ import annotations
 
@@ -61,12 +58,9 @@ _COMMANDS = {  # command -> module
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are found by name.
+    """A group whose commands are imported when they are used.
 
-    Args:
-        home: The package of the commands.
-        homes: The module of each command in it, in the order of the help. The function has the command's name, with
-            underscores for hyphens.
+    *homes* has the module of each command in the package *home*, in the order of the help.
     """
 
     def __init__(self, *args: Any, home: str, homes: Mapping[str, str], **options: Any) -> None:
@@ -139,7 +133,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _leave_threads(code: int) -> None:
-    """End the process although threads go on that an author's code has left. Python waits for them without an end."""
+    """End the process although threads of an author's code still run: Python would wait for them without limit."""
     while True:
         time.sleep(LEFT_THREADS_S)
         left = [each for each in threading.enumerate() if not each.daemon and each is not threading.main_thread()]
@@ -155,7 +149,7 @@ def _runs_crossdock(thread: threading.Thread) -> bool:
 
 
 def _with_output(code: int, output: OutputFile | None) -> int:
-    """Return *code*, or that of an output which is not whole if the command itself has done its work."""
+    """Return *code*, or the code for incomplete output if the command itself succeeded."""
     if output is None:
         return code
     sys.stdout.flush()
@@ -223,11 +217,7 @@ def _cause(error: BaseException) -> BaseException | None:
 
 
 class OutputFile(io.FileIO):
-    """A file descriptor to which writing goes on after it has failed, without effect.
-
-    Attributes:
-        failure: Why it failed; None if it did not. A reader that has gone, such as ``head``, is a `BrokenPipeError`.
-    """
+    """A file descriptor that ignores writes after one has failed. *failure* is BrokenPipeError without a reader."""
 
     failure: OSError | None = None
 
@@ -243,10 +233,7 @@ class OutputFile(io.FileIO):
 
 
 def keep_output() -> OutputFile | None:
-    """Replace the process's own standard output and standard error; return the file of the output.
-
-    None if the output is none of the process's own, as in a test that captures it.
-    """
+    """Replace standard output and error, and return the former; None if it is not the process's own, as in a test."""
     sys.stderr = _kept(sys.stderr, sys.__stderr__)[0]
     sys.stdout, output = _kept(sys.stdout, sys.__stdout__)
     return output

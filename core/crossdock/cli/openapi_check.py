@@ -15,14 +15,7 @@ if TYPE_CHECKING:
 
 
 def check(loaded: Project, path: Path, *, as_json: bool) -> int:
-    """Compare for the resources that the streams write, or for all without streams, and print the differences.
-
-    Returns:
-        0 if no difference makes every request fail, else 3.
-
-    Raises:
-        ConfigError: If the document cannot be read, or is not one.
-    """
+    """Print the differences for the resources that the streams write, or for all. Return 3 if a request must fail."""
     from crossdock.platform import openapi_comparison, openapi_file
 
     document, resources = openapi_file.read(path), loaded.written or tuple(get_args(ResourceName))

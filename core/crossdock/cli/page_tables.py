@@ -17,8 +17,6 @@ Rectangle = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A drawing in a cell, in units of its own."""
-
     width: int
     height: int
     rectangles: Sequence[Rectangle]
@@ -47,13 +45,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The first of many records.
-
-    Attributes:
-        rows: As HTML.
-        number: Of all these records.
-        state: Selects them in ``crossdock records list``.
-    """
+    """The first of *number* records, as rows of HTML. *state* selects them in ``crossdock records list``."""
 
     columns: Sequence[str]
     rows: Sequence[str]
@@ -62,7 +54,6 @@ class Listing:
 
     @property
     def hidden(self) -> str:
-        """The number of records without a row, or an empty text."""
         hidden = self.number - len(self.rows)
         return f"{hidden:,}" if hidden else ""
 
@@ -72,12 +63,10 @@ class Listing:
 
 
 def table(columns: Sequence[str], rows: Iterable[Iterable[Cell]], *, kind: str = "") -> Table:
-    """Return a table of *rows*, in which numbers have separators."""
     return Table(columns, [_shown(row) for row in rows], kind)
 
 
 def accounts(streams: Mapping[str, Any]) -> list[tuple[str, Table]]:
-    """Return the titles and tables of the accounts of *streams* that have counts."""
     found = (account for account in run_lines.tables(streams) if account.has_counts)
     return [(account.title, table(account.columns, account.lines, kind="numbers")) for account in found]
 

@@ -23,12 +23,10 @@ def render(template: str, /, **values: object) -> str:
 
 
 def macro(template: str, name: str) -> Callable[..., str]:
-    """Return a macro of *template*, which makes a part of a page."""
     return _templates().macro(template, name)
 
 
 def write(path: Path, page: str) -> None:
-    """Write *page* to *path*, as `replace_file` does. Raises ConfigError if it cannot be written."""
     try:
         replace_file(path, page.encode())
     except OSError as error:

@@ -115,9 +115,7 @@ def plan(
 
 @dataclass(slots=True)
 class _Room:
-    """The number of records that may still be shown. Removals on hold have their own limit, so that all can be
-    listed.
-    """
+    """The number of records that may still be shown. Removals on hold have their own limit, to list them all."""
 
     records: int
     removals: int
@@ -137,13 +135,7 @@ class _Room:
 
 
 class _Listing:
-    """Counts what a run would do, reject or leave waiting, and keeps the first records to show.
-
-    Attributes:
-        counts: The numbers by kind and stream, without removals on hold.
-        on_hold: Updates or removals of a stream that need an approval, by stream.
-        removals_on_hold: The streams for which these are removals.
-    """
+    """Counts what a run would do, and keeps the first records to show. *counts* leave out removals on hold."""
 
     def __init__(self, room: _Room, masks: Masks, verb: Callable[[Operation], str]) -> None:
         self._room, self._masks, self._verb = room, masks, verb
@@ -230,7 +222,6 @@ def _show(console: Any, listing: _Listing, planned: Planned) -> None:
 
 
 def _lines(listing: _Listing, planned: Planned) -> Iterator[str]:
-    """Yield the shown records with their details, and one line for each group that is only counted."""
     for item in listing.shown:
         yield f"{item['do']:6} {item['stream']} {item['key'] or '(no key)'}"
         yield from (f"         {line}" for line in _details(item))

@@ -15,8 +15,6 @@ _BAR, _LEAST_BAR = 40, 10  # widths
 
 
 class Elapsed(ProgressColumn):
-    """How long a stage has lasted."""
-
     def render(self, task: Task) -> Text:
         return Text(duration_text(task.elapsed or 0))
 
@@ -44,7 +42,6 @@ class FittingBars(Progress):
         super().__init__(*shown, console=console, transient=True)
 
     def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
-        """Return the lines of *tasks*. The bar, the elapsed time and the rate are left out first."""
         shown, listed = list(self.columns), list(tasks)
         every = self.columns
         for column in (self._bar, self._elapsed, self._rate, self._remaining, self._tokens):
@@ -58,7 +55,6 @@ class FittingBars(Progress):
             self.columns = every
 
     def _width(self, shown: Iterable[str | ProgressColumn], tasks: list[Task]) -> int:
-        """Return the least width of the lines with all words of the columns *shown*."""
         columns = [column for column in shown if isinstance(column, ProgressColumn)]
         visible = [task for task in tasks if task.visible]
         least = (

@@ -142,7 +142,6 @@ def reconciled(
 
 
 def _check_options(out: Path | None, sample: int | None, seed: int | None, *, remove_extra: bool) -> None:
-    """Refuse options that have no effect, and an output that cannot be written, before anything is read."""
     if sample is not None and out is not None:
         raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample")
     if sample is None and seed is not None:
@@ -235,9 +234,7 @@ def _show(found: Reconciliation, shown: Sequence[Difference], only: Class | None
 
 
 def _record(each: Difference) -> str:
-    """Return its external id; the id at the platform for a record that only the platform has; the place for a row
-    without a key.
-    """
+    """Return the external id; the platform's id if only the platform has it; the place for a row without a key."""
     if each.place:
         return each.place
     return f"{each.scope.namespace}:{each.key}" if each.scope.namespace else each.key

@@ -146,11 +146,7 @@ def _numbers(chosen: Chosen) -> str:
 
 
 def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Chosen:
-    """Return the dead letters, waiting records and pending operations to drop. Only dead letters have a reason.
-
-    A pending operation is dropped only with the key of its record, if nothing else is known of the record. A waiting
-    record whose first step is in doubt must be settled first.
-    """
+    """Return what to drop: a pending operation only by its key, and no waiting record whose first step is in doubt."""
     from crossdock.writing.delivery import operator_actions
 
     others = choice.code is None

@@ -118,7 +118,6 @@ def _say_more(
     *,
     err: bool,
 ) -> None:
-    """Print for which states not all records are shown, and how many are rejected for each reason."""
     shown: Counter[str] = Counter()
     for item in items:
         shown[item["state"]] += item.get("records", 1)
@@ -176,11 +175,7 @@ def _print(
 
 
 def selection(stream: str | None, key: str | None, reason: str | None, since: datetime | None) -> DeadLetterFilter:
-    """Return the choice of the options. *key* is as in the source or as listed.
-
-    Raises:
-        ConfigError: If *reason* does not exist.
-    """
+    """Return the choice of the options. *key* is as in the source or as listed."""
     from datetime import UTC
 
     from crossdock.records import REASONS, key_text
@@ -206,12 +201,10 @@ def public(item: Item) -> Item:
 
 
 def _with_reason(choice: DeadLetterFilter) -> tuple[str, ...]:
-    """Return the states that *choice* may select: only rejected and dropped records have a reason code."""
     return _STATES if choice.code is None else ("rejected", "dropped")
 
 
 def _scopes(loaded: Project, choice: DeadLetterFilter) -> dict[Scope, str]:
-    """Return the streams of *choice* by their scopes; none if it selects by facts that only rejected records have."""
     if choice.code is not None or choice.since is not None:
         return {}
     return {scope: name for name, scope in loaded.scopes.items() if choice.stream in {None, name}}

@@ -115,7 +115,6 @@ def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
 def _resolve(
     loaded: Project, choice: DeadLetterFilter, shown: list[Intent], delivered_as: str | None, *, not_delivered: bool
 ) -> None:
-    """Store the decision about the operations that were *shown*, unless they changed meanwhile."""
     from crossdock.writing.delivery import operator_actions
 
     at = SystemClock().now()
@@ -134,12 +133,7 @@ def _resolve(
 
 
 def _checked(loaded: Project, intents: list[Intent], target_id: str, *, no_lookup: bool) -> str:
-    """Look up the id, and describe what would be recorded.
-
-    Raises:
-        ConfigError: If the id cannot be this record's.
-        RemoteError: If it cannot be looked up.
-    """
+    """Look up the id, and describe what would be recorded."""
     from crossdock.runs.operator_look_ups import look_ups
 
     intent = intents[0]

@@ -66,7 +66,6 @@ def _details(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> Item
 
 
 def _difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> list[dict[str, Any]]:
-    """Return the members in which a write-once record differs from what the platform accepted."""
     from crossdock.writing.delivery.operations import member_differences
 
     scope = loaded.scopes.get(item["stream"])
@@ -93,7 +92,6 @@ def _lines(item: Item) -> Iterator[str]:
 
 
 def value_text(value: Any) -> str:
-    """Format a value of a payload for people: a line item as its members, None as ``(none)``."""
     from crossdock.values import exact_json
 
     if value is None:

@@ -39,7 +39,6 @@ class TallyTable:
 
     @property
     def has_counts(self) -> bool:
-        """Whether any term of any stream is not zero."""
         return any(number for _, *numbers in self.lines for number in numbers)
 
 
@@ -73,7 +72,6 @@ def facts(run: RunRecord) -> dict[str, Any]:
 
 
 def title(run: Mapping[str, Any]) -> str:
-    """Describe a run and what started it, if that is known, from `facts`."""
     started = f"{run['job']} for {run['business_date']}" if run.get("job") else run.get("command")
     return f"run {run['run']}" + (f" ({started})" if started else "")
 
@@ -94,7 +92,6 @@ def balance(balanced: Sequence[bool | None] | None) -> bool | None:
 
 
 def open_records(streams: Mapping[str, Any]) -> list[str]:
-    """Return one sentence for each stream with open records, from the *streams* of `facts`."""
     counts = ((name, OpenCounts.of_json(stream.get("open", {}))) for name, stream in streams.items())
     return [f"{name}: open: {each}" for name, each in counts if each.total]
 

@@ -29,10 +29,7 @@ _IN_DOUBT = ("stream", "key", "operation", "attempts", "first sent", "file", "li
 
 
 def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
-    """Return the report of *run* as known *at* that instant, of at most 5 MB.
-
-    It begins with what needs a person: errors, open records and notes.
-    """
+    """Return the report, of at most 5 MB. It begins with what needs a person: errors, open records and notes."""
     streams, later = run.tally or {}, state.refused_later(run.id)
     errors = [error.split("\n")[:_ERROR_LINES] for error in error_texts(run.messages)]
     balanced, opened, notes = run_lines.facts(run)["balanced"], open_records(state, run), remarks(run.messages)
@@ -68,7 +65,6 @@ def _job(run: RunRecord) -> str:
 
 
 def _imbalance(run: RunRecord, balanced: bool | None) -> str:
-    """Return why the tally proves nothing, or an empty text if it balances."""
     if run.tally is None:
         return "This run has no tally."
     return "" if balanced is True else run_lines.BALANCE[balanced]
@@ -89,7 +85,6 @@ def _facts(run: RunRecord) -> dict[str, str]:
 
 
 def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
-    """Yield the files that a stream read, or that it found no new one."""
     for file in stream.get("files", ()):
         unread = "unchanged" if stream.get("input") == "unchanged" else "not imported"
         yield file["name"], unread if file["rows"] is None else file["rows"]
@@ -106,7 +101,6 @@ def _steps(run: RunRecord) -> Table:
 
 
 def _allowance(run: RunRecord) -> dict[str, Any] | None:
-    """Return the allowance over time and its summary, or None if it was unknown."""
     if (summary := timing_lines.allowance(run)) is None:
         return None
     seconds = (run.duration or timedelta()).total_seconds()

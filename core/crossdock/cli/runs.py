@@ -84,7 +84,6 @@ def _listed(loaded: Project, limit: int) -> tuple[list[RunRecord], int]:
 
 
 def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool, of_fleet: bool = False) -> None:
-    """Print runs, with the names of their tenants if they are those of a fleet."""
     if as_json:
         document = [({"tenant": tenant} if of_fleet else {}) | run_lines.facts(run) for tenant, run in found]
         terminal_output.print_json(document)

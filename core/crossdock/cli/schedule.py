@@ -125,7 +125,6 @@ def schedule(
 
 
 def _check_options_of_one(executor: str | None, at_once: int | None) -> None:
-    """Raise ConfigError for options that need a fleet."""
     from crossdock.errors import ConfigError
 
     if executor is not None:

@@ -36,11 +36,7 @@ _LOOKS_BACK = timedelta(days=40)  # a monthly job is due once in it
 
 
 def run(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, as_json: bool) -> int:
-    """Run what is due for the date *text*, or what was due last if it is `LATEST`. Return the most severe exit code.
-
-    Raises:
-        ConfigError: If there is no such date or job.
-    """
+    """Run what is due for the date *text*, or what was due last if it is `LATEST`. Return the most severe exit code."""
     day = _day(text)
     if job is not None and job not in loaded.jobs:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}")
@@ -75,8 +71,6 @@ def _asked(loaded: Project, job: str, day: date | None, now: datetime) -> deque[
 
 
 class _Once:
-    """One scheduled run, as an attempt of its own."""
-
     def __init__(
         self, loaded: Project, job: str, log_format: LogFormat, trace: Callable[[Timings], None], *, as_json: bool
     ) -> None:
@@ -90,7 +84,6 @@ class _Once:
             say(f"{self._job} for {day}: {text}", err=True)
 
     def execute(self, at: Due) -> int:
-        """Run it unless it is done, show it and notify people. Return its exit code."""
         log = self._log(at.business_date)
         with ExitStack() as stack:
             if self._is_logged:
@@ -122,7 +115,6 @@ class _Once:
         return done.report.exit_code
 
     def _known(self, at: Due) -> ScheduledRun | None:
-        """Return the previous attempt; None also if the state cannot be read."""
         with suppress(CrossdockError), self._loaded.look() as tx:
             return tx.scheduled_runs.get(self._job, at.instant, at.business_date)
         return None

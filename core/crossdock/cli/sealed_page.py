@@ -9,14 +9,14 @@ from crossdock.errors import RefusedError
 
 
 def sealed(page: str) -> tuple[bytes, str]:
-    """Return *page*, which its template leaves open, with its last line, and its hash."""
+    """Return *page* with its last line, and the hash of what is above that line."""
     above = page.encode()
     digest = sha256(above).hexdigest()
     return above + _last_line(digest), digest
 
 
 def digest_of(content: bytes) -> str:
-    """Return the hash of *content*, or raise RefusedError if its last line has another one, or none."""
+    """Return the hash of *content*, or raise RefusedError if the last line does not name it."""
     above = content[: content.rfind(b"\n", 0, -1) + 1]
     digest = sha256(above).hexdigest()
     if content != above + _last_line(digest):

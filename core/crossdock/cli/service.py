@@ -46,18 +46,12 @@ would wait for 5 ms while a run computes.
 
 
 class ListenAddress(NamedTuple):
-    """The address that receives requests: a host name or an IP address, and a port."""
-
     host: str
     port: int
 
 
 def listen_address(_: click.Context, option: click.Parameter, text: str | None) -> ListenAddress | None:
-    """Parse an option ``[HOST:]PORT``. Without a host, only this machine can connect.
-
-    Raises:
-        ConfigError: If it has another form.
-    """
+    """Parse ``[HOST:]PORT``. Without a host, only this machine can connect."""
     if text is None:
         return None
     found = _ADDRESS.fullmatch(text)
@@ -73,13 +67,7 @@ health_option = address_option("--health", help="Serve /healthz, /readyz and /me
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """Options of the service.
-
-    Attributes:
-        health: Where the health endpoints are served; None if they are not.
-        allowed_hosts: Further names of this machine that requests to them may use.
-        listen: Where webhooks are received; None if they are not.
-    """
+    """Options of the service. *allowed_hosts* are further names of this machine for the health endpoints."""
 
     log_format: LogFormat
     at_once: int = 1
@@ -212,7 +200,7 @@ class _Reloaded(NamedTuple):
 def _hangups(
     files: Sequence[Path], options: ServiceOptions, receiver: Receiver | None
 ) -> Iterator[Callable[[], _Reloaded | None]]:
-    """Return the reloaded config after SIGHUP. An invalid one is logged and ignored."""
+    """Yield a function that returns the config reloaded after SIGHUP. An invalid one is logged and ignored."""
     from crossdock.config.project import project
     from crossdock.services.scheduler.stderr_log import LOGGER
 

@@ -52,7 +52,6 @@ def echo_document(text: str) -> None:
 
 
 def config_option(command: F) -> F:
-    """Accept ``-C`` after the command, too."""
     return click.option(
         "-C",
         "--config",
@@ -122,12 +121,10 @@ def common_options(command: F) -> F:
 
 
 def example(*lines: str) -> str:
-    """Format the example at the end of a command's help, with its line breaks kept."""
     return "\b\n" + "\n".join(("Example:", *(f"  {line}" for line in lines)))
 
 
 def meanings(title: str, words: Iterable[StateWord], *, options: bool = False) -> str:
-    """Format a sentence for each of *words*, at the end of a command's help, in their spelling as *options* if set."""
     lines = (f"{word.option if options else word.shown}: {word.meaning}." for word in words)
     return "\n\n" + "\n\n".join((f"{title}:", *lines))
 
@@ -138,12 +135,10 @@ def place_of(item: Mapping[str, Any]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Format for example ``1 request`` and ``1,200 requests``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def say_more(shown: int, total: int, what: str, *, err: bool = False) -> None:
-    """Print how many items a list has, and how to see the rest, if ``--limit`` has cut it."""
     if shown < total:
         say(f"{shown:,} of {total:,} {what} are shown: --limit {min(total, MOST)} shows all", err=err)
 
@@ -156,7 +151,6 @@ def same_places(values: Iterable[Decimal]) -> list[str]:
 
 
 def parents_text(waits_for: Iterable[Mapping[str, Any]]) -> str:
-    """Format the records that a record waits for, such as ``customer wms:C7``."""
     return ", ".join(f"{each['resource']} {each['namespace']}:{each['key']}" for each in waits_for)
 
 
@@ -175,11 +169,7 @@ def _notice(text: str) -> None:
 
 @contextmanager
 def interruptible(notify: Callable[[str], None] = _notice) -> Iterator[threading.Event]:
-    """Yield an event set by SIGINT and SIGTERM, so that a run stops in order. A second signal stops it at once.
-
-    Args:
-        notify: Called with a sentence when a signal arrives.
-    """
+    """Yield an event set by SIGINT and SIGTERM, so that a run stops in order. A second signal stops it at once."""
     stop = threading.Event()
 
     def request_stop(number: int, _frame: FrameType | None) -> None:
@@ -200,11 +190,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask; needed where 
 
 
 def confirm(action: str, *, yes: bool) -> None:
-    """Ask whether to do *action*, a phrase such as ``drop 45 records``.
-
-    Raises:
-        ConfigError: If the answer is no, or if nobody can be asked and *yes* is not set.
-    """
+    """Ask whether to do *action*, such as ``drop 45 records``. Raises ConfigError on no, or if nobody can be asked."""
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -219,11 +205,6 @@ def placed(path: Path | None) -> Path | None:
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Check that each given path can be written now.
-
-    Raises:
-        ConfigError: If its folder does not exist or cannot be written, or the path is no file.
-    """
     for path in paths:
         if path is None:
             continue

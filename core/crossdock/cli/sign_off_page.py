@@ -108,7 +108,6 @@ def _total_rows(resource: str, sides: Report) -> Iterator[tuple[str, ...]]:
 
 
 def _approvals(waves: Sequence[Report]) -> Iterator[tuple[str, str]]:
-    """Yield who let the migration go on after which wave, and what was open then."""
     for each in waves:
         if (approval := each["approval"]) is not None:
             when = instant_text(approval["at"])
@@ -144,7 +143,6 @@ def _run(run: Report) -> tuple[Cell, ...]:
 
 
 def _tallies(runs: Sequence[Report]) -> Iterator[tuple[Cell, ...]]:
-    """Yield the records of each stream in each run, if there are any."""
     for run in runs:
         for name, tally in run["streams"].items():
             if any(tally["records"].values()):

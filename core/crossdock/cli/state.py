@@ -191,7 +191,6 @@ def compact(config: Path, *, as_json: bool) -> None:
 
 
 def size_text(size: int) -> str:
-    """Format for example ``512 B`` and ``1.5 MiB``."""
     if size < 1024:
         return f"{size} B"
     power = min((size.bit_length() - 1) // 10, len(_PREFIXES))

@@ -81,7 +81,6 @@ def sync(
 
 
 def _named(streams: Sequence[str], keys: Sequence[str]) -> dict[str, list[Key]] | None:
-    """Return the records of ``--key``, whose stream is the only one of *streams*."""
     if not keys:
         return None
     from crossdock.records import key_parts_of

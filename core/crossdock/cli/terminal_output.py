@@ -82,7 +82,7 @@ def print_rows(
 
 
 class Shown(Silent):
-    """Output goes to a log: only warnings are shown."""
+    """Shows only warnings, for output that goes to a log."""
 
     def warn(self, text: str) -> None:
         warn(text)

@@ -20,7 +20,7 @@ Sample = tuple[float, int]  # seconds since the run began, and tokens
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """The total of all steps of one name, and its percentage of the run."""
+    """The total of all steps of one name. *share* is its percentage of the run."""
 
     name: str
     lasted: timedelta
@@ -29,12 +29,7 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class AllowanceSummary:
-    """The allowance during a run, in tokens.
-
-    Attributes:
-        lowest_at: The time of the first lowest sample, since the start of the run.
-        short: How long it was below a quarter of the highest, so that the rate limit determined the speed.
-    """
+    """The allowance in tokens. While it was *short*, below a quarter of the highest, it determined the speed."""
 
     lowest: int
     lowest_at: timedelta
@@ -68,7 +63,6 @@ def facts(run: RunRecord) -> dict[str, Any]:
 
 
 def apis(run: RunRecord) -> dict[str, Any]:
-    """Return the requests to source APIs by connection; empty if there were none."""
     found: dict[str, Any] = (run.timings or {}).get("apis", {})
     return found
 
@@ -87,7 +81,6 @@ def samples(run: RunRecord) -> list[Sample]:
 
 
 def allowance(run: RunRecord) -> AllowanceSummary | None:
-    """Return the summary of the allowance; None if it was unknown."""
     found = samples(run)
     if not found:
         return None

@@ -61,7 +61,6 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
 
 
 def _compare(loaded: Project, tx: Transaction, history: History) -> None:
-    """Add what each update changed. Personal values are masked."""
     from crossdock.writing.delivery.operations import member_differences
 
     scope, rows = history.scope, history.operations
@@ -84,7 +83,6 @@ def _not_found(name: str, stream: str | None, elsewhere: list[History], *, in_in
 
 
 def _owner(history: History) -> str:
-    """Return the stream of a record, or its namespace if no stream has read it."""
     return ", ".join(history.streams) or f"namespace {history.scope.namespace if history.scope else '?'}"
 
 

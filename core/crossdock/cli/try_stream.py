@@ -211,10 +211,7 @@ def _names_paths(trial: Trial) -> bool:
 
 
 def _dotted(pointer: str) -> str:
-    """Return a config's name for a JSON pointer, which may follow the number of a row.
-
-    That is a dotted path or, if a name around it would split into others or the name is reserved, the pointer.
-    """
+    """Return the dotted path of a JSON pointer, or the pointer if a name in it would split or is reserved."""
     from crossdock.records import is_reserved
 
     number, *names = pointer.split("/")
@@ -248,7 +245,6 @@ def _lines(values: Mapping[str, Any]) -> list[str]:
 
 
 def _beside(left: list[str], right: list[str], width: int) -> Iterator[str]:
-    """Print *left* and *right* side by side if they fit, else one below the other. No line is broken."""
     from rich.cells import cell_len, set_cell_size
 
     edge = max(map(cell_len, left))

@@ -25,20 +25,12 @@ def sentence(progress: WaveProgress) -> str:
 
 
 def times_left(progress: WaveProgress) -> str:
-    """Describe the remaining time of the wave and of all waves; empty if that is unknown, or nothing is left."""
     left = f"{duration_text(progress.left)} left" if progress.left else ""
     later = f"{duration_text(progress.all_left)} with later waves" if progress.all_left else ""
     return f"{left} ({later})" if left and later else left or later
 
 
 class LoadOutput:
-    """Shows the progress of a load.
-
-    Args:
-        shown: Shows its runs.
-        wanted: False to show only warnings.
-    """
-
     def __init__(self, shown: Shown, *, wanted: bool) -> None:
         self._shown, self._wanted = shown, wanted
         self._wave = 0

@@ -29,7 +29,6 @@ def percent(number: int, of: int) -> str:
 
 
 def distinct(column: Mapping[str, Any]) -> str:
-    """Format the number of different values, with a sign if it is an estimate."""
     return f"{'~' * column['distinct_is_estimate']}{column['distinct']:,}"
 
 
@@ -45,7 +44,6 @@ def forms(column: Mapping[str, Any]) -> str:
 
 
 def odd(column: Mapping[str, Any]) -> str:
-    """Describe the findings, their number and first place, with the values if the document has them."""
     return "; ".join(
         f"{found['cells']:,} {FINDINGS[name]} ({', '.join(map(_example, found['examples']))})"
         for name, found in column["findings"].items()

@@ -105,7 +105,6 @@ def _rejected(found: Rejected) -> dict[str, Any]:
 
 
 def _unresolved(decisions: Decisions, found: StreamDecisions, resource: str, namespace: str) -> dict[str, Any]:
-    """Describe references of one stream to records of one resource and namespace that will be missing, and why."""
     missing = found.missing[resource, namespace]
     why = {key: decisions.becomes_of((resource, namespace, key)) for key in missing}
     first = sorted(missing.items(), key=lambda each: (-each[1], each[0]))[:_EXAMPLES]

@@ -24,7 +24,6 @@ _AT_ONCE_S = 0.05  # requests that the burst allows
 
 
 def show(console: Any, document: Mapping[str, Any]) -> None:
-    """Print the profiles first, then what would happen, and the waves at the end."""
     for name, stream in document["streams"].items():
         for title, profile in profiles(stream).items():
             _print_profile(console, f"{name}{title}", profile)
@@ -107,7 +106,6 @@ def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def examples(word: str, stream: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the first records of a remark: the key, its place, what the platform has, or why not."""
     for name in _EXAMPLES.get(word, ()):
         for each in stream[name][:_SHOWN]:
             yield f"{each['key']}: {', '.join(each['at']) if word == 'twice' else each.get('message') or each['id']}"

@@ -18,12 +18,10 @@ _UNRESOLVED = ("waits for", "references", "records", "why", "example")
 
 
 def write(path: Path, document: Mapping[str, Any], config: Path) -> None:
-    """Write the page, or raise ConfigError."""
     pages.write(path, page(document, config))
 
 
 def page(document: Mapping[str, Any], config: Path) -> str:
-    """Return the page, which begins with what needs a person."""
     return pages.render(
         "rehearsal.html",
         migration=document["migration"],
@@ -51,7 +49,6 @@ def _facts(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _wave(wave: Mapping[str, Any], requests: int) -> tuple[Cell, ...]:
-    """Return the cells of a wave. The share is that of all *requests*."""
     return *rehearsal_lines.wave_row(wave), bar(wave["requests"], requests)
 
 
@@ -77,7 +74,6 @@ def _profile(title: str, profile: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reason(code: str, rejected: Mapping[str, Any], records: int) -> tuple[Cell, ...]:
-    """Return the cells of a reason. The share is that of all *records*."""
     examples = (
         f"{each['key'] or '(no key)'} at {each['at']} {each['pointer'] or ''}: {each['message']}"
         for each in rejected["examples"]
@@ -111,7 +107,6 @@ _LEAST = 2  # minimum length of a bar, so that a small number is not mistaken fo
 
 
 def bar(number: int, of: int) -> Drawing:
-    """Draw a bar whose length is the share of *number*; a share of nothing is an empty bar."""
     return _drawing([(0, 0, _scaled(number, of, _WIDTH), _HEIGHT)])
 
 

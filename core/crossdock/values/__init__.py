@@ -1,4 +1,1 @@
-"""Modules without knowledge of the rest: exact JSON, field types, addresses, clocks, texts, private files, tallies.
-
-The package may import `crossdock.errors` only.
-"""
+"""Modules that every other package may import: exact JSON, field types, addresses, clocks, texts, files, tallies."""

@@ -28,7 +28,6 @@ _MOST_ENCODED = 5  # levels of percent-encoding that are decoded
 
 
 def host_name(text: str) -> str:
-    """Check that *text* is a host name or an IP address; otherwise raise ValueError."""
     if len(text) > 253 or not (_HOST.fullmatch(text) or _is_ip(text)):
         raise ValueError("must be a host name or an IP address")
     return text
@@ -38,18 +37,13 @@ HostName = Annotated[str, AfterValidator(host_name)]
 
 
 def mailbox(text: str) -> str:
-    """Check that *text* is a mail address without a display name; otherwise raise ValueError."""
     if not _MAILBOX.fullmatch(text):
         raise ValueError("must be a plain email address such as ops@example.com")
     return text
 
 
 def web_address(url: str) -> str:
-    """Check an address to which secrets and data may be sent.
-
-    Raises:
-        ValueError: If it is neither https nor http on this machine, or is malformed.
-    """
+    """Check that an address may get secrets and data: https, or http on this machine. Otherwise raise ValueError."""
     parts = _web_parts(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise ValueError(_NO_PLAIN_HTTP)
@@ -71,22 +65,14 @@ def _web_parts(url: str) -> SplitResult:
 
 
 def endpoint(url: str) -> str:
-    """Check an address to which paths are appended or forms are sent.
-
-    Raises:
-        ValueError: If it is not a `web_address`, or has a query.
-    """
+    """Check a `web_address` to which paths are appended or forms are sent, so that it has no query."""
     if "?" in web_address(url):
         raise ValueError(f"{_AN_ADDRESS}, without a query")
     return url
 
 
 def checked_base_url(url: str) -> str:
-    """*url* without a slash at its end.
-
-    Raises:
-        ValueError: If it is not an `endpoint`, or contains a credential.
-    """
+    """Check an `endpoint` without a credential, and return it without a slash at its end."""
     if names_secret(endpoint(url)):
         raise ValueError(_NO_CREDENTIAL)
     return url.rstrip("/")
@@ -97,11 +83,6 @@ BaseUrl = Annotated[str, AfterValidator(checked_base_url)]
 
 
 def proxy_address(url: str) -> str:
-    """Check the address of a proxy.
-
-    Raises:
-        ValueError: If it is neither http nor https, or has a user, a path or a query.
-    """
     if _WITH_USER.search(_decoded(url)):
         raise ValueError("must not hold a user or a password: set proxy_user and proxy_password")
     try:
@@ -114,11 +95,7 @@ def proxy_address(url: str) -> str:
 
 
 def without_user(url: str) -> SplitResult:
-    """Split *url* into its parts.
-
-    Raises:
-        ValueError: If it has a user or a password, even an empty one, or cannot be parsed.
-    """
+    """Split *url* into its parts. Raises ValueError if it has a user or a password, even an empty one."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -129,12 +106,7 @@ def without_user(url: str) -> SplitResult:
 
 
 def address_fault(name: str | None, text: str) -> str | None:
-    """Return why *text* must not be the value of a setting, or None.
-
-    Args:
-        name: The name of the setting. If it is that of an address, such as ``login_url``, the value is checked as one.
-            Without a name, only a user and a password in an address are faults.
-    """
+    """Return why *text* must not be the value of a setting. Without its *name*, only a user is a fault."""
     if _WITH_USER.search(_decoded(text)):
         return _NO_USER
     if name is None or not _NAMES_ADDRESS.search(name) or not text.lower().startswith(("http:", "https:")):
@@ -147,10 +119,7 @@ def address_fault(name: str | None, text: str) -> str | None:
 
 
 def address_faults(settings: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield the places of forbidden addresses in the settings of a connection, with the reasons.
-
-    In streams, names are those of records' members, so that only users and passwords are faults.
-    """
+    """Yield the places of forbidden addresses, with the reasons. In streams, names are those of records' members."""
     if isinstance(settings, str):
         name = next((part for part in reversed(place) if isinstance(part, str)), None)
         fault = address_fault(None if place[:1] == ("streams",) else name, settings)

@@ -1,8 +1,7 @@
 """The guard around all code of authors. Its exceptions become one error, with the place and a masked text.
 
-Authors write connectors, targets, and functions beside a config file. Their code may raise anything, which ends neither
-the process nor the run. Texts of authors are shown, but not what may be data in them (law 8): secrets, values of the
-record at hand, mail addresses, telephone numbers, and quoted values that the code does not contain itself.
+Texts of authors are shown, but not what may be data in them (law 8): secrets, values of the record at hand, mail
+addresses, telephone numbers, and quoted values that the code does not contain itself.
 """
 
 from __future__ import annotations
@@ -51,11 +50,7 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]*(?:[.-][a-z0-9_]+)*")  # of a member, a col
 
 
 class AuthorCodeError(ConnectorError):
-    """An author's code raised an exception or returned a wrong value.
-
-    Args:
-        code, settings: As for `guarded`.
-    """
+    """An author's code raised an exception or returned a wrong value."""
 
     def __init__(
         self, method: str, what: str, *, where: str | None = None, code: object = None, settings: object = None
@@ -83,18 +78,14 @@ def guarded(
     after: Callable[[], str | None] = lambda: None,
     only_authors: bool = False,
 ) -> Iterator[None]:
-    """Turn exceptions of an author's code into `AuthorCodeError`.
-
-    Errors that authors raise on purpose, errors of our code called by theirs, and interruptions are not changed.
+    """Turn exceptions of an author's code into `AuthorCodeError`, except interruptions and errors raised on purpose.
 
     Args:
-        where: The stream or connection that it belongs to.
         code: The function or its object. Its first line is shown if the traceback has no frame of an author.
         settings: The settings of the connection, whose secrets are masked.
         data: The input of the code, whose values are masked.
         after: Returns the file or page that was read last, or None.
-        only_authors: Whether crossdock's own code runs as well. An exception without a frame of an author is then a
-            defect of crossdock, and is not changed.
+        only_authors: Whether an exception without a frame of an author is a defect of crossdock, and is not changed.
     """
     try:
         yield
@@ -107,10 +98,7 @@ def guarded(
 
 
 def interrupts(error: BaseException) -> bool:
-    """Return whether *error* is not a failure of an author's code: an interruption, a generator's end, or our error.
-
-    An exception of our code below an author's is our error, unless it is about a record.
-    """
+    """Return whether *error* is an interruption, a generator's end or crossdock's own, and no failure of an author."""
     if isinstance(error, GeneratorExit):
         return not is_by_author(error)
     if isinstance(error, CrossdockError) and not isinstance(error, RecordError | _ON_PURPOSE):
@@ -123,7 +111,7 @@ def _stays(error: BaseException) -> bool:
 
 
 def _is_whole(error: CrossdockError) -> bool:
-    """Return whether *error* can be told and stored. A class of an author may not call the constructor of ours."""
+    """Return whether *error* can be shown and stored. An author's class may not have called the constructor."""
     with _unreadable():
         str(error)
         texts: list[Any] = [
@@ -166,11 +154,7 @@ def _is_raised_by_author(error: BaseException) -> bool:
 def described(
     error: BaseException, code: object, method: str, *, settings: object = None, data: Iterable[Any] = ()
 ) -> str:
-    """Return the class of *error*, the file and line of the author's code that raised it, and its masked text.
-
-    Args:
-        data: The values of the record at hand.
-    """
+    """Return the class of *error*, the file and line of the author's code that raised it, and its masked text."""
     name, text = brief(type(error).__name__), text_of(error, settings, data)
     text = f": {text}" if text else ""
     if (frame := _frame_of_author(error, code)) is not None:
@@ -182,7 +166,6 @@ def described(
 
 
 def place_of(code: object, method: str) -> str:
-    """Describe where the code of *method* is; empty if that is unknown."""
     inner = _code_of(code, method)
     return f"; see line {inner.co_firstlineno} of {brief(inner.co_filename)}" if inner else ""
 
@@ -296,7 +279,6 @@ def _quoted(found: re.Match[str], known: str) -> str:
 
 
 def _texts_in_code(traceback: TracebackType | None) -> Iterator[str]:
-    """Return the texts in the code of the frames, which are not data."""
     for frame, _ in walk_tb(traceback):
         if not _module(frame).startswith("crossdock."):
             yield from _texts_of(frame.f_code)

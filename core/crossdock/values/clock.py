@@ -1,4 +1,4 @@
-"""Clocks: everything that reads the time or waits gets one as an argument, also one whose waits can be interrupted."""
+"""Clocks. Everything that reads the time or waits gets one as an argument."""
 
 from __future__ import annotations
 
@@ -16,15 +16,11 @@ LEAST_S = 0.00001  # a shorter rest may be nothing for a clock that counts micro
 
 
 class Clock(Protocol):
-    """A source of time."""
-
     def now(self) -> datetime:
         """Return the present instant, aware, in UTC."""
 
     def monotonic(self) -> float:
-        """Return seconds from an arbitrary start. They never decrease, and include time while the machine is
-        suspended.
-        """
+        """Return seconds from an arbitrary start. They never decrease, and include the time of a suspended machine."""
 
     def sleep(self, seconds: float) -> None:
         """Return after *seconds*, or at once if they are not positive."""
@@ -45,22 +41,14 @@ class SystemClock:
 
 
 class InterruptibleClock:
-    """*clock* for what a run reads: an API may ask for a pause of minutes, in which the run can be stopped.
-
-    Args:
-        interrupt: Set to end the run early.
-    """
+    """A clock whose waits can be interrupted: an API may ask a run for a pause of minutes."""
 
     def __init__(self, clock: Clock, interrupt: threading.Event) -> None:
         self._clock, self._interrupt = clock, interrupt
         self.now, self.monotonic = clock.now, clock.monotonic
 
     def sleep(self, seconds: float) -> None:
-        """Wait as `Clock.sleep` does.
-
-        Raises:
-            StoppedError: If the run is interrupted.
-        """
+        """Wait as `Clock.sleep` does. Raises StoppedError if the run is interrupted."""
         until, left = self.monotonic() + seconds, seconds
         while True:
             if left > 0 and self._interrupt.is_set():

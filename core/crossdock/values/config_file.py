@@ -1,7 +1,4 @@
-"""Reading of a config file into models. Every finding has file, line and column.
-
-Unknown and repeated keys are refused; secrets are references, never literals.
-"""
+"""Reading of a config file into models. Findings have file, line and column. Secrets are references, never literals."""
 
 from __future__ import annotations
 
@@ -108,7 +105,6 @@ class ConfigModel(BaseModel):
 
 
 def unknown(name: str, known: list[str]) -> str:
-    """Make a message for an unknown *name*, with the nearest known name or all of them."""
     spelled = {each.lower(): each for each in known}
     close = get_close_matches(name, known, n=1) or get_close_matches(name.lower(), spelled, n=1)
     return (
@@ -158,11 +154,7 @@ class Secret:
         return text
 
     def reveal_token(self) -> str:
-        """Read the secret and check it for use in an HTTP header: one word of printable ASCII.
-
-        Raises:
-            ConfigError: See `reveal`; or if it is not such a word.
-        """
+        """Read the secret for an HTTP header. Raises ConfigError also if it is not one word of printable ASCII."""
         value = self.reveal()
         if not (value.isascii() and value.isprintable() and " " not in value):
             raise ConfigError(f"{self.reference} contains spaces or characters that are not allowed in a header")
@@ -170,7 +162,6 @@ class Secret:
 
 
 def secrets_in(value: object) -> Iterator[Secret]:
-    """Yield the secrets to which a config model, or a value in it, refers."""
     if isinstance(value, Secret):
         yield value
     elif isinstance(value, BaseModel):
@@ -222,7 +213,6 @@ GivenText = Annotated[str | None, NOT_NULL, WithJsonSchema({"type": "string"})]
 
 
 def is_name(text: str) -> bool:
-    """Return whether *text* is valid as the name of a connection, stream, job or namespace: see `Name`."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -243,11 +233,7 @@ def misplaced(place: Place, message: str) -> PydanticCustomError:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed config file.
-
-    Attributes:
-        folder: Where its relative paths begin; absolute, because an author's code may change the working folder.
-    """
+    """A parsed config file. *folder* is absolute, because an author's code may change the working folder."""
 
     path: Path
     folder: Path
@@ -264,25 +250,14 @@ class Document:
         return ":".join(map(str, self.content.places[place]))
 
     def check(self, model: type[M], data: Any, place: Place = (), **context: Any) -> M:
-        """Make a *model* of the values at *place*.
-
-        Args:
-            context: Values for its validators, in addition to the ``folder`` of the file.
-
-        Raises:
-            FindingsError: With every finding, each with its place.
-        """
+        """Make a *model* of the values at *place*, or raise FindingsError with all findings."""
         try:
             return model.model_validate(data, context={"folder": self.folder, **context})
         except ValidationError as error:
             raise _findings(self._finding(place, item) for item in error.errors(include_url=False)) from None
 
     def check_quoting(self) -> None:
-        """Refuse plain scalars that YAML reads differently from what people mean.
-
-        Raises:
-            FindingsError: With every finding, each with its place.
-        """
+        """Refuse all plain scalars that YAML reads differently from what people mean, with one FindingsError."""
         found = []
         for place, text in self.content.plain.items():
             is_constant = place[-1:] == ("const",)
@@ -329,11 +304,7 @@ def _is_form(item: Any) -> bool:
 
 
 def read(path: Path, *overrides: Path) -> Document:
-    """Read a config file of at most `MAX_BYTES`, and files whose values replace or add to those of the ones before.
-
-    Raises:
-        ConfigError: If one is missing, is not a YAML mapping, repeats a key, or exceeds a limit of `yaml_reader`.
-    """
+    """Read a config file of at most `MAX_BYTES`, and files whose values replace or add to those of the ones before."""
     document = Document(path, path.parent.absolute(), reduce(merged, map(_content, (path, *overrides))))
     document.check_quoting()
     return document
@@ -357,10 +328,7 @@ def _content(path: Path) -> Content:
 
 
 def merged(content: Content, later: Content) -> Content:
-    """Merge *later* into *content*: sections are merged, everything else is replaced, lists as a whole.
-
-    The origin of a section that both have is that in *content*.
-    """
+    """Merge sections, which keep their origin in *content*. *later* replaces everything else, lists as a whole."""
     data, replaced = dict(content.data), set(_replaced(content.data, later.data, ()))
     _merge(data, later.data)
     places = _kept(content.places, replaced)

@@ -1,7 +1,6 @@
-"""JSON Schemas whose descriptions are the docstrings below a model's fields.
+"""JSON Schemas whose descriptions are the docstrings below a model's fields, read from the source when needed.
 
-They are read from the source when a schema is written. pydantic could do that for every model as soon as it is defined,
-which would cost each command a fifth of a second.
+pydantic would read them when each model is defined, which would cost each command a fifth of a second.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ class DocumentedModel(GenerateJsonSchema):
 
 
 def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """Return the docstring below each field of *model* and of its bases, by the field's name."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if base is BaseModel or not model.model_fields.keys() & inspect.get_annotations(base).keys():

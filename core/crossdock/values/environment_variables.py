@@ -14,10 +14,8 @@ def substituted(text: str, environment: Mapping[str, str]) -> str:
     """Replace each ``${NAME}`` in *text* by that variable, and ``$$`` by a dollar.
 
     ``${NAME:-default}`` is *default* if the variable is unset or empty. Values are not searched for further variables.
-
-    Raises:
-        ValueError: If a variable is not set, ``${`` begins neither form, or the values have more than `MAX_VALUES`
-            characters. It names the variable, never a value.
+    Raises ValueError if a variable is not set, ``${`` begins neither form, or the values have more than `MAX_VALUES`
+    characters. It names the variable, never a value.
     """
     parts: list[str] = []
     end = size = 0

@@ -44,11 +44,7 @@ _BOUNDED = Context(
 
 
 def decimal_text(value: Decimal) -> str:
-    """Return the canonical text of a decimal: plain digits, no exponent, no trailing zeros, no minus zero.
-
-    Raises:
-        ValueError: If *value* is NaN or infinite, or `BEYOND` the bounds.
-    """
+    """Return plain digits, with no exponent, trailing zeros or minus zero. Raises ValueError if there are none."""
     if not value.is_finite():
         raise ValueError(f"{value} is not a number that JSON can represent")
     try:
@@ -67,11 +63,7 @@ def _integer_text(value: int) -> str:
 
 
 def time_text(value: date) -> str:
-    """Format a day in ISO 8601, or an instant in RFC 3339, in UTC with ``Z``.
-
-    Raises:
-        ValueError: If *value* is an instant without zone.
-    """
+    """Format a day in ISO 8601, or an instant in RFC 3339, in UTC with ``Z``. A naive time is a ValueError."""
     if not isinstance(value, datetime):
         return value.isoformat()
     if value.tzinfo is None:
@@ -82,9 +74,8 @@ def time_text(value: date) -> str:
 def dumps(value: JsonValue) -> bytes:
     """Return canonical JSON in UTF-8.
 
-    Raises:
-        ValueError: For NaN, infinities, naive times, lone surrogates, and values beyond the limits of this module.
-        TypeError: For floats and other types without an exact JSON form.
+    Raises ValueError for NaN, infinities, naive times, lone surrogates and values beyond the limits of this module;
+    TypeError for floats and other types without an exact JSON form.
     """
     try:
         text = _text(value)
@@ -150,9 +141,8 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
 def loads(body: bytes | str) -> JsonValue:
     """Read JSON. Numbers with a point or exponent become `Decimal`, others `int`.
 
-    Raises:
-        ValueError: If *body* is not UTF-8 JSON, repeats a member name, has NaN, an infinity or a lone surrogate, or is
-            beyond the limits of this module. The message quotes nothing of *body*.
+    Raises ValueError if *body* is not UTF-8 JSON, repeats a name, has NaN, an infinity or a lone surrogate, or is
+    beyond the limits of this module. The message quotes nothing of *body*.
     """
     text = body if isinstance(body, str) else body.decode()
     brackets = _brackets(text)
@@ -169,11 +159,7 @@ def loads(body: bytes | str) -> JsonValue:
 
 
 def loads_own(text: str) -> JsonValue:
-    """Read what `dumps` has written. With fewer checks, it takes half the time of `loads`.
-
-    Raises:
-        ValueError: If *text* is beyond the limits; other texts that `dumps` did not write may be accepted.
-    """
+    """Read what `dumps` has written, in half the time of `loads`. Other texts may be accepted."""
     try:
         return _OWN.raw_decode(text)[0]
     except RecursionError:

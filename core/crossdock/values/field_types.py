@@ -40,11 +40,7 @@ def _exact(value: object) -> Decimal:
 
 @cache
 def minor_unit(code: str) -> int | None:
-    """Return the digits after the point of an ISO 4217 currency; None where the standard gives none (gold, test codes).
-
-    Raises:
-        ValueError: If *code* is not in ISO 4217.
-    """
+    """Return the digits after the point of an ISO 4217 currency; None where the standard has none, as for gold."""
     exponent: int | None = Iso4217(code).exponent
     return exponent
 

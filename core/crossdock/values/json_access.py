@@ -45,9 +45,6 @@ class JsonAccess(ABC):
             pointer: RFC 6901, such as ``/customer/id`` or ``/lines/0/sku``.
             kind: ``str``, ``bool``, ``int``, ``Decimal`` (which takes whole numbers too), ``list`` or ``dict``.
             default: Returned if the value is missing or null.
-
-        Raises:
-            RecordError: If the value has another type, or is missing or null and there is no default.
         """
         value = json_values.at_pointer(self._document, pointer, shown=self._shown)
         if default is not MISSING and (value is None or value is MISSING):
@@ -55,11 +52,7 @@ class JsonAccess(ABC):
         return json_values.checked(value, kind, self._shown(pointer))
 
     def identifier(self, pointer: str) -> str:
-        """Return the identifier at *pointer*: a text, or the text of a whole number.
-
-        Raises:
-            RecordError: If there is neither, or the text is empty.
-        """
+        """Return the identifier at *pointer*: a text that is not empty, or the text of a whole number."""
         value = json_values.at_pointer(self._document, pointer, shown=self._shown)
         if type(value) is int:
             return str(value)
@@ -79,9 +72,6 @@ class JsonAccess(ABC):
             minor_units: Digits after the decimal point if the source counts cents or the like: with 2, ``1990`` and
                 ``"1990"`` are 19.90, and ``19.90`` is an error.
             default: Returned if the value is missing, null or an empty text.
-
-        Raises:
-            RecordError: If the value is not such a number, or is missing and there is no default.
         """
         value = json_values.at_pointer(self._document, pointer, shown=self._shown)
         if default is not MISSING and (value is None or value is MISSING or value == ""):
@@ -98,9 +88,6 @@ class JsonAccess(ABC):
         Args:
             layout: A format of `datetime.strptime`, such as ``%Y%m%d``; None for ISO 8601, ``2026-03-01``.
             default: Returned if the value is missing, null or an empty text.
-
-        Raises:
-            RecordError: If the value is not such a text, or is missing and there is no default.
         """
         text = self._text(pointer, default)
         return default if text is None else TimeFormat(layout).day(text, self._shown(pointer))
@@ -141,9 +128,6 @@ class JsonAccess(ABC):
             timezone: The IANA zone of texts without an offset, which are refused otherwise.
             ambiguous: See `crossdock.convert.instant`.
             default: Returned if the value is missing, null or an empty text.
-
-        Raises:
-            RecordError: If the value is not such a text, or is missing and there is no default.
         """
         text = self._text(pointer, default, or_number=layout in UNIX)
         times = TimeFormat(layout, timezone, ambiguous)
@@ -159,14 +143,7 @@ class JsonAccess(ABC):
         return self.at(pointer, str, default=None) or None
 
     def each(self, pointer: str, *, default: Sequence[Any] = MISSING) -> list[JsonElement]:
-        """Return the elements of the list at *pointer*, which have the same methods.
-
-        Args:
-            default: Elements to return if the list is missing or null, such as ``()``.
-
-        Raises:
-            RecordError: If there is no list.
-        """
+        """Return the elements of the list at *pointer*, or *default* if there is none. They have the same methods."""
         elements = self.at(pointer, list, default=default)
         return [JsonElement(element, f"{self._shown(pointer)}/{index}") for index, element in enumerate(elements)]
 
@@ -175,19 +152,11 @@ class JsonAccess(ABC):
         return self._shown(pointer)
 
     def part(self, pointer: str) -> JsonElement:
-        """Return the object at *pointer*, which has the same methods.
-
-        Raises:
-            RecordError: If there is no object.
-        """
+        """Return the object at *pointer*, which has the same methods."""
         return JsonElement(self.at(pointer, dict), self._shown(pointer))
 
     def parse(self, model: type[M]) -> M:
-        """Parse the whole value as a pydantic *model*.
-
-        Raises:
-            RecordError: If it does not fit; with the pointers of the first errors.
-        """
+        """Parse the whole value as a pydantic *model*. A `RecordError` has the pointers of the first errors."""
         try:
             return model.model_validate(self._document)
         except ValidationError as error:
@@ -197,11 +166,7 @@ class JsonAccess(ABC):
 
 
 class JsonElement(JsonAccess):
-    """A part of something that was read as JSON, such as an element of a list.
-
-    Attributes:
-        value: The part itself.
-    """
+    """A part of something that was read as JSON, such as an element of a list. *value* is the part itself."""
 
     __slots__ = ("_pointer", "value")
 

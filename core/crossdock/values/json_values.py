@@ -1,7 +1,4 @@
-"""Members of JSON values: by JSON pointer with a type, by dotted path as text, and lists as rows.
-
-Values are as `crossdock.values.exact_json` reads them: `Decimal` and `int`, never float. Errors never quote a value.
-"""
+"""Members of JSON values: by JSON pointer with a type, by dotted path as text, lists as rows. Errors quote no value."""
 
 from __future__ import annotations
 
@@ -51,12 +48,7 @@ def is_pointer(text: str) -> bool:
 def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str) -> Any:
     """Return the value at *pointer* (RFC 6901); `MISSING` if it is missing, or its container is missing or null.
 
-    Args:
-        shown: Returns the form of a pointer for errors.
-
-    Raises:
-        ValueError: If *pointer* is not a JSON pointer.
-        RecordError: If a value around it has no members, or is a list and the pointer names a member of it.
+    Raises RecordError if a value around it has no members, or is a list and *pointer* names a member of it.
     """
     if not is_pointer(pointer):
         raise ValueError(f"{pointer!r} is not a JSON pointer (RFC 6901), such as '/customer/id'")
@@ -77,12 +69,7 @@ def member_name(part: str) -> str:
 
 
 def checked(value: Any, kind: type[Any], pointer: str) -> Any:
-    """Return *value* if it is of *kind*. A whole number is also a `Decimal`; a boolean is not a number.
-
-    Raises:
-        TypeError: If *kind* is not a type of JSON values.
-        RecordError: If *value* is missing, null or of another type.
-    """
+    """Return *value* if it is of *kind*, or raise RecordError. A whole number is a `Decimal`; a boolean is not."""
     if kind not in _NAMES or kind is type(None):
         raise TypeError(f"choose str, bool, int, Decimal, list or dict instead of {kind.__name__}")
     if kind is Decimal and type(value) is int:
@@ -93,14 +80,7 @@ def checked(value: Any, kind: type[Any], pointer: str) -> Any:
 
 
 def number(value: Any, pointer: str, minor_units: int) -> Decimal:
-    """Return a JSON number, or the text of one, in canonical form.
-
-    Args:
-        minor_units: The number of digits after the decimal point if *value* counts minor units such as cents.
-
-    Raises:
-        RecordError: If *value* is not a number; or if it has a decimal point and counts minor units.
-    """
+    """Return a JSON number, or the text of one. *minor_units* is for example 2 if it counts cents, and 0 otherwise."""
     if isinstance(value, str):
         if not _NUMBER.fullmatch(text := value.strip()):
             raise RecordError("bad_value", "is text that is not a number", pointer=pointer)
@@ -160,10 +140,7 @@ def _message(item: ErrorDetails) -> str:
 
 
 def at_path(value: Any, path: str) -> Any:
-    """Return the value at a dotted *path* such as ``customer.id`` or ``lines.0.sku``, or `MISSING`.
-
-    A member whose name is the whole *path* comes first. A path may be a JSON pointer: ``/fields/com.acme.sku``.
-    """
+    """Return the value at a dotted *path* or JSON pointer, or `MISSING`. A member with the name *path* comes first."""
     for name in _names(value, path):
         value = member(value, name)
     return value
@@ -177,13 +154,9 @@ def text_of(value: Any) -> str | None:
 
 
 def exploded(item: Any, path: str) -> Iterator[tuple[Any, str | None]]:
-    """Yield *item* once for each element of its list at *path*, with the element in place of the list.
+    """Yield *item* once for each element of its list at *path*, in place of the list, with the element's JSON pointer.
 
-    An empty list or null yields nothing. If there is no list, or it is cut, *item* is yielded unchanged, so that it is
-    not lost.
-
-    Returns:
-        The objects, each with the JSON pointer of the element in *item*, or None without a list.
+    An empty list or null yields nothing. Without a list, or if it is cut, *item* is yielded unchanged, and no pointer.
     """
     names = _names(item, path)
     elements = at_path(item, path)
@@ -221,7 +194,6 @@ def _names_of(pointer: str) -> tuple[str, ...]:
 
 
 def member(value: Any, name: str) -> Any:
-    """Return the member or element *name* of *value*, or `MISSING`."""
     if isinstance(value, dict):
         return value.get(name, MISSING)
     if isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
@@ -230,13 +202,7 @@ def member(value: Any, name: str) -> Any:
 
 
 def replaced_at(document: Any, path: str, value: Any) -> Any:
-    """Return a copy of *document* with *value* at a dotted path or JSON pointer. Missing objects around it are created.
-
-    A member whose name is the whole *path* comes first.
-
-    Raises:
-        ValueError: If its container has no members, or is a list without that element.
-    """
+    """Return a copy of *document* with *value* at a path as of `at_path`. Missing objects around it are created."""
     return _with(document, _names(document, path), value)
 
 

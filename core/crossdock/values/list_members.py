@@ -46,7 +46,6 @@ def plain(name: str) -> str:
 
 @lru_cache(4096)
 def kind_of(name: str) -> Kind | None:
-    """Return what a member with this name states about a list, or None."""
     return next((kind for kind, names in _NAMES.items() if names.fullmatch(plain(name))), None)
 
 
@@ -57,10 +56,7 @@ def is_envelope(name: str) -> bool:
 
 
 def whole(value: Any) -> int | None:
-    """Return *value* or its ``value`` as a whole number, also from text; None for anything else.
-
-    With a ``relation`` of ``gte`` there may be more, so the result is increased by one.
-    """
+    """Return *value* or its ``value`` as a whole number, increased by one with a ``relation`` of ``gte``, or None."""
     if isinstance(value, dict):
         number = whole(value.get("value"))
         return number if number is None else number + (value.get("relation") == "gte")
@@ -70,10 +66,7 @@ def whole(value: Any) -> int | None:
 
 
 def follows(kind: Kind, value: Any) -> bool:
-    """Return whether a member of *kind* ``next``, ``more`` or ``last`` states that something follows.
-
-    For the *kind* ``previous``, return whether something precedes.
-    """
+    """Return whether a member states that something follows or, for the *kind* ``previous``, precedes."""
     if kind == "more":
         return value is True or (isinstance(value, str) and value.lower() == "true")
     if kind == "last":
@@ -100,8 +93,8 @@ def tells_of_next(name: str, value: Any) -> bool:
 def is_cut(item: Any, names: Sequence[str]) -> bool:
     """Return whether members beside the list at *names* in *item* state that it has more elements than are listed.
 
-    Members of the object around it count if that describes only the list, as a connection of GraphQL does. Otherwise
-    only members that are named after the list and announce more elements count: a number may be that of ordered pieces.
+    Members of an object that describes only the list count, as of a connection of GraphQL. Others must be named after
+    the list: a number may be that of ordered pieces.
     """
     around: Any = item
     for depth, name in enumerate(names):
@@ -140,5 +133,4 @@ def _is_cut_by(name: str, value: Any) -> bool:
 
 
 def _exceeds(name: str, value: Any, number: int) -> bool:
-    """Return whether a member is a number of elements that is higher than *number*."""
     return kind_of(name) == "total" and (whole(value) or 0) > number

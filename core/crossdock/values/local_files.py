@@ -18,11 +18,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file, or a link to one, for reading. A pipe or device could block or be endless.
-
-    Raises:
-        OSError: If it cannot be opened or is not a regular file.
-    """
+    """Open a regular file, or a link to one. Raises OSError for a pipe or device, which could block or be endless."""
     descriptor = os.open(path, _OPEN)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -31,11 +27,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path, limit: int) -> bytes:
-    """Read a regular file.
-
-    Raises:
-        OSError: See `open_regular`; or if it is larger than *limit* bytes.
-    """
+    """Read a regular file. Raises OSError if it is larger than *limit* bytes."""
     with open_regular(path) as file:
         return read_bounded(file, limit)
 
@@ -49,35 +41,23 @@ def read_bounded(file: BinaryIO, limit: int) -> bytes:
 
 
 def create_private(path: Path) -> BinaryIO:
-    """Create a file that only its owner may read and write (mode 0600), regardless of the umask.
-
-    Raises:
-        OSError: If it cannot be created; `FileExistsError` if the path exists, even as a broken link.
-    """
+    """Create a file with mode 0600, whatever the umask. Raises FileExistsError even for a broken link."""
     descriptor = os.open(path, _CREATE, _PRIVATE)
     os.fchmod(descriptor, _PRIVATE)  # a umask may have taken the owner's rights
     return os.fdopen(descriptor, "wb")
 
 
 def open_private(path: Path) -> BinaryIO:
-    """Open a file with mode 0600 and keep its content; create it if it is missing.
-
-    Raises:
-        OSError: If it cannot be opened, or *path* is a link.
-    """
+    """Open a file with mode 0600 and keep its content, or create it. Raises OSError if *path* is a link."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
     os.fchmod(descriptor, _PRIVATE)
     return os.fdopen(descriptor, "r+b")
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Replace the content of *path* atomically, with mode 0600.
+    """Replace the content of *path* atomically, with mode 0600. Raises OSError if it is not a regular file.
 
-    Only a regular file is replaced. A link is neither followed nor replaced: another user may have created it to have a
-    file overwritten, and ``/dev/stdout`` must remain what it is.
-
-    Raises:
-        OSError: If it cannot be replaced.
+    A link is neither followed nor replaced: another user may have created it, and ``/dev/stdout`` must stay as it is.
     """
     _refuse_others(path)
     part = _part_of(path)
@@ -92,7 +72,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def check_replaceable(path: Path) -> None:
-    """Check that `replace_file` could write *path* now, without leaving a file. Raises OSError if it could not."""
+    """Raise OSError if `replace_file` could not write *path* now. Leaves no file."""
     _refuse_others(path)
     part = _part_of(path)
     create_private(part).close()
@@ -115,13 +95,7 @@ def _refuse_others(path: Path) -> None:
 
 
 def private_folder(path: Path) -> None:
-    """Create *path* with its parents if it does not exist.
-
-    Raises:
-        StateError: If it exists and others can enter it, or it belongs to another user, or it is a link of another user
-            in a shared folder.
-        OSError: If it cannot be created.
-    """
+    """Create *path* with its parents if it does not exist. Raises StateError if other users could reach its files."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.mkdir(mode=0o700)

@@ -1,4 +1,4 @@
-"""HTML pages from templates that escape every value and refuse a missing one: the one door to jinja2."""
+"""HTML pages from templates that escape every value and refuse a missing one. Only this module imports jinja2."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ import jinja2
 
 
 class PageTemplates:
-    """The templates of a package, in its folder ``page_templates``.
-
-    Args:
-        shown: Returns what a page shows of a text, before it is escaped; by default the whole text.
-    """
+    """The templates in the folder ``page_templates`` of a package. *shown* changes each text before it is escaped."""
 
     def __init__(self, package: str, *, shown: Callable[[str], str] = str) -> None:
         def finalize(value: object) -> object:
@@ -29,7 +25,6 @@ class PageTemplates:
         )
 
     def render(self, template: str, /, **values: object) -> str:
-        """Return the HTML text of *template*."""
         return self._environment.get_template(template).render(**values)
 
     def macro(self, template: str, name: str) -> Callable[..., str]:

@@ -32,16 +32,16 @@ class Silent:
     """A listener that ignores all reports."""
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
-        """Ignore it."""
+        pass
 
     def advance(self, steps: int = 1) -> None:
-        """Ignore it."""
+        pass
 
     def allowance(self, tokens: int | None) -> None:
-        """Ignore it."""
+        pass
 
     def waiting(self, wait: timedelta) -> None:
-        """Ignore it."""
+        pass
 
     def warn(self, text: str) -> None:
-        """Ignore it."""
+        pass

@@ -56,14 +56,7 @@ class TimeFormat:
     hour_24: bool | None = None
 
     def day(self, text: str, place: str) -> date:
-        """Convert *text* to a day.
-
-        Args:
-            place: The column or JSON pointer, for errors.
-
-        Raises:
-            RecordError: If it is none.
-        """
+        """Convert *text* to a day, or raise RecordError at *place*, a column or JSON pointer."""
         try:
             if self.layout is not None:
                 return _parsed(text, self.layout).date()
@@ -80,12 +73,8 @@ class TimeFormat:
     def instant_and_fraction(self, text: str, place: str) -> tuple[datetime, str]:
         """Convert *text* to an instant in UTC. Also return the digits of the fraction of its second, at most nine.
 
-        Args:
-            place: The column or JSON pointer, for errors.
-
-        Raises:
-            RecordError: If it is none; without an offset and a zone; if it is ambiguous; or outside of the years 1 to
-                9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
+        Raises RecordError if *text* is none, has no offset and no zone, is ambiguous, or is outside of the years 1 to
+        9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
         """
         try:
             moment, fraction = self._moment(text)
@@ -157,11 +146,9 @@ def check_layout(layout: str) -> None:
 
 
 def _parsed(text: str, layout: str, *, hour_24: bool = False) -> datetime:
-    """Parse *text* in *layout*.
+    """Parse *text*. Raises ValueError if formatting the moment in the layout does not give *text* again.
 
-    Raises:
-        ValueError: If formatting the moment in the layout does not give *text* again. Case, the number of spaces, and a
-            zero before a separate single digit do not matter.
+    Case, the number of spaces, and a zero before a separate single digit do not matter.
     """
     if layout in CENTURY_DIGIT:
         form, rest = CENTURY_DIGIT[layout]
@@ -211,13 +198,7 @@ def _without_24(text: str, layout: str) -> tuple[str, bool]:
 
 @cache
 def _shape(layout: str) -> tuple[re.Pattern[str], Sequence[str]]:
-    """Compile the form of texts in *layout*, with a group for each directive.
-
-    Adjacent numbers must have all of their digits, so that there is one way to read them.
-
-    Raises:
-        ValueError: For a directive that is not supported, or depends on the machine.
-    """
+    """Compile the form of texts in *layout*. Adjacent numbers need all digits, to be read in one way only."""
     tokens = list(_TOKEN.finditer(layout))
     parts, directives = list[str](), list[str]()
     for number, token in enumerate(tokens):
@@ -233,7 +214,7 @@ def _shape(layout: str) -> tuple[re.Pattern[str], Sequence[str]]:
 
 
 def _beside(tokens: Sequence[re.Match[str]], number: int) -> Iterator[bool]:
-    """Return whether digits come directly before and after the directive *number*."""
+    """Yield whether digits come directly before, and directly after, the directive *number*."""
     for other, end in ((number - 1, -1), (number + 1, 0)):
         if 0 <= other < len(tokens):
             token = tokens[other]

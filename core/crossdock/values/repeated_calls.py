@@ -9,10 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def call_repeatedly(call: Callable[[], bool], every_s: float, name: str) -> Iterator[None]:
-    """Call *call* every *every_s* seconds, in a thread called *name*, until it returns False or the context ends.
-
-    The end of the context waits for a call in progress.
-    """
+    """Call *call* every *every_s* seconds in a thread, until it returns False or the block ends, which waits for it."""
     over = threading.Event()
 
     def repeat() -> None:

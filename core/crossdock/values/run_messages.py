@@ -1,7 +1,4 @@
-"""The messages of a run: errors that stopped it or one of its streams, warnings and notes.
-
-The state stores them. The terminal, JSON, reports, lists, logs and notifications show them.
-"""
+"""The messages of a run, which the state stores: errors that stopped it or one of its streams, warnings and notes."""
 
 from __future__ import annotations
 
@@ -25,8 +22,7 @@ class RunMessage:
         level: ``error`` stopped a stream or the run; people are notified about a ``warning``, and not about a ``note``.
         stream: The stream, connection or target; empty for the run itself.
         message: What happened, without the place, secrets and personal data.
-        code: `CrossdockError.code` of an error, which scripts can compare; None for others.
-        place: The place, such as ``file:line:column``, a config path or a host.
+        code: `CrossdockError.code` of an error; None for others.
     """
 
     level: Level
@@ -38,13 +34,11 @@ class RunMessage:
 
     @classmethod
     def of_error(cls, stream: str, error: CrossdockError) -> RunMessage:
-        """Make the message for an error that stopped *stream*, or the run if the name is empty."""
         message = "\n".join(error.lines) if isinstance(error, FindingsError) else error.message
         return cls("error", stream, message, error.code, error.where, error.hint)
 
     @property
     def text(self) -> str:
-        """The message after its place, with the advice on a line of its own."""
         text = f"{self.place}: {self.message}" if self.place else self.message
         return f"{text}\n  {self.advice}" if self.advice else text
 
@@ -57,11 +51,7 @@ class RunMessage:
 
 
 class RunMessages:
-    """The messages of one run, each once, in order.
-
-    Args:
-        earlier: The messages of the run that is continued.
-    """
+    """The messages of one run, each once, in order. *earlier* are those of the run that is continued."""
 
     def __init__(self, earlier: Iterable[RunMessage] = ()) -> None:
         self._said: dict[RunMessage, CrossdockError | None] = dict.fromkeys(earlier)
@@ -77,7 +67,6 @@ class RunMessages:
         self._said.setdefault(RunMessage.of_error(stream, error), without_traceback(error))
 
     def warn(self, stream: str, text: str) -> None:
-        """Add a warning, about which people are notified."""
         self._remark(RunMessage("warning", stream, printable_lines(text)))
 
     def note(self, stream: str, text: str) -> None:
@@ -101,7 +90,6 @@ class RunMessages:
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the most severe error; 0 without errors."""
         return most_severe(self.all_errors)
 
     def _remark(self, message: RunMessage) -> None:
@@ -140,9 +128,7 @@ def notes_of(messages: Iterable[RunMessage]) -> dict[str, list[str]]:
 
 
 def document_of(accounts: Mapping[str, Any], messages: Iterable[RunMessage]) -> dict[str, Any]:
-    """Return members for the JSON of a run: the *accounts* of its streams with their notes, ``errors`` and
-    ``messages``.
-    """
+    """Return ``streams``, ``errors`` and ``messages`` for the JSON of a run, from the *accounts* of its streams."""
     said = list(messages)
     notes = notes_of(said)
     return {

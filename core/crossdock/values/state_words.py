@@ -1,7 +1,6 @@
 """The states of runs, records and files and the terms of a tally: one name and one sentence each.
 
-The terminal, reports and help use these words. A test compares them with all code that has states, and with the tables
-of the documentation. The names are stored in the state and used in JSON.
+The names are stored in the state and used in JSON. A test compares them with the code and the documentation.
 """
 
 from __future__ import annotations
@@ -22,12 +21,10 @@ class StateWord(StrEnum):
 
     @property
     def shown(self) -> str:
-        """The name for people."""
         return self.value.replace("_", " ")
 
     @property
     def option(self) -> str:
-        """The name in a command line."""
         return self.value.replace("_", "-")
 
 

@@ -1,7 +1,4 @@
-"""The tally of a run, which must balance for rows and for records (law 3); no term is computed by subtraction.
-
-Open records at the end of a run are counted separately, in the state.
-"""
+"""The tally of a run, which must balance for rows and for records (law 3); no term is computed by subtraction."""
 
 from __future__ import annotations
 
@@ -26,11 +23,7 @@ OUT: tuple[Term, ...] = (
 
 @dataclass(slots=True)
 class Tally:
-    """The tally of one stream in one run.
-
-    Attributes:
-        rows_filtered: By filter, in the order of the filters.
-    """
+    """The tally of one stream in one run. *rows_filtered* is by filter, in their order."""
 
     rows_read: int = 0
     rows_filtered: dict[str, int] = field(default_factory=dict)
@@ -85,12 +78,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class OpenCounts:
-    """Records that are not delivered and need a person or another run, by the states of ``crossdock records list``.
-
-    Attributes:
-        pending: Records with a stored operation that the next run sends, or sends again.
-        unverified: Restored or imported records that were not compared with their target yet.
-    """
+    """Records that are not delivered and need a person or another run, by the states of ``crossdock records list``."""
 
     rejected: int = 0
     waiting: int = 0
@@ -100,7 +88,6 @@ class OpenCounts:
 
     @classmethod
     def of_json(cls, document: Mapping[str, int]) -> Self:
-        """Read the result of `as_json`. Missing counts are 0."""
         return cls(**{each.name: document.get(each.name, 0) for each in fields(cls)})
 
     def as_json(self) -> dict[str, int]:
@@ -115,7 +102,6 @@ class OpenCounts:
         return OpenCounts(**{name: number + theirs[name] for name, number in self.as_json().items()})
 
     def exceeds(self, other: OpenCounts) -> bool:
-        """Return whether more records are open than in *other*, in any state."""
         theirs = other.as_json()
         return any(number > theirs[name] for name, number in self.as_json().items())
 

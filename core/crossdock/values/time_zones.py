@@ -32,13 +32,7 @@ def shown(instant: datetime, zone: ZoneInfo) -> datetime:
 
 
 def first_showing(local: datetime, zone: ZoneInfo) -> datetime:
-    """Return the first instant at which the clocks show *local* or later, in UTC.
-
-    For a repeated time, the first of the two instants; for a skipped one, the end of the gap.
-
-    Args:
-        local: A time without a zone, in whole seconds.
-    """
+    """Return the first instant at which clocks show *local*, in whole seconds; the end of the gap if they skip it."""
     instant = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if shown(instant, zone) == local:
         return instant

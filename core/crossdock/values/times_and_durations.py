@@ -19,7 +19,6 @@ def is_time(value: Any) -> bool:
 
 
 def time_of_day(value: Any) -> str:
-    """Check that *value* is a time of day, or raise ValueError."""
     if not is_time(value):
         raise ValueError(f"{str(value)!r} is not a {A_TIME}")
     return str(value)
@@ -34,7 +33,6 @@ def is_duration(value: Any, units: str) -> bool:
 
 
 def duration_schema(units: str) -> WithJsonSchema:
-    """Return the JSON Schema of what `is_duration` accepts."""
     return WithJsonSchema({"type": "string", "pattern": f"^{_duration(units)}$"})
 
 

@@ -1,7 +1,4 @@
-"""Reading of YAML into plain values with their places, within limits. Errors have file, line and column.
-
-PyYAML limits neither nesting nor repetitions by aliases, and raises errors of many classes for wrong scalars.
-"""
+"""Reading of YAML into plain values with their places. PyYAML limits neither nesting nor repetitions by aliases."""
 
 from __future__ import annotations
 
@@ -62,16 +59,9 @@ class Content:
 
 
 def parse(text: str, name: str, environment: Mapping[str, str]) -> Content:
-    """Parse the mapping in *text*.
+    """Parse the mapping in *text*; *name* is the path of its file. Merge keys (``<<``) add keys that a mapping lacks.
 
-    Keys are unique in their mapping. Merge keys (``<<``) add keys that a mapping lacks.
-
-    Args:
-        name: The path of its file, for errors.
-        environment: The variables that texts may refer to as ``${NAME}``.
-
-    Raises:
-        ConfigError: If it is not such a mapping, or exceeds a limit. It never quotes an alias, an anchor or a tag.
+    Raises ConfigError if it is not such a mapping, or exceeds a limit. It never quotes an alias, an anchor or a tag.
     """
     try:
         loader = _Loader(text, name)
@@ -95,7 +85,6 @@ def parse(text: str, name: str, environment: Mapping[str, str]) -> Content:
 
 
 def place_in(text: str, index: int, name: str) -> str:
-    """Return ``name:line:column`` of the character at *index*."""
     before = text[:index].replace("\r\n", "\n").replace("\r", "\n")
     return f"{name}:{before.count(chr(10)) + 1}:{len(before.rpartition(chr(10))[2]) + 1}"
 
@@ -285,11 +274,7 @@ def boolean_trap(text: str) -> str | None:
 
 
 def must_be_text(text: str | None) -> str:
-    """Make a message for a value that is not text.
-
-    Args:
-        text: The plain scalar as written; None for a section or a list. Only words are repeated in the message.
-    """
+    """Make a message for a plain scalar that is not text; None for a section or a list. It repeats only words."""
     if text is None:
         return "must be text"
     if not text:

@@ -18,10 +18,7 @@ class OverBudgetError(Exception):
 
 
 class BodyBudget:
-    """The budget of one event loop. If the current bodies exceed it, those that have taken longest are dropped.
-
-    A normal client sends faster than an attacker that holds memory, so a fast body is kept and a slow one is dropped.
-    """
+    """The budget of one event loop. It drops the slowest bodies, because an attacker holds memory longest."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -30,11 +27,7 @@ class BodyBudget:
 
     @contextmanager
     def body(self) -> Iterator[HeldBody]:
-        """Hold the memory that the block reads, in the task in which it runs.
-
-        Raises:
-            OverBudgetError: If the body is dropped.
-        """
+        """Hold the memory that the block reads, in its task. Raises OverBudgetError if the body is dropped."""
         task = asyncio.current_task()
         assert task is not None
         held = HeldBody(self, task)
@@ -79,11 +72,7 @@ class HeldBody:
         self.is_given_up = False
 
     def add(self, size: int) -> None:
-        """Count a part of *size* bytes that was read and is kept.
-
-        Raises:
-            OverBudgetError: If all current bodies exceed the budget, and no other has taken longer.
-        """
+        """Count *size* bytes that were read and are kept. Raises OverBudgetError if this body must be dropped."""
         before, self._size = self._size, self._size + size
         if counted := max(self._size - FREE_BYTES, 0) - max(before - FREE_BYTES, 0):
             self._budget.take(self, counted)

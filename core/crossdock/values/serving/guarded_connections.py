@@ -1,7 +1,4 @@
-"""HTTP connections with deadlines, based on uvicorn's h11 protocol.
-
-h11 is chosen explicitly, not by what is installed, so that requests are parsed alike on every machine.
-"""
+"""HTTP connections with deadlines. They use uvicorn's h11 protocol, so that all machines parse requests alike."""
 
 from __future__ import annotations
 
@@ -33,10 +30,7 @@ class ConnectionLimits:
 
 
 class GuardedConnection(H11Protocol):
-    """A connection that is closed when its client exceeds the `limits`.
-
-    An incomplete request is answered 408 first (RFC 9110 section 15.5.9).
-    """
+    """A connection that is closed when its client exceeds the `limits`; it answers 408 if a request is incomplete."""
 
     limits: ClassVar[ConnectionLimits]
     malformed: Callable[[], None]  # called for each request that is not HTTP

@@ -20,15 +20,7 @@ _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")  # 
 
 
 class ServerNames:
-    """Loopback names and the address of the connection, each with the port, and *allowed* names.
-
-    Args:
-        allowed: Further names: ``HOST``, for any port, or ``HOST:PORT``.
-        command: The command whose option ``--allow-host`` takes them.
-
-    Raises:
-        ConfigError: If one of *allowed* has another form.
-    """
+    """Loopback names and the connection's address, with the port, and *allowed* names: ``HOST`` or ``HOST:PORT``."""
 
     def __init__(self, allowed: Iterable[str], command: str) -> None:
         self._allowed = frozenset(name.lower() for name in allowed)

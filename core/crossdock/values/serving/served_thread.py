@@ -45,16 +45,10 @@ def serve_in_thread(
     refused: Callable[[OSError], ConfigError],
     malformed: Callable[[], None] = lambda: None,
 ) -> Iterator[str]:
-    """Serve *app* and yield the base address.
+    """Serve *app* and yield the base address. *port* 0 takes a free one, and *host* ``0.0.0.0`` all addresses.
 
-    Args:
-        host: An IP address or name of this machine; ``0.0.0.0`` for all addresses.
-        port: 0 for a free one.
-        refused: Makes the error of an address that is not available.
-        malformed: Called for each request that is not HTTP, in the thread of the server.
-
-    Raises:
-        ConfigError: If the address is not available.
+    *refused* makes the error of an address that is not available. *malformed* is called for each request that is not
+    HTTP, in the thread of the server.
     """
     with _listener(host, port, refused) as listener:
         server = _Server(app, limits, malformed)

@@ -20,12 +20,7 @@ def config(
     malformed: Callable[[], None] = lambda: None,
     **more: Any,
 ) -> uvicorn.Config:
-    """Make the configuration for *app*, without logs of requests.
-
-    Args:
-        malformed: Called for each request that is not HTTP.
-        more: Is passed to uvicorn.
-    """
+    """Make the configuration for *app*, without logs of requests. *malformed* is called for what is not HTTP."""
     return uvicorn.Config(
         _unambiguous(app),
         interface="asgi3",

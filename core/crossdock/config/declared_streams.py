@@ -154,16 +154,7 @@ def check_members(
     *,
     whole: bool = True,
 ) -> None:
-    """Check the forms that make members of *model* from the rows of *stream*.
-
-    Args:
-        place: The place of *forms* in the section of the stream.
-        kind: The type that the records become, for messages.
-        whole: Whether all required members must be present.
-
-    Raises:
-        PydanticCustomError: If a member is unknown, missing, or cannot be made in this form; with its place.
-    """
+    """Check the *forms* of members of *model*, and if *whole*, that no required one is missing. Errors have a place."""
     known = members_of(model)
     for name, form in forms.items():
         if name not in known:
@@ -221,7 +212,6 @@ def members_of(model: type[ResourceModel]) -> dict[str, FieldInfo]:
 
 
 def _misfit(model: type[ResourceModel], name: str, value: Any) -> str | None:
-    """Return why *value* cannot be the member *name* of *model*, or None."""
     try:
         model.model_validate({name: value})
     except ValidationError as error:
@@ -240,14 +230,10 @@ def _models_of(annotation: Any) -> tuple[type[ResourceModel] | None, bool]:
 class DeclaredStream(Stream[S]):
     """A stream declared in a config file; a connector adds `pull`.
 
-    Args:
-        layout: Other settings that decide how bytes become records, such as the file's format; part of `version`.
-        lookups: The look-ups by name. Their columns are ``NAME.COLUMN``.
-        joins: The joins by name; see `crossdock.reading.sources.joined_rows` for their columns.
+    *layout* has other settings that decide how bytes become records, such as the file's format. `version` includes it.
 
     Attributes:
-        mapped_members: The members that the config maps, each with its columns; empty for a function, which may make
-            any member.
+        mapped_members: The mapped members with their columns; empty for a function, which may make any member.
         joined_columns: The columns of each join that the mapping uses; None if it may use any.
     """
 

@@ -34,14 +34,7 @@ class HttpSettings(HttpConnection, Settings):
         return urlsplit(self.base_url).netloc
 
     def api(self, **more: Any) -> Api:
-        """The API with these settings.
-
-        Args:
-            more: Other arguments of `Api`, such as ``auth``.
-
-        Raises:
-            ConfigError: As `Api`.
-        """
+        """Return the API with these settings. *more* are other arguments of `Api`, such as ``auth``."""
         from crossdock.reading.sources.api import Api  # noqa: PLC0415  most commands read no API
 
         own: dict[str, Any] = {"timeout_s": self.timeout_s, "total_timeout_s": self.total_timeout_s}

@@ -12,16 +12,10 @@ from crossdock.values.config_file import unknown
 
 
 def available() -> dict[str, EntryPoint]:
-    """Return the entry points of installed connectors by name, without importing them."""
     return {point.name: point for point in entry_points(group=Connector.group)}
 
 
 def load(name: str) -> Connector[Any]:
-    """Import the connector called *name*.
-
-    Raises:
-        ConfigError: If no such connector is installed, its import fails, or it is not a connector.
-    """
     found = available()
     if name not in found:
         advice = unknown(name, list(found)).removeprefix("unknown key; ")

@@ -16,16 +16,7 @@ S = TypeVar("S", bound="Settings")
 
 
 def read_subscription(item: Any, source: str, *, topic: str, address: str, active: bool) -> Subscription:
-    """Parse the subscription *item* of an answer.
-
-    Args:
-        source: The address of the answer.
-        topic: The member with the topic, or the list of topics.
-        address: The member with the address.
-
-    Raises:
-        RefusedError: If it has no id, topic or address.
-    """
+    """Parse the subscription *item* of an answer. *topic*, or a list of topics, and *address* are members of it."""
     topics = at_path(item, topic)
     found = {"id": at_path(item, "id"), address: at_path(item, address)}
     found[topic] = ",".join(filter(_is_text, topics)) if isinstance(topics, list) else topics
@@ -48,20 +39,10 @@ def created_once(
     *,
     secret_is_known: bool,
 ) -> Subscription:
-    """Return the only subscription to *topic* at *address* that this call has created, or an existing active one.
+    """Return the only subscription to *topic* at *address* that *send* has created, or an existing active one.
 
-    If the answer to a request is lost, `ApiClient` sends it again, and a vendor that allows duplicates has two
-    subscriptions. The list of subscriptions shows them, and the extra ones are removed. After an error it shows whether
-    the last request was executed.
-
-    Args:
-        send: Creates the subscription.
-        secret_is_known: Whether a subscription whose answer was lost can be used. It is removed if only the answer
-            contains its secret.
-
-    Raises:
-        RemoteError: As *send*, and as the methods of *api*.
-        RefusedError: As *send*.
+    If the answer to a request is lost, `ApiClient` sends it again, and a vendor may have two of them then: the list
+    shows them, and the extra ones are removed. One whose answer was lost is kept only if its secret is known.
     """
     before = _copies(api, ctx, topic, address)
     for found in before:

@@ -39,13 +39,7 @@ class _ConfigSchema(DocumentedModel):
 
 
 def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a config file.
-
-    Rules that need more than one section, such as a stream that names a source, are left to the loader.
-
-    Args:
-        kinds: The settings model of each connector, by its name.
-    """
+    """Return the JSON Schema (draft 2020-12) of a config file. Rules about several sections are left to the loader."""
     kinds = {name: configurable(settings) for name, settings in kinds.items()}
     models: Sequence[type[Any]] = [ConfigFile, *dict.fromkeys(kinds.values())]
     places, written = models_json_schema([(model, _MODE) for model in models], schema_generator=_ConfigSchema)

@@ -36,11 +36,7 @@ _Load = Callable[[str], Connector[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One configured instance of a connector.
-
-    Attributes:
-        streams: All streams, including disabled ones, whose records are known.
-    """
+    """One configured instance of a connector. *streams* include disabled ones, whose records are known."""
 
     name: str
     connector: Connector[Any]
@@ -52,7 +48,6 @@ class Connection:
         return self.settings.namespace or self.name
 
     def named_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
-        """Yield each enabled stream with its full name, ``CONNECTION.STREAM``."""
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)
 
     def context(self, run: SourceContext) -> Context[Any]:
@@ -72,12 +67,7 @@ class Connection:
         origins: Mapping[str, frozenset[str]] = {},
         as_written: frozenset[Scope] = frozenset(),
     ) -> BoundStream:
-        """Bind *stream*, whose full name is *name*, to a run.
-
-        Args:
-            origins: The namespaces of the records that are read from each target.
-            as_written: The scopes whose keys are not trimmed.
-        """
+        """Bind *stream* to a run. *origins* has the namespaces of the records that are read from each target."""
         scope = self.scope(stream)
         system, _, resource = (stream.reads or "").partition(".")
         read = (system, targets[system].resources[resource]) if stream.reads else None
@@ -106,14 +96,7 @@ class Connection:
             return False
 
     def target(self, account: str, clock: Clock) -> ApiTarget | None:
-        """Return the target that the connection is, behind the guard, or None.
-
-        Args:
-            account: The account whose data it changes, as in idempotency keys.
-
-        Raises:
-            ConnectorError: If the connector cannot make it.
-        """
+        """Return the target that the connection is, or None. *account* is the one whose data it changes."""
         connector = self.connector
         if connector.target is None or connector.api is None:
             return None
@@ -130,10 +113,8 @@ class BoundStream:
     """A stream of a connection, in a run.
 
     Attributes:
-        name: ``CONNECTION.STREAM``.
         read: The target and the type of the records that it reads, if they are records of a target.
         origins: The namespaces of records of the system that it writes to.
-        is_hinted: Whether webhooks announce its changes.
         as_written: The scopes whose keys are not trimmed.
     """
 
@@ -177,11 +158,7 @@ def code_of_stream(bound: BoundStream) -> AbstractContextManager[None]:
 def load_connections(
     document: Document, sections: Mapping[str, Mapping[str, Any]], platform: Profile
 ) -> tuple[Connection, ...]:
-    """Load the connections of a config file.
-
-    Raises:
-        ConfigError: If a connector, its settings or its streams are invalid, or two streams write the same records.
-    """
+    """Load the connections of a config file. No two streams may write the same records."""
     load = functools.cache(registry.load)  # finding a connector searches all installed packages
     targets = _targets(document, sections, load)
     connections = tuple(_connection(document, name, data, targets, platform, load) for name, data in sections.items())
@@ -205,11 +182,7 @@ def load_connections(
 
 @contextmanager
 def _config_code(document: Document, name: str, method: str, code: object, settings: object = None) -> Iterator[None]:
-    """Guard the code of a connector while the config is loaded: a failure is a finding at the connection.
-
-    Raises:
-        ConfigError: If it fails.
-    """
+    """Guard the code of a connector while the config is loaded: a failure is a ConfigError at the connection."""
     try:
         with guarded(method, name, code=code, settings=settings, only_authors=True):
             yield
@@ -219,11 +192,7 @@ def _config_code(document: Document, name: str, method: str, code: object, setti
 
 
 def _check_flows(document: Document, connections: Sequence[Connection]) -> None:
-    """Refuse a member that two streams write from each other, as far as a config maps their members.
-
-    Raises:
-        ConfigError: If there is one.
-    """
+    """Refuse a member that two streams write from each other, as far as a config maps their members."""
     flows = [
         MemberFlow(name, stream.reads, _written(stream), stream.mapped_members, contributes=bool(stream.contributes))
         for connection in connections
@@ -241,11 +210,9 @@ def _written(stream: Stream[Any]) -> str:
 
 
 def _clash(stream: Stream[Any], name: str, written: dict[str, str]) -> str | None:
-    """Return the error if another stream writes a member that *stream* also writes, or None.
+    """Return the error if another stream writes a member that *stream* also writes, or None. Completes *written*.
 
-    Args:
-        written: The stream that writes each member of these records; completed. Code may make any member, so those of
-            a stream that creates whole records are known from a config only.
+    Code may make any member, so those of a stream that creates whole records are known from a config only.
     """
     config = stream.mapped_members if isinstance(stream, DeclaredStream) else ()
     for member in stream.contributes or config:
@@ -255,11 +222,6 @@ def _clash(stream: Stream[Any], name: str, written: dict[str, str]) -> str | Non
 
 
 def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load: _Load) -> Destinations:
-    """Return the resources of the connections that are targets.
-
-    Raises:
-        ConfigError: If the settings of such a connection are invalid.
-    """
     found: dict[str, Mapping[str, ResourceType]] = {}
     for name, data in sections.items():
         kind = data.get("kind")
@@ -340,14 +302,7 @@ def _connection(
 
 @dataclass(frozen=True, slots=True)
 class MemberFlow:
-    """The members that a stream copies from records of one system to those of another.
-
-    Attributes:
-        stream: Its full name.
-        read: The resource that it reads, such as ``platform.order``.
-        members: The columns of each written member.
-        contributes: Whether it writes members of records that another stream creates.
-    """
+    """The members that a stream copies from records of one system, such as ``platform.order``, to those of another."""
 
     stream: str
     read: str

@@ -28,16 +28,9 @@ _COMPARED = ("equals", "one_of", "starts_with", "ends_with")
 
 
 def effective(path: Path, *overrides: Path) -> dict[str, Any]:
-    """Return the sections of a config file with all defaults and absolute paths. Settings that default to none are left
-    out.
+    """Return the sections of a config file with all defaults and absolute paths, without settings that are None.
 
     `PERSONAL` replaces constants of personal members, and the values that filters compare personal columns with.
-
-    Args:
-        overrides: Files whose values replace or add to those of the ones before.
-
-    Raises:
-        ConfigError: With every finding and its place in the file.
     """
     loaded = load(path, *overrides)
     document = config_file.read(path, *overrides)
@@ -50,11 +43,6 @@ def effective(path: Path, *overrides: Path) -> dict[str, Any]:
 
 
 def _plain(value: Any, personal: Collection[str]) -> Any:
-    """Convert *value* to what YAML and JSON represent.
-
-    Args:
-        personal: Columns whose content must not be shown.
-    """
     shown: Any = value
     match value:
         case str() | bool() | int() | Decimal() | None:

@@ -44,9 +44,7 @@ class Project:
     """A loaded config file. Loading opens no connection and reads no secret.
 
     Attributes:
-        path: The file; the first one if there are *overrides*.
         folder: Where relative paths in it begin; None for that of *path*.
-        in_fleet: Whether a fleet tells its recipients of the runs as well.
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
     """
 
@@ -67,12 +65,11 @@ class Project:
 
     @property
     def own_recipients(self) -> tuple[Recipients, ...]:
-        """Who is told of runs that could not begin or were killed; the scheduler of a fleet sees these itself."""
+        """Who is notified about runs that could not begin or were killed: a fleet's scheduler sees these itself."""
         return () if self.notify is None else ("own",)
 
     @property
     def recipients(self) -> tuple[Recipients, ...]:
-        """Who is told of scheduled runs that have ended."""
         return (*self.own_recipients, "fleet") if self.in_fleet else self.own_recipients
 
     # ---- streams
@@ -114,7 +111,6 @@ class Project:
         }
 
     def targets(self, clock: Clock) -> dict[str, Target]:
-        """Return the platform and every connection that is a target, by name. No connection is opened."""
         made = (connection.target(self.platform.tenant, clock) for connection in self.connections)
         return {PLATFORM: PlatformTarget(self.platform, clock)} | {each.name: each for each in made if each is not None}
 
@@ -156,9 +152,7 @@ class Project:
 
     @property
     def probed(self) -> tuple[ResourceName, ...]:
-        """The resources to request in a test of access: those that delivery looks up, otherwise one without personal
-        data.
-        """
+        """The resources to request in a test of access: those that are looked up, or else one without personal data."""
         least_personal = min(
             self.written or self.read or ("product",),
             key=lambda name: (len(personal_members(RESOURCES[name].wire)), name),
@@ -198,14 +192,7 @@ class Project:
         return dict(self._named_streams())[name]
 
     def selected(self, selection: Sequence[str]) -> set[str]:
-        """Return the names of the selected streams.
-
-        Args:
-            selection: ``CONNECTION`` or ``CONNECTION.STREAM``; empty for all streams.
-
-        Raises:
-            ConfigError: If a name is unknown.
-        """
+        """Return the names of the selected streams: ``CONNECTION`` or ``CONNECTION.STREAM``; by default all."""
         names = [name for name, _ in self._named_streams()]
         known = [connection.name for connection in self.connections]
         off = {
@@ -237,14 +224,11 @@ class Project:
         return Pin(self.platform.base_url, self.platform.tenant)
 
     def ages(self, older_than: timedelta, now: datetime) -> Ages:
-        """Return the limits for rows of the state that are *older_than* that and no longer protect an idempotency
-        key.
-        """
+        """Return the limits for rows that are *older_than* that and no longer protect an idempotency key."""
         kept_s = max(target.kept_s for target in self.targets(SystemClock()).values())
         return Ages.at(now, older_than, keys_kept_s=int(kept_s))
 
     def init(self) -> bool:
-        """Create or upgrade the state; see `crossdock.state.create`."""
         return create(self.state_url, self.pin)
 
     def open_state(self, *, read_only: bool = False) -> State:
@@ -253,7 +237,6 @@ class Project:
 
     @contextmanager
     def alone(self, *, restored: bool = False) -> Iterator[State]:
-        """Open the state, locked against other runs; see `crossdock.state.State.exclusive`."""
         with closing(self.open_state()) as state, state.exclusive(this_process(), restored=restored):
             yield state
 
@@ -264,16 +247,7 @@ class Project:
 
     @contextmanager
     def bucket(self, target: Target, clock: Clock, earlier: BucketState | None) -> Iterator[BucketStore]:
-        """Open the token bucket of *target*, in this process or for the platform in the database of
-        ``platform.rate.shared``.
-
-        Args:
-            earlier: The state of the bucket at the end of the last run.
-
-        Raises:
-            ConfigError: If ``platform.rate.shared`` is not a database address.
-            StateError: If that database cannot be used.
-        """
+        """Open the token bucket of *target*, in this process or in the database of ``platform.rate.shared``."""
         rate = self.platform.rate
         if rate.shared is None or target.name != PLATFORM:
             estimate, now = target.estimate(earlier), clock.now().timestamp()
@@ -293,19 +267,11 @@ def _written(stream: Stream[Any]) -> ResourceName:
 
 
 def this_process() -> str:
-    """Return ``HOST:PROCESS``, the owner of a lease on the state."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def load(path: Path, *overrides: Path) -> Project:
-    """Load a config file.
-
-    Args:
-        overrides: Files whose values replace or add to those of the ones before.
-
-    Raises:
-        ConfigError: With every finding and its place in the file.
-    """
+    """Load a config file with *overrides*. Raises ConfigError with every finding and its place."""
     document = config_file.read(path, *overrides)
     file = document.check(ConfigFile, document.data)
     connections = load_connections(document, file.connections, file.platform)
@@ -327,7 +293,6 @@ def load(path: Path, *overrides: Path) -> Project:
 
 
 def _check_waves(document: Document, project: Project, migration: MigrationConfig) -> None:
-    """Raise ConfigError for a wave with unknown streams, or a stream in two waves."""
     waves: dict[str, str] = {}
     for name, wave in migration.waves.items():
         where = document.where(("migration", "waves", name, "streams"))

@@ -52,11 +52,7 @@ class _Declaration(ConfigModel, StreamFacts):
 
 
 def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> None:
-    """Check the attributes of *stream*, whose full name is *name*, and set the type of its records.
-
-    Raises:
-        ConfigError: If one of them is missing or wrong, with the place of the class as a hint.
-    """
+    """Check the attributes of *stream*, and set the type of its records. Errors name the place of the class."""
     if not is_name(getattr(stream, "name", "")):
         raise ConfigError(f"{name}: not a valid stream name; {NAME_FORM}", hint=_hint(stream))
     if isinstance(stream, DeclaredStream):
@@ -66,14 +62,7 @@ def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> 
 
 
 def check_column_names(name: str, stream: Stream[Any], where: str) -> None:
-    """Check the columns that the config, or the class, of *stream* names.
-
-    Args:
-        name: The full name of the stream.
-
-    Raises:
-        ConfigError: If one of them is reserved. What a class ``uses`` may be the whole record.
-    """
+    """Check that no column in the config or class of *stream* is reserved. ``uses`` may name the whole record."""
     cursor = {stream.cursor.column} if stream.cursor is not None else set[str]()
     whole = () if isinstance(stream, DeclaredStream) else stream.uses or ()
     if reserved := next(filter(is_reserved, sorted(columns_of(stream) - {*whole} | cursor)), None):

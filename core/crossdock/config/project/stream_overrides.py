@@ -133,11 +133,7 @@ class StreamOverrides(ConfigModel):
         return completed
 
     def applied_to(self, stream: Stream[Any]) -> Stream[Any]:
-        """Return a changed copy of *stream*.
-
-        Raises:
-            ConfigError: If the class of *stream* computes one of these facts.
-        """
+        """Return a changed copy of *stream*. Raises ConfigError if its class computes one of these facts."""
         changed = copy(stream)
         facts = {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
         if forms := facts.pop("map", None):
@@ -192,14 +188,7 @@ def configurable(settings: type[Settings]) -> type[Settings]:
 def overridden(
     document: Document, section: tuple[str, ...], data: Mapping[str, Any], settings: Settings, streams: Streams
 ) -> tuple[Settings, Streams]:
-    """Complete the overrides in *settings*, and apply them to *streams*.
-
-    Args:
-        section: The place of the connection in *document*; *data* is its content.
-
-    Raises:
-        ConfigError: If an override names no stream, or does not fit its stream.
-    """
+    """Complete the overrides in *settings*, and apply them to *streams*. *data* is the content of *section*."""
     if not isinstance(settings, _Overridable):
         return settings, streams
     if settings.streams is _OFF:

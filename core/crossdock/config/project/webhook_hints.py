@@ -13,10 +13,7 @@ from crossdock.webhooks import Hint, Webhook, Webhooks
 def hints_of(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) -> list[Hint]:
     """Return the records that *webhook* is about, each once, for the streams that fetch named records.
 
-    Raises:
-        RecordError: If its body cannot be read.
-        ConnectorError: If the connector names no stream of the connection, or a key with another number of columns than
-            the stream's, or raises anything else.
+    Raises RecordError if its body cannot be read, and ConnectorError if a hint fits no stream or the code fails.
     """
     try:
         with guarded("hints", connection.name, code=webhooks.hints, settings=connection.settings, data=[webhook.body]):

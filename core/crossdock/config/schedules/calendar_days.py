@@ -20,21 +20,12 @@ def days_of_month(day: date) -> Iterator[date]:
 
 
 def runs_on(day: date, named: Callable[[date], bool], holidays: Collection[date], *, moves: bool) -> bool:
-    """Return whether a schedule runs on *day*.
-
-    Args:
-        named: Whether the schedule names a day, holiday or not.
-        moves: Whether a run on a holiday moves to the next working day. That day then runs once.
-    """
+    """Return whether a schedule runs on *day*. If it *moves*, a run on a holiday is on the next working day, once."""
     return day not in holidays and (named(day) or (moves and _takes_over(day, named, holidays)))
 
 
 def is_named(day: date, days: Collection[str | int], holidays: Collection[date]) -> bool:
-    """Return whether *day* is one of *days*.
-
-    Args:
-        days: Some of `DAY_NAMES`, and numbers from 1 to 31. The last day of a month also has the numbers it lacks.
-    """
+    """Return whether *day* is in *days*: names and 1 to 31. The last day of a month also has the numbers it lacks."""
     if WEEKDAYS[day.weekday()] in days or ("weekdays" in days and day.weekday() < 5) or day.day in days:
         return True
     if (day + ONE_DAY).day == 1 and any(isinstance(number, int) and number > day.day for number in days):

@@ -16,24 +16,14 @@ from crossdock.values.time_zones import first_showing, shown
 
 @dataclass(frozen=True, slots=True, order=True)
 class Due:
-    """One run that a schedule requests. No two of a schedule are equal.
-
-    Attributes:
-        instant: When it may start, in UTC. Runs of several business dates share it after a blackout or skipped day.
-    """
+    """One run that a schedule requests. Runs of several business dates may share an *instant* after a blackout."""
 
     instant: datetime
     business_date: date
 
 
 def due(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
-    """Yield what is due after *since* and not after *until*, in order.
-
-    The parts of a span together give the same as the whole. There is one run for an instant and a business date.
-
-    Raises:
-        ValueError: If *since* or *until* has no time zone.
-    """
+    """Yield what is due after *since* and not after *until*, in order. Parts of a span give the same as the whole."""
     since, until = _utc(since), _utc(until)
     back = timedelta(days=schedule.business_date == "previous_day")
     latest: Due | None = None
@@ -48,27 +38,14 @@ def due(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
 
 
 def due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iterator[Due]:
-    """Yield what is due after the run *last*, or after an instant, and not after *until*, in order.
-
-    Raises:
-        ValueError: If *last* or *until* has no time zone.
-    """
+    """Yield what is due after the run *last*, or after an instant, and not after *until*, in order."""
     if isinstance(last, datetime):
         return due(schedule, last, until)
     return (one for one in due(schedule, last.instant - timedelta.resolution, until) if one > last)
 
 
 def caught_up(schedule: Schedule, asked: Iterable[Due], now: datetime) -> list[Due]:
-    """Return the missed runs to catch up with at *now*, in order, by ``catch_up`` and ``catch_up_within``.
-
-    Blackouts that began since are not considered; see `free_from`.
-
-    Args:
-        asked: What was due since the last run that finished, as returned by `due_after`.
-
-    Raises:
-        ValueError: If *now* has no time zone.
-    """
+    """Return the missed runs of *asked* to catch up with, in order. Blackouts that began since are not considered."""
     if schedule.catch_up == "none":
         return []
     earliest = _utc(now) - schedule.within

@@ -37,11 +37,7 @@ class JobConfig(ConfigModel):
 
 
 def ordered(jobs: Mapping[str, JobConfig]) -> list[str]:
-    """Return the names of *jobs*, each after the jobs in its `after`, otherwise in file order.
-
-    Raises:
-        ValueError: If a job comes after an unknown job, or after itself.
-    """
+    """Return the names of *jobs*, each after the jobs in its `after`, otherwise in file order, or raise ValueError."""
     for name, job in jobs.items():
         for other in job.after:
             if other not in jobs:

@@ -126,12 +126,10 @@ class Blackout(ConfigModel):
 
     @cached_property
     def times(self) -> tuple[time, time] | None:
-        """The two times of day; None for two instants."""
         return (time.fromisoformat(self.from_), time.fromisoformat(self.to)) if is_time(self.from_) else None
 
     @cached_property
     def instants(self) -> tuple[datetime, datetime] | None:
-        """The two instants in UTC; None for two times of day."""
         if is_time(self.from_):
             return None
         return datetime.fromisoformat(self.from_).astimezone(UTC), datetime.fromisoformat(self.to).astimezone(UTC)
@@ -255,15 +253,10 @@ _NICKNAMES = {
 
 
 class CronLine:
-    """A crontab line of five fields, or a nickname such as ``@daily``.
+    """A crontab line of five fields, or a nickname such as ``@daily``. A date that never exists is a ValueError.
 
-    Attributes:
-        times: The times of day that the first two fields name, in order.
-        has_wildcard_time: True if the minute or the hour begins with ``*``. Debian's cron then follows the clocks:
-            what they skip does not run, what they repeat runs twice.
-
-    Raises:
-        ValueError: If *text* is not a crontab line, or names no date that exists.
+    If the minute or the hour begins with ``*``, it follows the clocks as in Debian's cron: what they skip does not run,
+    what they repeat runs twice.
     """
 
     def __init__(self, text: str) -> None:

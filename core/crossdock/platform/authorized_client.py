@@ -29,13 +29,7 @@ class AuthorizedClient(HttpClient):
         params: Mapping[str, str] | None = None,
         may_leave: Callable[[], bool] = lambda: True,
     ) -> Answer:
-        """Send one request as `HttpClient.send` does. After a 401 it was not executed and may be repeated.
-
-        Raises:
-            NotSentError: If it was certainly not sent, for example without a token.
-            AmbiguousError: If it may have been executed.
-            UnauthorizedError: If no token is granted. Nothing was sent then.
-        """
+        """Send one request as `HttpClient.send` does. After an UnauthorizedError nothing was sent."""
         sent: list[str] = []
         for is_last in (False, True):
             authorization = self._authorization()

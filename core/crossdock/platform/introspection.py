@@ -13,16 +13,9 @@ from crossdock.reading.transport import oauth_tokens
 
 
 def granted_scopes(profile: Profile, url: str, credential: Credential) -> tuple[str, ...] | None:
-    """Return the scopes of *credential*; None if the answer does not state them.
+    """Return the scopes of a prepared *credential*; None if the answer does not state them.
 
     A client authenticates as at the token endpoint, an API key by itself.
-
-    Args:
-        credential: A prepared credential.
-
-    Raises:
-        UnauthorizedError: If the request is refused, or the credential is not active.
-        UnavailableError: If there is no usable answer.
     """
     from crossdock.reading.transport.httpcore_client import HttpClient  # noqa: PLC0415  most commands do not ask
 

@@ -50,7 +50,6 @@ def _sent_schemas() -> OpenApi:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that differs only in spelling, else the nearest one."""
     spelled = {plain(each): each for each in known}
     close = get_close_matches(plain(name), spelled, n=1, cutoff=0.75)
     return spelled[close[0]] if close else None

@@ -22,11 +22,6 @@ def compare(
     looked_up: Collection[str],
     deleted: Collection[str],
 ) -> list[Difference]:
-    """Return the differences for each resource *written*.
-
-    Raises:
-        ConfigError: If the document refers to something outside of itself.
-    """
     comparison = _Comparison(document, profile)
     found = [
         each

@@ -33,11 +33,7 @@ class OpenApi:
                 yield f"{prefix}{path}", resolved
 
     def resolved(self, value: Json) -> Json:
-        """Return *value*, or what its ``$ref`` names, with the members beside the reference.
-
-        Raises:
-            ConfigError: If it names something outside of this document, or nothing, or itself.
-        """
+        """Return *value*, or what its ``$ref`` names within the document, with the members beside the reference."""
         for _ in range(MAX_HOPS):
             reference = value.get("$ref")
             if not isinstance(reference, str):
@@ -47,11 +43,7 @@ class OpenApi:
         raise ConfigError("a $ref refers to itself", where=self.name)
 
     def schema(self, value: object) -> Json:
-        """Return a schema as one object: references are resolved, ``allOf`` is merged, and a choice with null is
-        reduced.
-
-        Of a real choice only the ``type`` remains, as a list.
-        """
+        """Resolve and merge a schema to one object. A choice with null is reduced; of others only types remain."""
         reference = mapping(value).get("$ref")
         if not isinstance(reference, str):
             return self._combined(mapping(value))
@@ -100,11 +92,7 @@ class OpenApi:
 
 
 def read(path: Path) -> OpenApi:
-    """Read a document in JSON or YAML, of at most `MAX_BYTES`.
-
-    Raises:
-        ConfigError: If it cannot be read, or is no OpenAPI 3.0 or 3.1 document.
-    """
+    """Read a document in JSON or YAML, of at most `MAX_BYTES`."""
     name = str(path)
     try:
         with open_regular(path) as file:
@@ -137,7 +125,6 @@ def mapping(value: object) -> Json:
 
 
 def types(schema: Json) -> set[str]:
-    """Return the types that a schema allows; empty if it allows all."""
     stated = schema.get("type")
     if stated is None and "properties" in schema:
         return {"object"}

@@ -1,8 +1,4 @@
-"""The platform section of the configuration.
-
-What the specification leaves open is a setting with a public standard as its default; ``crossdock check`` prints these
-`assumptions`.
-"""
+"""The platform section of a config. What the specification leaves open has a public standard as its default."""
 
 from __future__ import annotations
 
@@ -194,13 +190,10 @@ class Profile(ConfigModel):
         return self.lookup.enabled and kind is not None and kind.has_external_id
 
     def can_verify(self, resource: str, operation: str) -> bool:
-        """Return whether a look-up can verify the operation: an update always by its id, a create only by external
-        id.
-        """
+        """Return whether a look-up can verify the operation: an update by its id, a create only by its external id."""
         return operation != "create" or self.can_look_up(resource)
 
     def rule(self, resource: str, operation: str) -> Rule:
-        """Return what to do about an operation that may have been executed."""
         given = self.after_ambiguous
         chosen = (
             {str(name): rule for name, rule in given.items()}.get(resource) if isinstance(given, Mapping) else given
@@ -215,7 +208,6 @@ class Profile(ConfigModel):
         return "verify" if self.can_verify(resource, operation) else "park"
 
     def assumptions(self) -> Iterator[tuple[str, str]]:
-        """Yield undocumented properties that are assumed, with their values."""
         for name in RESOURCES:
             if name != "invoice":
                 yield f"path of {name}", self.path(name)

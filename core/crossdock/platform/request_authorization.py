@@ -21,17 +21,10 @@ class Credential(Protocol):
         """Read the secret. Call this first. Raises ConfigError if it cannot be read or used."""
 
     def authorization(self) -> str:
-        """Return the ``authorization`` header of a request.
-
-        Raises:
-            UnauthorizedError: If no token is granted and asking again is pointless.
-            UnavailableError: If there is no token now.
-        """
+        """Return the ``authorization`` header. UnauthorizedError is final, UnavailableError is not."""
 
     def refused(self, authorization: str) -> bool:
-        """Record that a request with *authorization* was answered 401. Return whether a retry with a new token makes
-        sense.
-        """
+        """Record a 401 for *authorization*, and return whether a retry with a new token makes sense."""
 
     @property
     def token(self) -> GrantedToken | None:
@@ -63,10 +56,7 @@ class KeyCredential:
 
 
 class TokenCredential:
-    """An access token that one thread requests for all. During a renewal the others use the old one while it is valid.
-
-    A refusal is final: no thread requests again.
-    """
+    """An access token that one thread requests for all. They use the old one while it is valid. A refusal is final."""
 
     def __init__(self, endpoint: TokenEndpoint, clock: Clock) -> None:
         self._endpoint, self._clock, self._lock = endpoint, clock, threading.Lock()

@@ -11,13 +11,11 @@ from crossdock.platform.platform_config import SCOPE_NAMES, Profile
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A scope that is needed.
+    """A scope that is needed, such as ``products:write``.
 
     Attributes:
-        name: For example ``products:write``.
         sufficient: The scopes that include it: itself, writing if it is reading, and both for every resource (``*``).
         narrow: The prefix and suffix of scopes that grant it for single records, as ``accounts:4000:write`` does.
-        is_assumed: Whether the name is the default.
     """
 
     name: str
@@ -34,14 +32,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The needed scopes and the granted ones.
-
-    Attributes:
-        text: A summary in one line.
-        missing: Scopes that are needed and not granted, not even for single records.
-        narrowed: Needed scopes that are granted for single records only.
-        extra: Scopes that are granted and not needed.
-    """
+    """The needed scopes and the granted ones. *narrowed* are needed, and granted for single records only."""
 
     text: str
     missing: tuple[str, ...] = ()
@@ -56,11 +47,7 @@ def needed(profile: Profile, written: Collection[str], read: Collection[str]) ->
 
 
 def compare(wanted: Sequence[Scope], granted: Sequence[str] | None) -> Comparison:
-    """Compare the wanted scopes with the granted ones.
-
-    Args:
-        granted: None if they are not known. If none of them has a default name, nothing is reported as missing.
-    """
+    """Compare scopes; *granted* is None if unknown. If none of them has a default name, none is reported as missing."""
     needs = f"the streams need the scopes {' '.join(scope.name for scope in wanted) or 'of no resource'}"
     if granted is None:
         return Comparison(f"{needs}; which are granted is not reported")

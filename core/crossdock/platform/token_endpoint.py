@@ -1,7 +1,4 @@
-"""Requests access tokens by OAuth 2.0 client credentials (RFC 6749 section 4.4).
-
-Neither the token nor the client's secret appears in an error.
-"""
+"""Requests access tokens by OAuth 2.0 client credentials (RFC 6749 section 4.4). Errors contain no secret."""
 
 from __future__ import annotations
 
@@ -26,14 +23,7 @@ _SCOPES = re.compile(r"[ !#-\[\]-~]{0,4096}")
 
 @dataclass(frozen=True, slots=True)
 class GrantedToken:
-    """An access token.
-
-    Attributes:
-        requested_at: On the monotonic clock.
-        life_s: Seconds from *requested_at*, at most a day.
-        scopes: The granted scopes, or the requested ones if the server does not state them.
-        extra_scopes: Scopes that were granted but not requested.
-    """
+    """An access token. *life_s* begins at *requested_at* (monotonic). *scopes* default to the requested ones."""
 
     authorization: str = field(repr=False)
     requested_at: float
@@ -50,7 +40,6 @@ class TokenEndpoint:
         self._secret = ""
 
     def prepare(self) -> None:
-        """Read the client's secret, or raise ConfigError."""
         secret = self._rule.client_secret.reveal()
         if not secret.isprintable():
             raise ConfigError(
@@ -59,12 +48,7 @@ class TokenEndpoint:
         self._secret = secret
 
     def request(self) -> GrantedToken:
-        """Request a token, up to three times.
-
-        Raises:
-            UnauthorizedError: If the server refuses, so that another request is pointless.
-            UnavailableError: If there is no token for another reason.
-        """
+        """Request a token, up to three times. Only an UnauthorizedError makes further requests pointless."""
         from crossdock.reading.transport.httpcore_client import HttpClient  # noqa: PLC0415  most commands need no token
 
         body, headers = self._form()
@@ -112,7 +96,6 @@ class TokenEndpoint:
         return UnauthorizedError(f"rejected the token request: {reason}", where=self._url, hint=hint)
 
     def _scopes(self, scope: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the granted scopes, and those of them that were not requested."""
         requested = self._rule.scopes
         if scope is None:
             return requested, ()

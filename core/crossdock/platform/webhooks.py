@@ -50,12 +50,7 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 
 
 class WebhookError(RemoteError):
-    """A delivery that must not be processed.
-
-    Attributes:
-        reason: A code from the closed list `Reason`.
-        status: The HTTP status to respond with. It is 200 for ``replayed``: the work is done already.
-    """
+    """A delivery that must not be processed. *status* is the answer: 200 for ``replayed``, whose work is done."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -125,14 +120,9 @@ class Delivery:
 
 
 class WebhookVerifier:
-    """Verifies deliveries; thread-safe.
+    """Verifies deliveries; thread-safe. Give two *secrets* while one is replaced.
 
-    Args:
-        secrets: One secret, or two while a secret is replaced.
-        clock: The clock for the tolerance.
-
-    Raises:
-        ConfigError: If a secret is not written as ``secret_encoding`` says, or is empty, or there are more than two.
+    Raises ConfigError if one is empty, or not written as ``secret_encoding`` says, or if there are more than two.
     """
 
     def __init__(self, scheme: WebhookScheme, secrets: Sequence[str], clock: Clock | None = None) -> None:
@@ -143,13 +133,9 @@ class WebhookVerifier:
         self._clock = clock or SystemClock()
 
     def verify(self, body: bytes, headers: Headers) -> Delivery:
-        """Check signature and time of a delivery.
+        """Check signature and time of a delivery. *body* is what was received, before any decoding.
 
-        Args:
-            body: The exact bytes that were received, before any decoding.
-
-        Raises:
-            WebhookError: If it must not be processed. Nothing else is raised, whatever the delivery contains.
+        Raises WebhookError if it must not be processed, and nothing else, whatever the delivery contains.
         """
         scheme = self.scheme
         if len(body) > scheme.max_body_bytes:
@@ -173,9 +159,7 @@ class WebhookVerifier:
         return Delivery(delivery_id, sent_at, signed_id or f"sha256:{hashlib.sha256(content).hexdigest()}")
 
     def _is_signed(self, content: bytes, signatures: Sequence[str]) -> bool:
-        """Compare texts, so that each signature has one spelling. All are compared, so that the time reveals
-        nothing.
-        """
+        """Compare texts, so that each signature has one spelling; all of them, so that the time reveals nothing."""
         scheme = self.scheme
         is_hex = scheme.encoding == "hex"
         given = [(each.lower() if is_hex else each).encode("latin-1", "replace") for each in signatures]
@@ -193,9 +177,7 @@ class WebhookVerifier:
 class RecentDeliveries:
     """Keeps the ids of processed deliveries in memory. Thread-safe.
 
-    Args:
-        most: The number of kept deliveries; the oldest are removed first. Choose more than arrive within the
-            tolerance.
+    The *most* recent ones are kept. Choose more than arrive within the tolerance.
     """
 
     def __init__(self, most: int = 10_000) -> None:
@@ -207,9 +189,7 @@ class RecentDeliveries:
     def once(self, delivery: Delivery) -> Iterator[None]:
         """Process *delivery* in the ``with`` block. If the block raises, a later attempt is processed.
 
-        Raises:
-            WebhookError: ``replayed`` if it was processed; ``in_progress`` if another thread is processing it, which
-                may fail.
+        Raises WebhookError: ``replayed`` if it was processed; ``in_progress`` if another thread is, which may fail.
         """
         key = delivery.key
         with self._lock:
@@ -236,13 +216,7 @@ def signed_headers(
 ) -> dict[str, str]:
     """Return the header fields of a delivery as its sender makes them, for tests of a receiver.
 
-    Args:
-        delivery_id: Needed if the scheme has an ``id_header``.
-        timestamp: Unix seconds; needed if the scheme has a ``timestamp_header``.
-
-    Raises:
-        ConfigError: If *secret* is invalid.
-        WebhookError: If the id or timestamp is invalid.
+    *delivery_id* and *timestamp*, in Unix seconds, are needed if the scheme has headers for them.
     """
     given = ((scheme.id_header, delivery_id), (scheme.timestamp_header, timestamp))
     fields = {name: str(value) for name, value in given if name is not None and value is not None}
@@ -256,7 +230,7 @@ def signed_headers(
 
 
 def _key(secret: str, scheme: WebhookScheme) -> bytes:
-    """The bytes of *secret*, which no error shows."""
+    """Return the bytes of *secret*, which no error shows."""
     encoding = scheme.secret_encoding
     try:
         if encoding == "text":
@@ -276,7 +250,6 @@ def _key(secret: str, scheme: WebhookScheme) -> bytes:
 
 
 def _fields(headers: Headers, scheme: WebhookScheme) -> dict[str, str]:
-    """The fields that the scheme names, each present once."""
     wanted = {
         name.lower(): name for name in (scheme.signature_header, scheme.id_header, scheme.timestamp_header) if name
     }
@@ -299,7 +272,6 @@ def _text(value: str | bytes) -> str:
 
 
 def _matching(form: re.Pattern[str], fields: Mapping[str, str], name: str | None) -> str | None:
-    """The field *name*, None if the scheme has no such header."""
     if name is None:
         return None
     value = fields.get(name, "")
@@ -309,7 +281,6 @@ def _matching(form: re.Pattern[str], fields: Mapping[str, str], name: str | None
 
 
 def _content(scheme: WebhookScheme, delivery_id: str | None, timestamp: str | None, body: bytes) -> bytes:
-    """What is signed."""
     parts = _PLACEHOLDER.split(scheme.signed_content)
     if delivery_id and "{id}" in parts:
         separator = parts[parts.index("{id}") + 1]

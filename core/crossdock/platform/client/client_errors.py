@@ -13,12 +13,7 @@ from crossdock.values import exact_json
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One member of a request that the platform refuses.
-
-    Attributes:
-        pointer: The member as a JSON pointer in fragment form, such as ``#/items/0/quantity``.
-        detail: What is wrong with it.
-    """
+    """One member of a request that the platform refuses. *pointer* has fragment form: ``#/items/0/quantity``."""
 
     pointer: str
     detail: str

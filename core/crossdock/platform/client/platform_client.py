@@ -38,21 +38,14 @@ class Client:
 
     Args:
         base_url: The address of the platform, https, or http on this machine.
-        tenant: The tenant of all requests.
         auth: An API key or access token, or an `httpx.Auth` such as `ClientCredentialsAuth`.
         paths: Paths of resources that differ from the defaults.
-        tenant_header: The header with the tenant.
-        idempotency_header: The header with the idempotency key; None for a platform without such keys. Then a write is
-            repeated after 429 only.
+        idempotency_header: None for a platform without idempotency keys. Then a write is repeated after 429 only.
         attempts: Attempts for one request, the first included. After 429, 503, 409 with Retry-After, and without an
             answer it is repeated, under the same key, after the pause that the platform asks for (at most 15 minutes).
         timeout_s: Longest silence of the platform, in seconds.
         total_timeout_s: Seconds for one attempt, to the last byte of its answer.
         transport: Takes the place of the network in tests, for example an `httpx.MockTransport`.
-        clock: Waits between attempts.
-
-    Raises:
-        ConfigError: If the address or the tenant is not valid.
     """
 
     def __init__(  # noqa: PLR0913  public keyword arguments
@@ -96,7 +89,6 @@ class Client:
         self.ledger_accounts = LedgerAccounts(sender, path["ledger_account"], LedgerAccount, StoredLedgerAccount)
 
     def close(self) -> None:
-        """Close the connection."""
         self._http.close()
 
     def __enter__(self) -> Self:

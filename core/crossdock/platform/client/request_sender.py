@@ -23,12 +23,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
 
 @dataclass(frozen=True, slots=True)
 class RequestSender:
-    """An HTTP client with the rules for idempotency keys and retries.
-
-    Attributes:
-        key_header: The header with the idempotency key; None for a platform without them.
-        attempts: Attempts for one request, the first included.
-    """
+    """An HTTP client with the rules for idempotency keys and retries. *attempts* include the first."""
 
     http: httpx.Client
     key_header: str | None

@@ -40,7 +40,6 @@ class ResourceCollection(Generic[Input, Kept]):
         self._sender, self._path, self._model, self._stored = sender, path, model, stored
 
     def create(self, resource: Input, *, idempotency_key: str | None = None) -> Kept:
-        """Create a resource."""
         answer = self._sender.write("POST", self._path, resource.payload(), idempotency_key)
         return read_as(self._stored, answer)
 
@@ -51,9 +50,7 @@ class ResourceCollection(Generic[Input, Kept]):
     def list(
         self, *, updated_since: datetime | None = None, external_id: str | None = None, page_size: int = 100
     ) -> Iterator[Kept]:
-        """Yield all resources in the order of their last change. A page is requested when it is needed.
-
-        A resource that changes meanwhile appears again.
+        """Yield all resources in the order of their last change. One that changes meanwhile appears again.
 
         Args:
             updated_since: Only those changed after this instant, which needs a time zone.
@@ -65,20 +62,15 @@ class ResourceCollection(Generic[Input, Kept]):
         return self._pages(self._path, self._stored, query, page_size)
 
     def update(self, resource_id: str, changes: Mapping[str, Any], *, idempotency_key: str | None = None) -> Kept:
-        """Change some members and return the whole resource.
+        """Change some members and return the whole resource. A wrong field or value is a ValueError.
 
-        Args:
-            changes: Values by field name, such as ``{"unit_price": Decimal("9.50")}``; None removes a member. An
-                address is replaced as a whole, and so are the lines.
-
-        Raises:
-            ValueError: If a field is unknown, or its value is not valid.
+        *changes* are values by field name: ``{"unit_price": Decimal("9.50")}``. None removes a member. An address is
+        replaced as a whole, and so are the lines.
         """
         body = merge_patch(self._model, changes)
         return read_as(self._stored, self._sender.write("PATCH", self._address(resource_id), body, idempotency_key))
 
     def delete(self, resource_id: str, *, idempotency_key: str | None = None) -> None:
-        """Delete a resource."""
         self._sender.write("DELETE", self._address(resource_id), key=idempotency_key)
 
     def _address(self, resource_id: str, below: str = "") -> str:
@@ -105,8 +97,6 @@ class ResourceCollection(Generic[Input, Kept]):
 
 
 class Invoices(ResourceCollection[Invoice, StoredInvoice]):
-    """Invoices."""
-
     def approve(self, invoice_id: str, *, idempotency_key: str | None = None) -> StoredInvoice:
         """Approve an invoice. An approved invoice is returned unchanged."""
         answer = self._sender.write("POST", self._address(invoice_id, "/approve"), {}, idempotency_key)
@@ -114,8 +104,6 @@ class Invoices(ResourceCollection[Invoice, StoredInvoice]):
 
 
 class InventoryLots(ResourceCollection[InventoryLot, StoredInventoryLot]):
-    """Inventory lots."""
-
     def move(
         self, lot_id: str, *, to_bin_id: str, quantity: Decimal | int, idempotency_key: str | None = None
     ) -> StoredMovement:
@@ -127,19 +115,13 @@ class InventoryLots(ResourceCollection[InventoryLot, StoredInventoryLot]):
 
 
 class LedgerAccounts(ResourceCollection[LedgerAccount, StoredLedgerAccount]):
-    """Ledger accounts."""
-
     def entries(self, account_id: str, *, page_size: int = 100) -> Iterator[Entry]:
         """Yield the entries of an account, oldest first."""
         return self._pages(self._address(account_id, "/entries"), Entry, {}, page_size)
 
 
 def read_as(model: type[Answered], answer: Any) -> Answered:
-    """Parse an answer as a model. Members that the model does not have are ignored: a platform may add some.
-
-    Raises:
-        RemoteError: If it does not fit. The message names the members and none of their values.
-    """
+    """Parse an answer. Other members are ignored: a platform may add some. A RemoteError names members, no values."""
     try:
         return model.model_validate(answer, by_alias=True, by_name=False, extra="ignore")
     except ValidationError as error:
@@ -148,11 +130,7 @@ def read_as(model: type[Answered], answer: Any) -> Answered:
 
 
 def merge_patch(model: type[ResourceModel], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON merge patch (RFC 7396) of *changes*, by wire names.
-
-    Raises:
-        ValueError: If *model* lacks a field, or does not accept a value.
-    """
+    """Return the JSON merge patch (RFC 7396) of *changes*, by wire names, or raise ValueError."""
     patch: dict[str, Any] = {}
     for name, value in changes.items():
         field = model.model_fields.get(name)

@@ -15,7 +15,6 @@ def streams(settings: FolderWarehouseSettings) -> Sequence[warehouse.WarehouseSt
 
 
 def check(ctx: Context[FolderWarehouseSettings]) -> Iterator[Finding]:
-    """Open the folder, and count the files of every pattern."""
     return warehouse.check(ctx.settings, _open, f"the folder {ctx.settings.path} is there")
 
 

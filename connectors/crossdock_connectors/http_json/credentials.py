@@ -38,9 +38,7 @@ TextOrSecret = Annotated[
 
 
 def without_literal_secrets(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return *values*, or raise ValueError if one with a usual name of a secret is written as text. The error has its
-    name.
-    """
+    """Return *values*, or raise ValueError if one with a usual name of a secret is written as text."""
     for name, value in values.items():
         if isinstance(value, str) and (name.lower() in _CREDENTIALS or names_secret(f"{name.replace('-', '_')}=")):
             raise ValueError(f"{name}: a secret is never written here: refer to it by env:NAME or file:PATH")
@@ -131,11 +129,7 @@ class RefreshTokenGrant(ConfigModel):
 
 
 def _with_references(value: Any, info: ValidationInfo) -> Any:
-    """Convert references in *value* to secrets.
-
-    Raises:
-        ValueError: If a member with a usual name of a secret is written as text.
-    """
+    """Convert references in *value* to secrets. Raises ValueError if a usual name of a secret has a text."""
     if isinstance(value, Mapping):
         without_literal_secrets({name: each for name, each in value.items() if _is_reference(each) == "text"})
         return {name: _with_references(each, info) for name, each in value.items()}

@@ -66,11 +66,7 @@ class _DeclaredDraft(ResourceModel):
 
 
 def draft_model(name: str, members: Mapping[str, Member]) -> type[ResourceModel]:
-    """Make the model of a draft with exactly *members*, frozen and with exact numbers.
-
-    Args:
-        name: The name of the resource.
-    """
+    """Make the model of a draft with exactly *members*, frozen and with exact numbers."""
     fields = {f"member_{number}": _field(name, *each) for number, each in enumerate(members.items())}
     made: type[ResourceModel] = create_model(name, __base__=_DeclaredDraft, **fields)  # type: ignore[call-overload]  # fields by name
     return made

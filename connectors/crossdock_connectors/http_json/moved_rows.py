@@ -17,13 +17,6 @@ COARSE_S = 1.0  # an API may drop the fraction of a second
 
 
 class MovedRows:
-    """The keys of one list, page by page.
-
-    Args:
-        key: The columns of the key.
-        cursor: The column with the time of a row's change.
-    """
-
     def __init__(self, key: Sequence[str], cursor: Cursor) -> None:
         self._key, self._cursor = tuple(key), cursor
         self._seen, self._latest = IdSet(), ""
@@ -48,7 +41,5 @@ class MovedRows:
             return ""
 
     def any_since(self, began: str) -> bool:
-        """Return whether a row of an earlier page came again with a change since *began*, in the cursor's stored
-        form.
-        """
+        """Return whether a row of an earlier page came again with a change since *began*, which has a cursor's form."""
         return self._latest >= began

@@ -38,17 +38,12 @@ class OtherRequest(ConfigModel):
         return self.body is not None or self.graphql is not None
 
     def content(self, values: Mapping[str, Any], numbers: Collection[str] = ()) -> bytes:
-        """Return the body of a POST with *values*, by their names in braces.
-
-        Raises:
-            ValueError: If one of *numbers* is no whole number.
-        """
+        """Return the body of a POST with *values*. Raises ValueError if one of *numbers* is no whole number."""
         body, variables = with_key([self.body, self.variables], values, numbers)
         return exact_json.dumps(body if self.graphql is None else {"query": self.graphql, "variables": variables})
 
 
 def check_body(graphql: str | None, variables: Mapping[str, Any], body: Any) -> None:
-    """Check that a request has one body. Raises PydanticCustomError if it has two, or variables without a query."""
     if graphql is not None and body is not None:
         raise misplaced(("body",), "cannot be used with graphql")
     if variables and graphql is None:

@@ -26,11 +26,6 @@ from crossdock_connectors.http_json.credentials import HeaderName
 
 
 def pointer(path: str) -> str:
-    """Return the JSON pointer of a dotted path or of a JSON pointer.
-
-    Raises:
-        ValueError: If *path* begins with a slash and is no JSON pointer.
-    """
     if path and not path.startswith("/"):
         path = "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in path.split("."))
     if not is_pointer(path):
@@ -94,13 +89,11 @@ class _SizedPages(_Pages):
 
     @property
     def param_names(self) -> Mapping[str, str]:
-        """The names of the sent parameters, by their keys."""
         sent = ["param", *([] if self.size is None else ["size_param"])]
         return {key: getattr(self, key) for key in sent}
 
     @property
     def first_values(self) -> Mapping[str, int]:
-        """The values of these parameters in the first request, by their keys."""
         return {} if self.size is None else {"size_param": self.size}
 
 
@@ -199,12 +192,10 @@ class GraphQLPages(_Pages):
 
     @property
     def param_names(self) -> Mapping[str, str]:
-        """The names of the sent variables, by their keys."""
         return {"cursor": self.cursor} | ({} if self.size is None else {"size_variable": self.size_variable})
 
     @property
     def first_values(self) -> Mapping[str, int]:
-        """The values of these variables in the first request, by their keys."""
         return {} if self.size is None else {"size_variable": self.size}
 
 
@@ -238,15 +229,7 @@ def check_place(
     params: Any = None,
     stream: str = "",
 ) -> None:
-    """Check that a request, by default a GET, has an unused place for the parameters of *paging*.
-
-    Args:
-        place: The place of *paging* in the config, even if it is absent.
-        stream: The stream that has the request, if *place* does not show it.
-
-    Raises:
-        PydanticCustomError: With the key that does not fit the request.
-    """
+    """Check that a request, by default a GET, has an unused place for the parameters of *paging*."""
     if not isinstance(paging, GraphQLPages | _SizedPages):
         return
 

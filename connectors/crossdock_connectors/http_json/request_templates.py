@@ -45,16 +45,11 @@ Path = Annotated[str, AfterValidator(_below_base_url)]
 
 
 def columns_in(path: str) -> list[str]:
-    """Return the columns of the key in *path*, each as ``{COLUMN}``."""
     return _IN_PATH.findall(path)
 
 
 def path_of(path: str, key: Mapping[str, str]) -> str | None:
-    """Replace the columns in *path* by the percent-encoded texts of *key*.
-
-    Returns None if one of them is empty or a dot segment (RFC 3986, 5.2.4), which would change the path to another
-    resource.
-    """
+    """Replace the columns in *path*, percent-encoded; None if one is empty or a dot segment (RFC 3986, 5.2.4)."""
     if any(key[column] in _NO_SEGMENTS for column in columns_in(path)):
         return None
     return _IN_PATH.sub(lambda place: quote(key[place[1]], safe=""), path)
@@ -78,14 +73,9 @@ def names_in(value: Any) -> Iterator[str]:
 
 
 def with_key(value: Any, key: Mapping[str, Any], numbers: Collection[str] = ()) -> Any:
-    """Replace the columns in *value*, each as ``{COLUMN}``, by the texts of *key*.
+    """Replace each ``{COLUMN}`` in *value* by its text in *key*, or by a number if it is one of *numbers*.
 
-    Args:
-        key: An object, such as a whole record, replaces a text that consists of only its column.
-        numbers: Columns that are sent as numbers where a text consists of only the column.
-
-    Raises:
-        ValueError: If one of them is no whole number as JSON has it: ``017`` is another key than 17.
+    Raises ValueError if one of them is no whole number as JSON has it: ``017`` is another key than 17.
     """
     match value:
         case str() if value[1:-1] in numbers and value == f"{{{value[1:-1]}}}":
@@ -108,12 +98,6 @@ def filled(value: Any, values: Mapping[str, str | None], numbers: Collection[str
 
     A member is left out, and an object that has no other. A list in a body that compares with it, such as
     ``[write_date, ">=", "{since}"]``, is left out whole; a list of such lists or objects stays without them.
-
-    Args:
-        numbers: Names whose value replaces a text that consists of only the name by a number.
-
-    Raises:
-        RefusedError: If such a value is no number.
     """
     found = _filled(value, values, numbers)
     return None if found is MISSING else found
@@ -141,7 +125,6 @@ def _filled(value: Any, values: Mapping[str, str | None], numbers: Collection[st
 
 
 def _number(name: str, text: str) -> Decimal:
-    """Return *text* as a number of JSON; zeros that fill it up are left out."""
     try:
         found = Decimal(text)
     except InvalidOperation:

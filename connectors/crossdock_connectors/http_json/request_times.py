@@ -17,12 +17,8 @@ _REPEATED = 180  # minutes; longer than any clock is set back
 def written(moment: datetime, layout: str, timezone: str | None, *, excluded: bool = False) -> str:
     """Format *moment* in *layout*, a strftime format, `UNIX` or `UNIX_MS`.
 
-    A layout without an offset is in local time. While a clock repeats an hour, local texts do not sort as the times do.
-    So a time is then written early enough that the text of no later time is less; an *excluded* end is written late
-    enough that the text of no earlier time reaches it.
-
-    Args:
-        timezone: IANA time zone of texts without an offset; None for UTC.
+    While a local clock repeats an hour, texts do not sort as times. So a time is written early enough that the text of
+    no later time is less; an *excluded* end is written late enough that the text of no earlier time reaches it.
     """
     if layout == UNIX:
         return str(math.floor(moment.timestamp()))

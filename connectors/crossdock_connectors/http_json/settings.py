@@ -48,7 +48,6 @@ def _time_format(layout: str) -> str:
 
 
 def _is_instant(text: str) -> bool:
-    """Return whether *text* is a time in ISO 8601 with an offset, in the years 1 to 9999 in UTC."""
     try:
         moment = datetime.fromisoformat(text)
         moment.astimezone(UTC)
@@ -210,7 +209,6 @@ class HttpJsonStreamConfig(StreamConfig):
         return self._first_fits()
 
     def _numbers_fit(self) -> None:
-        """Check that the named values are numbers, and that a text of the body or the variables has only the name."""
         is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
         if is_time and self.time_format not in {UNIX, UNIX_MS}:
             raise misplaced(("numbers",), "needs time_format: unix or unix_ms for times")
@@ -281,7 +279,6 @@ class HttpJsonSettings(HttpSettings):
     def _check_paging(
         self, request: HttpJsonStreamConfig | OtherRequest, own: Pagination | None, place: tuple[str, ...], stream: str
     ) -> None:
-        """Check that *request* has a place for the parameters of its *own* pagination, or of the connection's."""
         paging = own or self.pagination
         assert paging is not None
         sent: Any = {each: getattr(request, each) for each in ("graphql", "variables", "body", "params")}

@@ -65,7 +65,6 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 yield window.checkpoint
 
     def _listed(self, ctx: Context[HttpJsonSettings], asked: _Asked) -> Iterator[RawBatch]:
-        """Yield the rows of one list."""
         values, window = asked
         until = f" until {window.checkpoint.cursor}" if window else ""
         pages = (self.batch(ctx, page, f"{page.address}{until}") for page in self.pages(ctx, values))
@@ -94,7 +93,6 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return self.group_by is not None and self.mode == "snapshot" and self._config.explode is None
 
     def _requests(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[_Asked]:
-        """Yield the values for the texts of each list's request, and the window of the request."""
         config = self._config
         if config.windows is None:
             yield {"since": self._written(since or config.first)}, None
@@ -107,7 +105,6 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             yield {"start": start, "end": end}, window
 
     def _written(self, value: str | None, *, excluded: bool = False) -> str | None:
-        """Format *value* in the API's form of times; *excluded* if it ends a window."""
         layout, continues = self._config.time_format, self.cursor or self._config.windows
         if value is None or layout is None:
             return value
@@ -137,7 +134,6 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return () if self._config.explode or self.group_by or self.order_by else self.key
 
     def batch(self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str) -> RawBatch:
-        """Return the rows of *page*. Raises RefusedError if it has no list at the configured place."""
         items = page.at(self._config.records)
         if not isinstance(items, list):
             key = f"connections.{ctx.connection}.streams.{self.name}.records"
@@ -201,7 +197,6 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 yield self._fetched(ctx, answer, fetch.record)
 
     def _request_for(self, fetch: FetchedRecord, texts: tuple[str, ...]) -> Mapping[str, Any] | None:
-        """Return the request for the record with this key; None if it would request something else."""
         key = dict(zip(self.key, texts, strict=True))
         path = request_templates.path_of(fetch.path, key)
         try:
@@ -222,11 +217,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return RawBatch.json(items, source=answer.address, key=self.key, explode=self._config.explode)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
-        """Request the first two pages as the first run does, and describe them. Then request from a record's time on.
-
-        Raises:
-            RefusedError: If the second page repeats the first, or the list does not end as expected.
-        """
+        """Request the first two pages as the first run does, describe them, and request from a record's time on."""
         request = next(self._requests(ctx, None), None)
         if request is None:
             return Finding(ok=True, text=f"{self.name}: nothing to read before {self._config.first}")
@@ -268,10 +259,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return f"; the first run leaves {', '.join(names)} out, with the other conditions in it: declare first"
 
     def _problem_of_since(self, ctx: Context[HttpJsonSettings], rows: pl.DataFrame, cursor: Cursor) -> str:
-        """Return the evidence that the API interprets ``{since}`` differently; empty if there is none.
-
-        The last of *rows* must be in the list from its own cursor on, or from a second before if that is excluded.
-        """
+        """Return evidence that ``{since}`` has another meaning: the list from a row's cursor on lacks that row."""
         columns = [*dict.fromkeys((*self.key, cursor.column))]
         known = with_paths(rows, columns)[columns].drop_nulls()
         if not known.height:
@@ -299,9 +287,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         )
 
     def _next_of(self, page: ApiAnswer, second: ApiAnswer | None) -> str:
-        """Describe whether the first page has a *second* one. With a wrong pagination, only the first page is ever
-        read.
-        """
+        """Describe the *second* page, or why there is none: a wrong pagination reads only the first one."""
         if second is not None:
             number = len(second.items(self._config.records))
             return f"a second page with {number:,}" if number else "an empty second page"
@@ -310,7 +296,6 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return f"no next page{reason and f': {reason}'}"
 
     def _size_of(self, page: ApiAnswer, *, is_last: bool) -> str:
-        """Warn if the first page has another number of records than requested."""
         paginator = self._pagination.paginator(self._config.records)
         if not isinstance(paginator, SizedPages) or paginator.size is None:
             return ""

@@ -37,8 +37,6 @@ _NO_REASON = "the answer says that it failed, and gives no reason"
 
 
 class HttpJsonTarget(ApiTarget):
-    """The API of a connection as its section ``target`` declares it."""
-
     def __init__(self, config: TargetConfig) -> None:
         self._config = config
         self._failed = None if config.failed is None else _condition(config.failed.when)
@@ -231,6 +229,5 @@ def _with_query(request: OtherRequest, name: str | None) -> str:
 
 
 def _condition(rule: Filter) -> Callable[[Any], bool]:
-    """Return a function that tests whether a JSON value meets *rule*, whose fields are dotted paths."""
     meets, columns = rule.predicate(), tuple(rule.columns())
     return lambda value: meets({column: text_of(at_path(value, column)) for column in columns})

@@ -72,16 +72,7 @@ class HttpJsonWebhooks(WebhookSettings):
 
 
 def check_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]], fetching: Container[str]) -> None:
-    """Check the hints against the streams of the connection.
-
-    Args:
-        keys: The key columns of each stream.
-        fetching: The streams with ``fetch``.
-
-    Raises:
-        PydanticCustomError: If a hint names no stream or a stream without ``fetch``, or its pointers do not match the
-            columns of the stream's key.
-    """
+    """Check that each hint names a stream with ``fetch``, and as many pointers as its key has columns."""
     for number, rule in enumerate(webhooks.hints):
         place = ("webhooks", "hints", number)
         if rule.stream not in keys:

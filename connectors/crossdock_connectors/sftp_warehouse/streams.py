@@ -15,7 +15,6 @@ def streams(settings: SftpWarehouseSettings) -> Sequence[warehouse.WarehouseStre
 
 
 def check(ctx: Context[SftpWarehouseSettings]) -> Iterator[Finding]:
-    """Log in, and count the files of every pattern."""
     opened = f"logged in as {ctx.settings.user}@{ctx.settings.host}, host key as pinned"
     return warehouse.check(ctx.settings, _open, opened)
 

@@ -22,18 +22,12 @@ S = TypeVar("S", bound=ShopSettings)
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Records in a file of this run.
-
-    Attributes:
-        cursor: Where the next run continues: where this one did, or None, if the list has no records, since the shop
-            may be out of order.
-    """
+    """Records in a file of this run. Without records, *cursor* stays as it was: the shop may be out of order."""
 
     path: Path
     cursor: str | None
 
     def pages(self) -> Pages:
-        """Yield the records of each page, and where they were read."""
         with self.path.open("rb") as lines:
             for line in lines:
                 page = exact_json.loads(line)
@@ -41,7 +35,6 @@ class Feed:
 
 
 def reached(cursor: str | None) -> Iterator[Checkpoint]:
-    """Yield a checkpoint at *cursor*; none if the next run reads everything."""
     if cursor is not None:
         yield Checkpoint(cursor)
 
@@ -53,13 +46,7 @@ def read_once(
     pages: Callable[[], Pages],
     more: Callable[[], Pages] = lambda: iter(()),
 ) -> Feed:
-    """Return the records of *pages* and *more*, which are read once in a run.
-
-    Args:
-        name: The name of the list.
-        since: The cursor of an earlier run from which they were read.
-        more: Pages of other lists, whose records do not show that the list itself was read.
-    """
+    """Return the records of *pages* and *more*, read once in a run. *more* do not show that the list was read."""
     return ctx.shared(("shop.feed", name, since), lambda: _read(ctx, name, since, pages, more))
 
 

@@ -26,19 +26,10 @@ def guest_key(guests: Guests, email: str | None, order_key: str) -> str:
 
 
 def customer_of(customer_key: str | None, guests: Guests, email: str | None, order_key: str) -> Reference:
-    """Return the customer of an order: the account, or the guest's record."""
     return Reference("customer", customer_key or guest_key(guests, email, order_key))
 
 
 def product_of(settings: ShopSettings, number: str, sku: str | None, pointer: str) -> Reference:
-    """Return the product with the shop's id *number*, by the product key of the settings.
-
-    Args:
-        pointer: The place of the SKU.
-
-    Raises:
-        RecordError: If the key is the SKU, and there is none.
-    """
     if settings.product_namespace is None and settings.product_key == "id":
         return Reference("product", number)
     if not sku:
@@ -47,11 +38,6 @@ def product_of(settings: ShopSettings, number: str, sku: str | None, pointer: st
 
 
 def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
-    """Return the platform's status for the shop's status at *pointer*.
-
-    Raises:
-        RecordError: If the status is not in *statuses*.
-    """
     found = record.at(pointer, str)
     if found not in statuses:
         raise RecordError("bad_value", "is a status that is not in the setting statuses", pointer=pointer)
@@ -59,5 +45,4 @@ def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> 
 
 
 def text(record: JsonAccess, pointer: str) -> str | None:
-    """Return the text at *pointer* without space around it; None if it is missing, null or empty."""
     return (record.at(pointer, str, default=None) or "").strip() or None

@@ -14,10 +14,7 @@ MAX_WARNED = 20
 
 
 class RepeatedSkus:
-    """Warns of such variants: they would be one product, and the last read variant would count.
-
-    Only variants that one run reads are compared.
-    """
+    """Warns of variants with the same SKU in one run: they would be one product, and the last one would count."""
 
     def __init__(self, ctx: Context[S]) -> None:
         self._ctx = ctx
@@ -25,7 +22,6 @@ class RepeatedSkus:
         self._warned = 0
 
     def check(self, variants: Iterable[tuple[Any, Any]]) -> None:
-        """Compare *variants*, each a SKU and the shop's id, with earlier ones."""
         for sku, variant in variants:
             if not isinstance(sku, str):
                 continue  # a row without a key, which is rejected

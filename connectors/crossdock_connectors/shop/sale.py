@@ -13,13 +13,9 @@ from crossdock_connectors.shop.settings import ChargeKind
 
 @dataclass(frozen=True, slots=True)
 class SoldItem:
-    """Units of one product.
+    """Units of one product. An item without one, and a gift card, become charges of this *kind*.
 
-    Attributes:
-        product: The product; None for an item without one and for a gift card, which become charges.
-        kind: The kind of that charge.
-        quantity: The number of units, negative for returned ones.
-        amount: The amount of all units together, before charges, with the sign of the quantity.
+    *quantity* is negative for returned units. *amount* is that of all units together, before charges, with its sign.
     """
 
     product: Reference | None
@@ -30,14 +26,9 @@ class SoldItem:
 
 @dataclass(frozen=True, slots=True)
 class Sale:
-    """An order, an invoice or a credit note.
+    """An order, an invoice or a credit note. *total* is the sum that the shop shows.
 
-    Attributes:
-        currency: ISO 4217.
-        items: The items in the shop's order.
-        charges: Amounts that are added to the items or subtracted from them.
-        total: The sum that the shop shows.
-        rounding: The largest difference of items and charges from the total, because the shop rounds each of them.
+    *rounding* is the largest difference of items and charges from it, because the shop rounds each of them.
     """
 
     currency: str
@@ -48,21 +39,11 @@ class Sale:
 
     @property
     def difference(self) -> Decimal:
-        """The total minus items and charges."""
         return self.total - sum((item.amount for item in self.items), Decimal(0)) - sum(self.charges.values())
 
 
 def lines_of(sale: Sale, pointer: str) -> tuple[LineDraft, ...]:
-    """Return the lines of *sale*, whose sum is its total.
-
-    Items without units are left out, unless nothing else is left.
-
-    Args:
-        pointer: Where the shop shows the total.
-
-    Raises:
-        RecordError: If items and charges do not add up to the total.
-    """
+    """Return lines whose sum is the total, or raise RecordError. Items without units are left out, unless alone."""
     charges = dict(sale.charges)
     if difference := sale.difference:
         if abs(difference) > sale.rounding:
@@ -88,7 +69,6 @@ def lines_of(sale: Sale, pointer: str) -> tuple[LineDraft, ...]:
 
 
 def charge(kind: ChargeKind) -> Reference:
-    """Return the product of charges of this kind, which the stream ``products`` creates."""
     return Reference("product", charge_key(kind))
 
 
@@ -97,7 +77,6 @@ def charge_key(kind: ChargeKind) -> str:
 
 
 def least(currency: str, pointer: str) -> Decimal:
-    """Return the smallest amount of *currency*, or raise RecordError if it is not a currency of ISO 4217."""
     try:
         return unit_of(currency)
     except ValueError:
@@ -108,19 +87,13 @@ _DECIMALS = 4  # decimals of a unit price on the platform
 
 
 def unit_of(currency: str) -> Decimal:
-    """Return the smallest amount of *currency*, such as 0.01."""
     return Decimal(1).scaleb(-(minor_unit(currency) or 0))
 
 
 def lines_of_amount(product: Reference, quantity: Decimal, amount: Decimal, currency: str) -> Iterator[LineDraft]:
     """Yield lines of *quantity* units whose sum is *amount*: one if a unit price exists, else two.
 
-    Three units for 10.00 are two for 3.33 and one for 3.34. A negative quantity stands for returned units, and the
-    amount is then negative, too.
-
-    Args:
-        quantity: Not zero, and a whole number if the amount cannot be divided by it.
-        amount: A multiple of the currency's minor unit.
+    Three units for 10.00 are two for 3.33 and one for 3.34. Both numbers are negative for returned units.
     """
     price = amount / quantity
     if price == price.quantize(Decimal(1).scaleb(-_DECIMALS)) and _fits(price, currency):

@@ -87,9 +87,7 @@ class Dialect(ABC, Generic[S]):
 
     @abstractmethod
     def fetched_customers(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
-        """Yield rows as `customers` for these accounts, and for the guests of the orders that `orders_of_guests`
-        finds.
-        """
+        """Yield rows as `customers` for these accounts, and for the guests of the orders of `orders_of_guests`."""
 
     @abstractmethod
     def fetched_orders(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
@@ -213,8 +211,6 @@ class Customers(_DeletedRecords[S]):
 
 
 class Orders(_DeletedRecords[S]):
-    """Orders in their present form."""
-
     name, resource, changes = "orders", "order", _ANY_NUMBER
 
     def __init__(self, dialect: Dialect[S]) -> None:

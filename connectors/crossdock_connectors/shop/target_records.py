@@ -41,14 +41,7 @@ class StockLevel(ResourceModel):
 
 
 def two_parts(key: str, what: str) -> tuple[str, str]:
-    """Split a record key into its two parts.
-
-    Args:
-        what: The names of the parts, for the message.
-
-    Raises:
-        RecordError: If the key does not have two.
-    """
+    """Split a record key into two parts, or raise RecordError. *what* names the parts in the message."""
     parts = key_parts_of(key)
     if len(parts) != 2:
         raise RecordError("invalid_draft", f"the key must be {what}, in this order")

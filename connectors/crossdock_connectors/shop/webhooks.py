@@ -22,7 +22,6 @@ def signed_body(signature_header: str, id_header: str | None = None) -> WebhookS
 
 
 def order_hints(settings: ShopSettings, key: str) -> Iterator[Hint]:
-    """Yield the order *key*, and its invoice with its credit notes."""
     yield Hint("orders", (key,))
     if settings.invoices != "never":
         yield Hint("invoices", (key,))

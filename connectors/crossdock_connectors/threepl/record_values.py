@@ -34,11 +34,6 @@ def plain(status: str) -> str:
 
 
 def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
-    """Return the platform's status for the 3PL's status at *pointer*.
-
-    Raises:
-        RecordError: If the status is not in *statuses*.
-    """
     found = record.at(pointer, str)
     known = {plain(theirs): ours for theirs, ours in statuses.items()}
     if plain(found) not in known:
@@ -47,7 +42,6 @@ def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> 
 
 
 def units(record: JsonAccess, pointer: str) -> Decimal:
-    """Return the number of units at *pointer*. Raises RecordError if there is none, or it is negative."""
     found = record.at(pointer, Decimal)
     if found < 0:
         raise RecordError("bad_value", "is a negative number of units", pointer=pointer)
@@ -55,24 +49,16 @@ def units(record: JsonAccess, pointer: str) -> Decimal:
 
 
 def joined(item: Any, **members: Any) -> Any:
-    """Return *item* with further members. A value that is not an object is returned unchanged."""
     return {**item, **members} if isinstance(item, dict) else item
 
 
 def parcels(found: Iterable[Tracking]) -> tuple[Tracking, ...] | None:
-    """Return the parcels of an order, each once; None if nothing was sent yet."""
     return tuple(dict.fromkeys(found)) or None
 
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """The names of the platform's products.
-
-    Attributes:
-        namespace: The namespace of products whose key is the platform's SKU; None if the 3PL's own list of products is
-            on the platform.
-        aliases: The platform's SKU by the 3PL's SKU.
-    """
+    """The platform's SKUs by the 3PL's. *namespace* is None if the 3PL's own list of products is on the platform."""
 
     namespace: str | None
     aliases: Mapping[str, str]

@@ -15,12 +15,7 @@ _LONGEST = 2_000  # characters of a message
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request was refused.
-
-    Attributes:
-        pointer: The member that is wrong, as a JSON pointer.
-        name_taken: Whether the 3PL already has an order with this external id.
-    """
+    """Why a request was refused, and which member is wrong. *name_taken*: the 3PL has an order with the external id."""
 
     message: str
     pointer: str | None = None
@@ -28,7 +23,7 @@ class Refusal:
 
 
 def explained(outcome: Outcome, answer: Answer, read: Callable[[Any], Refusal | None], name_pointer: str) -> Outcome:
-    """*outcome* with the reason that *read* finds in the body of a refusal; unchanged if it is no refusal."""
+    """Return *outcome* with the reason that *read* finds in the body of a refusal."""
     if outcome.kind != "rejected":
         return outcome
     try:

@@ -37,13 +37,7 @@ def layout(config: WarehouseStreamConfig, source: SourceConfig, others: Mapping[
 
 
 class JoinedStream:
-    """One stream with look-ups or joins, in one run.
-
-    Args:
-        main: Its own source.
-        repairs: The repairs of the columns of its own source.
-        others: All sources of the connection, by name.
-    """
+    """One stream with look-ups or joins, in one run. *repairs* are those of *main*, its own source."""
 
     def __init__(
         self,
@@ -132,12 +126,10 @@ class JoinedStream:
         )
 
     def _trimmed(self, rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-        """Remove white space around the texts of *rows* by which they are found, as for keys."""
         present = [name for name in dict.fromkeys(names) if name in rows.columns]
         return rows.with_columns(_TRIM.expression(name) for name in present) if self._stream.trim_keys else rows
 
     def _columns_of(self, lookup: str) -> list[str] | None:
-        """Return the columns of a look-up that the stream uses; None if it may use any."""
         stream, config = self._stream, self._config
         if stream.uses is None:
             return None

@@ -113,7 +113,6 @@ class WarehouseStreamConfig(StreamConfig, IntakeConfig):
         return self
 
     def joined_sources(self) -> dict[str, str]:
-        """Return the names of the sources that it looks up or joins, by the key that names them."""
         lookups = {f"lookup.{name}.source": rule.source for name, rule in self.lookup.items()}
         return lookups | {f"join.{name}.source": join.source for name, join in self.join.items()}
 
@@ -157,7 +156,6 @@ class WarehouseSettings(Settings):
         return self
 
     def _lists_fit(self, name: str, stream: WarehouseStreamConfig) -> None:
-        """Check that each `of` names a join, unless rows are JSON objects, which may have lists."""
         if self.source_of(stream).format.has_paths:
             return
         for member, form in stream.map.items() if isinstance(stream.map, Mapping) else ():

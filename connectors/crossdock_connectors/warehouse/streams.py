@@ -30,12 +30,7 @@ OpenStore = Callable[[W], FileStore]
 
 
 class WarehouseStream(DeclaredStream[W]):
-    """A stream over the files of a warehouse.
-
-    Args:
-        source: Its own source, whose repairs and filters come before those of the stream.
-        others: All sources of the connection, by name.
-    """
+    """A stream over the files of a warehouse. The repairs and filters of its *source* come before its own."""
 
     reads_files = True
 
@@ -150,9 +145,7 @@ def _shares(one: WarehouseStream[Any], other: WarehouseStream[Any]) -> bool:
 def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool, ahead: bool = False) -> FileStore:
     """Return a session. A failed log-in is not repeated in this run, so that no account is locked.
 
-    Args:
-        again: Retry a server that was unavailable, in a run that waits for its files.
-        ahead: Whether this is before a stream is read, which may find that the server is available again.
+    *again* retries a server that was unavailable. *ahead* is before a stream is read, which may find it available.
     """
     failures: list[CrossdockError] = ctx.shared("failed logins", list)
     if failures and not (again and isinstance(failures[0], UnavailableError)):
@@ -177,7 +170,6 @@ def _warnings(session: FileStore) -> Sequence[str]:
 
 
 def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Finding]:
-    """Open the store, report *opened*, and look at the files of every pattern and at the folders of archives."""
     with open_store(settings) as store:
         yield Finding(ok=True, text=opened)
         for warning in _warnings(store):

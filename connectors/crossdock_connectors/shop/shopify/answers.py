@@ -18,9 +18,7 @@ _LONGEST = 2_000  # characters of a message
 
 
 def failure(answer: Answer) -> Outcome | None:
-    """Return the outcome of an answer without data; None for one with data, and for an HTTP status that targets
-    know.
-    """
+    """Return the outcome of an answer without data; None with data, or for an HTTP status that targets know."""
     if answer.status in _NOT_NOW:
         return Outcome("unavailable", f"HTTP {answer.status}: the shop is closed to the app for now", answer.status)
     if answer.status != 200:
@@ -46,7 +44,6 @@ def _of_errors(body: Mapping[str, Any], errors: list[Any]) -> Outcome:
 
 
 def refusal(payload: Any) -> Outcome | None:
-    """Return the outcome of the ``userErrors`` in a mutation's payload, or None."""
     errors = at_path(payload, "userErrors")
     if not isinstance(errors, list):
         return Outcome("in_doubt", "the answer says nothing of the mutation", 200)

@@ -1,7 +1,4 @@
-"""Bulk operations: whole lists as files of JSON lines, which the rate limit does not slow down.
-
-Source: shopify.dev/docs/api/usage/bulk-operations/queries.
-"""
+"""Bulk operations, whole lists as JSON lines: shopify.dev/docs/api/usage/bulk-operations/queries."""
 
 from __future__ import annotations
 
@@ -27,27 +24,14 @@ _LONGEST_PAUSE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class BulkRead:
-    """A finished operation.
-
-    Attributes:
-        begun: When the shop began it. Later changes may be missing.
-        pages: Its records with their children, and their sources.
-    """
+    """A finished operation, with its records in *pages*. Changes after it was *begun* may be missing."""
 
     begun: datetime
     pages: Iterator[tuple[list[Any], str]]
 
 
 def read(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bool) -> BulkRead:
-    """Read all records of a list that match the search *found*.
-
-    Args:
-        reuse: Whether the records may be as old as `REUSED`.
-
-    Raises:
-        UnavailableError: If the operation does not end in time, or ends without a result.
-        RefusedError: If its file is not whole. Nothing of such a file is returned.
-    """
+    """Read the records of a list that match *found*; with *reuse* as old as `REUSED`. An incomplete file is refused."""
     query = shop_list.bulk(found)
     operation = _finished(ctx, (_earlier(ctx, query) if reuse else None) or _started(ctx, query))
     begun = _begun(operation)
@@ -66,7 +50,6 @@ def read(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bo
 
 
 def _earlier(ctx: ShopifyContext, query: str) -> Item | None:
-    """Return a recent operation with the same query that an earlier run has begun."""
     oldest = ctx.run.clock.now() - REUSED
     search = f"operation_type:query created_at:>='{oldest.isoformat(timespec='seconds')}'"
     for operation in asked(ctx, queries.RECENT_BULK, query=search).items("/data/bulkOperations/nodes"):

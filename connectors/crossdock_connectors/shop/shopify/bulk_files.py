@@ -21,16 +21,7 @@ _PARENT = "__parentId"
 def assembled(
     ctx: ShopifyContext, shop_list: ShopList, path: Path, objects: int, roots: int
 ) -> Iterator[tuple[list[Any], str]]:
-    """Yield the records of the file, with their children, in pages.
-
-    Args:
-        objects: The number of lines that the shop names.
-        roots: The number of lines that are not children.
-
-    Raises:
-        RefusedError: If the file has other numbers, or a line that is not an object with an id. This is checked before
-            the first page.
-    """
+    """Yield the records of the file with their children, in pages. The numbers of lines are checked before."""
     parts = _divided(path, objects, roots)
 
     def pages() -> Iterator[tuple[list[Any], str]]:
@@ -49,7 +40,6 @@ def assembled(
 
 
 def _divided(path: Path, objects: int, roots: int) -> list[Path]:
-    """Divide the lines into files; those of one record are in one file."""
     names = [path.with_suffix(f".part{number}") for number in range(path.stat().st_size // PART_BYTES + 1)]
     files, read, own = [name.open("wb") for name in names], 0, 0
     try:
@@ -82,10 +72,7 @@ def _object(line: bytes, where: str) -> Item:
 
 
 def _records(shop_list: ShopList, part: Path) -> tuple[list[Any], int]:
-    """Return the records of *part* with their children, and the number of children of other records.
-
-    Records without an id are not changed, so that they are rejected.
-    """
+    """Return the records of *part* with their children, and the number of children of other records."""
     records: dict[str, Item] = {}
     without_id: list[Any] = []
     children: dict[str, list[Item]] = {}

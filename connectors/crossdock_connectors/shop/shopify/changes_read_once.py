@@ -23,12 +23,7 @@ def changes(
     more: Callable[[], Pages] = lambda: iter(()),
     complete: Complete = lambda _, page: page,
 ) -> Feed:
-    """Return the records that changed since *since*, the cursor of an earlier run, or all without one.
-
-    Args:
-        more: Further pages of a run that is not the first.
-        complete: Adds separately requested parts to the records of a page.
-    """
+    """Return the records that changed since the cursor *since*, with those of *more*, or all without a cursor."""
 
     def completed(pages: Pages) -> Pages:
         for records, source in pages:
@@ -59,7 +54,6 @@ def _pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None) -> Pages
 
 
 def search_from(moment: datetime | None) -> str | None:
-    """Return a search for records that changed at *moment* or later; None finds all."""
     return changed_since(_written(moment))
 
 

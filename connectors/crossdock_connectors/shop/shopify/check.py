@@ -23,7 +23,6 @@ _LOCATIONS = 250  # in a page
 
 
 def check(ctx: ShopifyContext) -> Iterator[Finding]:
-    """Describe the shop, and what a sync lacks. Raises RemoteError if the shop cannot be read."""
     shop = asked(ctx, queries.SHOP)
     yield Finding(ok=True, text=f"{shop.at('/data/shop/name')}, {shop.at('/data/shop/currencyCode')}")
     yield from _version(shop, ctx.run.clock.now())
@@ -64,7 +63,6 @@ def _order_age(ctx: ShopifyContext, scopes: frozenset[str]) -> Iterator[Finding]
 
 
 def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
-    """Compare the setting ``locations`` with the shop's locations."""
     named = ctx.settings.locations
     found = [
         (number_of(str(at_path(node, "id"))), str(at_path(node, "name")), at_path(node, "isActive") is True)
@@ -81,7 +79,6 @@ def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
 
 
 def _first_load(ctx: ShopifyContext) -> Iterator[Finding]:
-    """Estimate how many records a first run writes, and its duration."""
     answer = asked(ctx, queries.COUNTS, orders=search_from(ctx.settings.first))
     orders, variants, customers = (
         int(answer.at(f"/data/{name}/count") or 0) for name in ("ordersCount", "productVariantsCount", "customersCount")

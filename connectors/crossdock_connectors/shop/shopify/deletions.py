@@ -17,9 +17,9 @@ _SIZE = 250
 
 
 def deleted(ctx: ShopifyContext, since: str | None, kind: str) -> Iterator[RawBatch]:
-    """Yield the records of one kind, such as ``ORDER``, that were deleted since *since*; none in a first run.
+    """Yield the records of one kind, such as ``ORDER``, that the shop's events name as deleted; none in a first run.
 
-    Source: the shop's events. The event of a product does not name its variants; a list of existing ones shows those.
+    The event of a product does not name its variants; a list of existing ones shows those.
     """
     found = events(ctx, since)
     if found.get(kind):
@@ -27,7 +27,6 @@ def deleted(ctx: ShopifyContext, since: str | None, kind: str) -> Iterator[RawBa
 
 
 def events(ctx: ShopifyContext, since: str | None) -> Mapping[str, list[str]]:
-    """Return the numbers of the records that were deleted since *since*, by their kind; none in a first run."""
     if since is None:
         return {}
     return ctx.shared(("shopify.deletions", since), lambda: _events(ctx, since))

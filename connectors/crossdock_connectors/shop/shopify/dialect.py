@@ -84,10 +84,7 @@ class ShopifyDialect(Dialect[ShopifySettings]):
         )
 
     def _moved_orders(self, ctx: ShopifyContext, since: str | None) -> Pages:
-        """Yield the orders of customers into which others were merged. Such orders do not count as changed.
-
-        A merge deletes a customer and changes another, and the API does not show which.
-        """
+        """Yield the orders of customers into which others were merged: the shop does not count them as changed."""
         if "CUSTOMER" not in deletions.events(ctx, since):
             return
         for customers, _ in changes_read_once.changes(ctx, queries.CUSTOMERS, since).pages():
@@ -187,13 +184,7 @@ def positions(since: str | None) -> tuple[str | None, str | None]:
 
 
 def cursor_of(accounts: str | None, orders: str | None, since: str | None) -> str | None:
-    """Return the cursor of customers: the earlier position of the lists, or both as JSON if one is where it was.
-
-    Args:
-        accounts: Where the list of accounts continues.
-        orders: Where that of orders does.
-        since: The cursor before.
-    """
+    """Return the cursor of customers: the earlier position of both lists, or both as JSON if one is where it was."""
     if accounts == orders:
         return accounts
     before = positions(since)
@@ -203,7 +194,6 @@ def cursor_of(accounts: str | None, orders: str | None, since: str | None) -> st
 
 
 def shop_currency(ctx: ShopifyContext) -> str:
-    """Return the currency of the shop's prices, or raise RefusedError if the shop does not state it."""
     shop = _shop(ctx)
     found = shop.at("/data/shop/currencyCode")
     if not isinstance(found, str):
@@ -225,7 +215,6 @@ _AT_A_TIME = 10  # a query may cost at most 1,000 points
 
 
 def with_refunds(ctx: ShopifyContext, orders: list[Any]) -> list[Any]:
-    """Replace the ids of refunds in *orders* by the full refunds."""
     ids = [gid for order in orders for gid in _refund_ids(order)]
     found: dict[str, Any] = {}
     for start in range(0, len(ids), _AT_A_TIME):

@@ -35,7 +35,6 @@ _TAKEN = ("unfulfillable", "quantity", "remaining")
 
 
 def found(order: Any, order_id: str, number: str) -> Outcome:
-    """Return what a look-up of the order shows about the parcel *number*."""
     if not isinstance(order, dict):
         return Outcome("rejected", f"the shop has no order {order_id}", 200, reason="missing")
     for shipment in _objects(order.get("fulfillments")):
@@ -51,7 +50,6 @@ def found(order: Any, order_id: str, number: str) -> Outcome:
 
 
 def _is_whole(one: Mapping[str, Any]) -> bool:
-    """Return whether a fulfillment order has all that `create_input` needs."""
     lines = at_path(one, "lineItems.nodes")
     return isinstance(one.get("id"), str) and isinstance(lines, list) and all(map(_is_line, lines))
 
@@ -82,7 +80,6 @@ def create_input(payload: Mapping[str, Any], held: Mapping[str, Any]) -> dict[st
 
 
 def refused(outcome: Outcome) -> Outcome:
-    """Return *outcome*, or that the order has changed since it was looked up."""
     is_taken = outcome.kind == "rejected" and any(text in outcome.message.casefold() for text in _TAKEN)
     return Outcome("changed", outcome.message, outcome.status) if is_taken else outcome
 
@@ -118,7 +115,6 @@ def _chosen(items: Any, orders: list[Any]) -> list[dict[str, Any]] | None:
 
 
 def _units(one: Mapping[str, Any], missing: dict[str, int] | None) -> Iterator[tuple[str, int]]:
-    """Yield units of each line, and subtract them from *missing*."""
     for line in _objects(at_path(one, "lineItems.nodes")):
         units = line["remainingQuantity"]
         if missing is not None:

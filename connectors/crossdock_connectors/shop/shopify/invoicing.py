@@ -20,9 +20,7 @@ _OF_ORDER = (
 
 
 def invoice_due(order: Any, when: Literal["paid", "shipped", "placed", "never"]) -> bool:
-    """Return whether an order must be invoiced now. One with an unknown status must, so that `check_payment` rejects
-    it.
-    """
+    """Return whether to invoice an order now. One with an unknown status is, so that `check_payment` rejects it."""
     payment = order.get("displayFinancialStatus") if isinstance(order, dict) else None
     if payment is not None and not (isinstance(payment, str) and payment in _PAID | _UNPAID):
         return True
@@ -34,14 +32,12 @@ def invoice_due(order: Any, when: Literal["paid", "shipped", "placed", "never"])
 
 
 def check_payment(order: JsonAccess) -> None:
-    """Raise RecordError if the financial status of *order* is unknown."""
     found = order.at("/displayFinancialStatus", str, default=None)
     if found is not None and found not in _PAID | _UNPAID:
         raise RecordError("bad_value", "is a status that crossdock does not know", pointer="/displayFinancialStatus")
 
 
 def refund_rows(order: Any) -> Iterator[Item]:
-    """Yield a row for each refund of an order, with the members of the order that a credit note needs."""
     refunds = at_path(order, "refunds")
     own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
     for refund in refunds if isinstance(refunds, list) else ():

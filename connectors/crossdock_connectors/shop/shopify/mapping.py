@@ -47,7 +47,6 @@ def product(record: Record, settings: ShopifySettings) -> ProductDraft:
 
 
 def customer(record: Record) -> CustomerDraft:
-    """Map a customer account, or the guest of an order."""
     address = _address(record, "/defaultAddress")
     name, email = text(record, "/displayName"), text(record, "/defaultEmailAddress/emailAddress")
     phone = text(record, "/defaultPhoneNumber/phoneNumber")
@@ -146,7 +145,6 @@ def _tracking(record: Record) -> Iterator[Tracking]:
 
 
 def _address(record: JsonAccess, pointer: str) -> Address | None:
-    """Return the address at *pointer*; None if it lacks a required member."""
     if record.at(pointer, dict, default=None) is None:
         return None
     found = record.part(pointer)

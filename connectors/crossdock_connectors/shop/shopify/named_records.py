@@ -1,6 +1,4 @@
-"""The shop's records by their ids, as `fetch` needs them. Only SKUs are searched for, because the search lags
-behind.
-"""
+"""The shop's records by their ids, for `fetch`. Only SKUs are searched for, because the search lags behind."""
 
 from __future__ import annotations
 
@@ -19,13 +17,7 @@ AT_A_TIME = 50
 
 
 class Named(NamedTuple):
-    """The result of one query.
-
-    Attributes:
-        records: The records with all of their children.
-        source: The source of the records.
-        missing: The numbers of those that do not exist, or that the token may not see.
-    """
+    """The result of one query. *missing* are the numbers that do not exist, or that the token may not see."""
 
     records: list[Any]
     source: str
@@ -43,17 +35,13 @@ def orders_of_refunds(ctx: ShopifyContext, refunds: Sequence[str]) -> list[str]:
 
 
 def variants_of_items(ctx: ShopifyContext, items: Sequence[str]) -> list[str]:
-    """Return the numbers of the variants whose stock is counted as these inventory items."""
     found = _nodes(ctx, queries.VARIANTS_OF_ITEMS, "InventoryItem", items)
     lists = (at_path(item, "variants.nodes") for named in found for item in named.records)
     return _numbers(at_path(node, "id") for nodes in lists if isinstance(nodes, list) for node in nodes)
 
 
 def variants_of_skus(ctx: ShopifyContext, skus: Sequence[str]) -> Iterator[Named]:
-    """Yield the variants with these SKUs. The variant whose product changed last is at the end of each page.
-
-    Only the search finds SKUs, and a SKU that is a few seconds old may be missing.
-    """
+    """Yield the variants with these SKUs, the last changed at the end of each page. New SKUs may be missing."""
     for start in range(0, len(skus), AT_A_TIME):
         wanted = skus[start : start + AT_A_TIME]
         query = " OR ".join(map(search, wanted))
@@ -77,5 +65,4 @@ def _nodes(
 
 
 def _numbers(gids: Iterator[Any]) -> list[str]:
-    """Return the numbers in global ids, each once. Other texts are left out."""
     return list(dict.fromkeys(found for gid in gids if (found := number(gid)) is not None))

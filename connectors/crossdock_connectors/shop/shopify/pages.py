@@ -26,11 +26,7 @@ def asked(ctx: ShopifyContext, query: str, /, **variables: Any) -> ApiAnswer:
 
 
 def listed(ctx: ShopifyContext, path: str, query: str, size: int, /, **variables: Any) -> Iterator[ApiAnswer]:
-    """Yield the pages of a query with the variables ``first`` and ``after``.
-
-    Args:
-        path: A JSON pointer to the connection.
-    """
+    """Yield the pages of a query with ``first`` and ``after``. *path* is a JSON pointer to the connection."""
     paginator = GraphQLConnection(path, size=min(size, ctx.settings.page_size or size))
     for page in ctx.api.pages(ctx.settings.endpoint, graphql=query, variables=variables, paginator=paginator, key="id"):
         _note_version(ctx, page)
@@ -38,11 +34,10 @@ def listed(ctx: ShopifyContext, path: str, query: str, size: int, /, **variables
 
 
 def record_pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None = None) -> Iterator[tuple[list[Any], str]]:
-    """Yield the records that changed since then, or all, in the order of their changes, and the address of each page.
+    """Yield the records that changed since then, or all, in the order of their changes, and each page's address.
 
-    A record that changes while the list is read moves to its end, and is read again there. If a cursor expires, reading
-    continues from the last read change, not counting the last minutes: the shop's search lags behind, and lists a
-    recent record at the place of its earlier change.
+    A record that changes meanwhile is read again at the end. If a cursor expires, reading goes on from the last change
+    before the last minutes, because the shop's search lags behind and lists a recent record at its earlier place.
     """
     latest, moved = since, ctx.run.clock.now() - timedelta(seconds=OVERLAP_S)
     while True:
@@ -73,7 +68,6 @@ def changed_since(since: str | None) -> str | None:
 
 
 def _latest(records: list[Any], before: datetime) -> str | None:
-    """Return the last change of *records* that is older than *before*, as the shop writes it."""
     texts = [each for each in (at_path(record, "updatedAt") for record in records) if isinstance(each, str)]
     return next((text for text in reversed(texts) if _is_before(text, before)), None)
 
@@ -87,11 +81,7 @@ def _is_before(text: str, instant: datetime) -> bool:
 
 
 def _whole(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> Any:
-    """Return *record* with its children as a list, including those of further pages. Other values are returned
-    unchanged.
-
-    A record that is deleted before its further pages are read is `_DELETED`.
-    """
+    """Return *record* with all of its children as a list; `_DELETED` if it is deleted before they are read."""
     child = shop_list.children
     if child is None or not isinstance(record, dict):
         return record
@@ -119,7 +109,6 @@ def _connection(record: Mapping[str, Any], child: Children) -> Any:
 
 
 def with_children(record: Item, child: Children, nodes: list[Any]) -> Item:
-    """Replace the children of *record* by *nodes*, in the order of their ids."""
     made = {**record, child.name: sorted(nodes, key=_place)}
     if child.inside and isinstance(made.get(child.inside), dict):
         made[child.inside] = {name: value for name, value in made[child.inside].items() if name != child.name}
@@ -138,7 +127,6 @@ def number_of(gid: str) -> str:
 
 
 def _note_version(ctx: ShopifyContext, answer: ApiAnswer) -> None:
-    """Warn, once in a run, if the version of the API is no longer served, or the shop reports it as deprecated."""
     served, reason = answer.headers.get("x-shopify-api-version"), answer.headers.get("x-shopify-api-deprecated-reason")
     if reason:
         ctx.shared(("shopify.deprecated", reason), lambda: _warn(ctx, f"the shop calls a query deprecated: {reason}"))

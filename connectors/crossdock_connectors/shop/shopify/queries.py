@@ -39,13 +39,9 @@ def _by_ids(name: str, type_name: str, fields: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """A connection inside the records of a list.
+    """A connection inside the records of a list. Children beyond *size* are requested separately.
 
-    Attributes:
-        name: The name of the field.
-        size: The number requested with each record. Others are requested separately.
-        inside: The object of the record that has the field; empty if the record has it.
-        beside: The other fields of that object.
+    *inside* is the object of the record that has the field, if the record does not; *beside* are its other fields.
     """
 
     name: str
@@ -60,15 +56,9 @@ class Children:
 
 @dataclass(frozen=True, slots=True)
 class ShopList:
-    """A list of the shop.
+    """A list of the shop. *size* is the number of records of a page: a query may cost at most 1,000 points.
 
-    Attributes:
-        name: The name of the field in the query root.
-        type_name: The type of its nodes.
-        size: Records per page: a query may cost at most 1,000 points.
-        sorting: An argument of its pages.
-        named_size: The number of records in one query by ids. The query must stay within that cost even if each id
-            counts, which Shopify does not document.
+    A query by *named_size* ids must stay within that even if each id counts, which Shopify does not document.
     """
 
     name: str
@@ -81,7 +71,6 @@ class ShopList:
 
     @property
     def node(self) -> str:
-        """The fields of a record, with the first page of its children."""
         child = self.children
         if child is None:
             return self.fields
@@ -90,12 +79,10 @@ class ShopList:
 
     @property
     def page(self) -> str:
-        """A page of the list, in the form of its connection."""
         return f"{{ nodes {{ {self.node} }} {_PAGE} }}"
 
     @property
     def paged(self) -> str:
-        """The query for one page, with the variables ``first``, ``after`` and ``query``."""
         return f"""query {self.name}($first: Int!, $after: String, $query: String) {{
   {self.name}(first: $first, after: $after, query: $query, {self.sorting}) {self.page}
 }}"""
@@ -107,7 +94,6 @@ class ShopList:
 
     @property
     def more_children(self) -> str:
-        """The query for a further page of the children of one record, with the variables ``id`` and ``after``."""
         child = self.children
         assert child is not None
         connection = f"{child.name}(first: 100, after: $after) {{ nodes {{ {child.fields} }} {_PAGE} }}"
@@ -116,9 +102,6 @@ class ShopList:
 }}"""
 
     def bulk(self, found: str) -> str:
-        """Return the query of a bulk operation over the records that match the search *found*, or over all if it is
-        empty.
-        """
         child, inner = self.children, ""
         if child is not None:
             inner = child.written(f"{child.name} {{ edges {{ node {{ {child.fields} }} }} }}")

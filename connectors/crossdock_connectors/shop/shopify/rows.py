@@ -13,8 +13,6 @@ from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 
 class ShopifyRows:
-    """Makes rows of records for a connection with *settings*."""
-
     def __init__(self, settings: ShopifySettings) -> None:
         self._settings = settings
 
@@ -23,7 +21,6 @@ class ShopifyRows:
             yield joined(row, key=self.product_key(variant))
 
     def of_variant(self, variant: Any) -> Any:
-        """Return the row of a variant that has its product as a member."""
         if not isinstance(variant, dict):
             return variant
         own = {name: value for name, value in variant.items() if name != "product"}
@@ -57,7 +54,6 @@ class ShopifyRows:
             }
 
     def of_invoices(self, orders: Iterable[Any]) -> Iterator[Any]:
-        """Yield the orders, and with credit notes then their refunds."""
         orders = list(orders)
         for order in orders:
             yield joined(keyed(order), due=invoice_due(order, self._settings.invoices))
@@ -81,25 +77,19 @@ class ShopifyRows:
 
 
 def number(gid: Any) -> str | None:
-    """Return the number in a global id, or None."""
     return (number_of(gid) or None) if isinstance(gid, str) else None
 
 
 def joined(item: Any, **members: Any) -> Any:
-    """Return *item* with further members. A value that is not an object is returned unchanged."""
     return {**item, **members} if isinstance(item, dict) else item
 
 
 def keyed(item: Any) -> Any:
-    """Return *item* with the number in its id as its key."""
     return joined(item, key=number(at_path(item, "id")))
 
 
 def _one_by_one(item: Any, children: str, name: str) -> Iterator[tuple[Any, Any]]:
-    """Yield each child of *item* with its row: the item, and the child as the member *name*.
-
-    An item without a list of children is a row without a child.
-    """
+    """Yield each child of *item* and a row of both, with the child as *name*; without a list, one row and no child."""
     found = at_path(item, children)
     if not isinstance(found, list):
         yield None, item

@@ -1,7 +1,6 @@
 """Shopify's orders and refunds as sales. Field names are those of the Admin schema.
 
-All amounts of an order are in one currency: the shop's, or the one that the buyer saw. Shopify rounds in each
-separately.
+All amounts of an order are in one currency: the shop's, or the buyer's. Shopify rounds in each separately.
 """
 
 from __future__ import annotations
@@ -24,11 +23,7 @@ _NOTHING = Decimal(0)
 
 
 class Amounts:
-    """Reads the amounts of one order in the chosen currency.
-
-    Raises:
-        RecordError: If an amount is missing, or in another currency than the order.
-    """
+    """Reads the amounts of one order in the chosen currency. A missing one, or another currency, is a RecordError."""
 
     def __init__(self, order: JsonAccess, currency: Currency) -> None:
         self._money = f"{currency}Money"
@@ -110,10 +105,7 @@ def _as_placed(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, 
 
 
 def paid_back(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
-    """Return a refund as a negative sale: returned units minus their discounts, shipping and tax.
-
-    Its total is positive at Shopify and negative here.
-    """
+    """Return a refund as a negative sale: returned units minus their discounts, shipping and tax."""
     lists = {name: _whole_list(refund, name) for name in ("refundLineItems", "refundShippingLines", "orderAdjustments")}
     lines, shipping, adjustments = lists.values()
     items = tuple(
@@ -147,10 +139,7 @@ def _is_edit(refund: JsonAccess, amounts: Amounts) -> bool:
 
 
 def product_of_line(line: JsonAccess, settings: ShopifySettings) -> Reference | None:
-    """Return the product of a line item; None for a gift card and an item without a variant.
-
-    A variant that was deleted is still known by its SKU.
-    """
+    """Return the product of a line, by SKU if it was deleted; None for a gift card and an item without a variant."""
     if line.at("/isGiftCard", bool):
         return None
     if line.at("/variant", dict, default=None) is not None:
@@ -187,13 +176,7 @@ def _added_tax(order: JsonAccess, amounts: Amounts, pointer: str) -> Decimal:
 
 
 def _check_discount(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, discount: Decimal) -> None:
-    """Compare the subtotal with the discounts of the lines, to the minor unit.
-
-    If only some units of a line are left, its share may be rounded.
-
-    Raises:
-        RecordError: If they differ.
-    """
+    """Compare the subtotal with the discounts of lines. The share of a line with some units left may be rounded."""
     expected, tolerance = _NOTHING, _NOTHING
     for line in order.each("/lineItems"):
         whole, left = line.at("/quantity", int), quantities[line.at("/id", str)]

@@ -33,16 +33,13 @@ _TARGETS: Mapping[tuple[str, ...], str] = {
 
 
 def granted(shop: ApiAnswer) -> frozenset[str]:
-    """Return the scopes of the token from the answer to `queries.SHOP`. A scope for writing includes the one for
-    reading.
-    """
+    """Return the scopes of the token in the answer to `queries.SHOP`. A scope for writing includes reading."""
     found = {at_path(each, "handle") for each in shop.items("/data/currentAppInstallation/accessScopes")}
     named = {each for each in found if isinstance(each, str)}
     return frozenset(named | {each.replace("write_", "read_", 1) for each in named if each.startswith("write_")})
 
 
 def missing(settings: ShopifySettings, scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Yield each scope that streams of the connection lack, with their names."""
     unread = {
         "products": settings.product_namespace is not None,
         "invoices": settings.invoices == "never",
@@ -54,7 +51,6 @@ def missing(settings: ShopifySettings, scopes: frozenset[str]) -> Iterator[tuple
 
 
 def missing_for_targets(scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Yield each scope that is missing for writing, with the resources that need it."""
     for alternatives, purpose in _TARGETS.items():
         if not scopes.intersection(alternatives):
             yield alternatives[0], purpose
@@ -65,5 +61,5 @@ def hides_orders(settings: ShopifySettings, scopes: frozenset[str], now: datetim
 
 
 def sees_all_orders(scopes: frozenset[str]) -> bool:
-    """Return whether an order that is not shown does not exist. Without that scope, it may only be old."""
+    """Return whether an order that is not shown does not exist. Without the scope, it may only be old."""
     return "read_all_orders" in scopes

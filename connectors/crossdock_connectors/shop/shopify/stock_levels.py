@@ -43,7 +43,6 @@ def search(sku: str) -> str:
 
 
 def of_sku(items: list[Any], sku: str, location: str, name: str) -> Outcome:
-    """Return what a look-up by the SKU shows about the quantity *name* at *location*."""
     same = [item for item in items if isinstance(item, dict) and item.get("sku") == sku]
     if len(same) > 1:
         message = f"the shop has {len(same)} variants with the SKU {sku}"

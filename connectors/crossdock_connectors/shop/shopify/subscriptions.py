@@ -91,7 +91,6 @@ class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):
 
 
 def schema_topic(topic: str) -> str:
-    """Return ``orders/create`` in the schema's form: ``ORDERS_CREATE``."""
     return topic.replace("/", "_").upper()
 
 

@@ -116,7 +116,6 @@ class ShopifyTarget(ApiTarget):
         return self._query(fulfillments.LOOK_UP, id=f"gid://shopify/Order/{first}")
 
     def _location(self, named: str) -> str:
-        """Return the id of a location from its id, or from its code in the setting ``locations``."""
         return self._location_ids.get(named, named)
 
     def ping(self, resource: str) -> Request:  # noqa: ARG002

@@ -26,7 +26,6 @@ _Hints = Iterator[Hint]
 
 
 def received(settings: ShopifySettings) -> Webhooks[ShopifySettings] | None:
-    """Declare the webhooks of a connection, which are signed with the client secret of the app."""
     if settings.webhooks is None:
         return None
     return Webhooks(
@@ -110,7 +109,6 @@ def _number(part: JsonAccess, pointer: str) -> str:
 
 
 def _of_event(settings: ShopifySettings, webhook: Webhook) -> _Hints:
-    """Yield the records that a delivery of Events names by their global ids."""
     for gid in webhook.at("/query_variables", dict, default={}).values():
         if not isinstance(gid, str) or not gid.startswith(_GID) or not (number := number_of(gid)):
             continue

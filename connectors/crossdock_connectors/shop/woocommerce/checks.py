@@ -16,7 +16,6 @@ _FAR = {"modified_after": "2999-01-01T00:00:00", "dates_are_gmt": "true"}
 
 
 def check(ctx: WooContext) -> Iterator[Finding]:
-    """Read a page of each list. Raises RemoteError if the shop cannot be reached, or refuses the keys."""
     size = ctx.settings.page_size or MOST
     begun = ctx.run.clock.monotonic()
     page = ctx.api.get(f"{API}/orders", {"status": "any", "per_page": size})

@@ -59,7 +59,6 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
         yield from reached(orders.cursor)
 
     def _guests(self, orders: Iterable[Any]) -> Iterator[Item]:
-        """Yield the customers of orders without an account in WooCommerce's form."""
         for order in orders:
             if at_path(order, "customer_id") != 0:
                 continue
@@ -97,9 +96,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
             yield RawBatch.json([self._level(record) for record in records], source=source)
 
     def _level(self, variant: Any) -> Any:
-        """Return the stock of a variant. One without its own stock is counted nowhere, or, with "parent", with its
-        product.
-        """
+        """Return the stock of a variant. Without its own, it is counted nowhere or, with "parent", with its product."""
         counted = at_path(variant, "manage_stock") not in (False, "parent")
         return _joined(_keyed(variant), counted=counted, mapped=self._is_mapped)
 
@@ -174,7 +171,6 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
 
 
 def _joined(item: Any, **members: Any) -> Any:
-    """Return *item* with further members. A value that is not an object is returned unchanged."""
     return {**item, **members} if isinstance(item, dict) else item
 
 
@@ -187,10 +183,9 @@ _OF_ORDER = ("id", "customer_id", "currency", "billing")
 
 
 def invoice_due(order: Any, when: Literal["paid", "shipped", "placed", "never"]) -> bool:
-    """Return whether an order must be invoiced now.
+    """Return whether an order must be invoiced now. One in the trash is not; a status of an extension counts as placed.
 
-    ``paid`` and ``shipped`` depend on the times at which it was paid and completed, which a refund does not change. A
-    status that an extension has added counts as placed. An order in the trash is not invoiced.
+    ``paid`` and ``shipped`` depend on the times at which it was paid and completed, which a refund does not change.
     """
     status = at_path(order, "status")
     if status == "trash":
@@ -203,11 +198,7 @@ def invoice_due(order: Any, when: Literal["paid", "shipped", "placed", "never"])
 
 
 def refund_rows(order: Any, *, due: bool) -> Iterator[Item]:
-    """Yield a row for each refund of an order, with the members of the order that a credit note needs.
-
-    Args:
-        due: Whether the order is invoiced. Without an invoice there is no credit note.
-    """
+    """Yield a row for each refund of an order. Unless the order is invoiced (*due*), there is no credit note."""
     refunds = at_path(order, "refunds")
     own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
     for refund in refunds if isinstance(refunds, list) else ():

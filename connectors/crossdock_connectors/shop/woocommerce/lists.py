@@ -59,7 +59,6 @@ def _orders(ctx: WooContext, since: str | None, statuses: Iterable[str]) -> Page
 
 
 def with_refunds(ctx: WooContext, order: Any) -> Any:
-    """Replace the summaries of refunds in *order* by the full refunds. Other values are returned unchanged."""
     number = number_of(order)
     if number is None or at_path(order, "refunds") in ([], None, MISSING):
         return order
@@ -102,8 +101,6 @@ def products(ctx: WooContext, since: str | None) -> Pages:
 
 
 def catalog(ctx: WooContext) -> Feed:
-    """Return all variants with the members that determine their keys and their stock."""
-
     def read() -> Pages:
         for records, source in pages(ctx, "products", status="any", _fields=OF_STOCK):
             yield list(variants(ctx, records, OF_STOCK)), source
@@ -112,10 +109,7 @@ def catalog(ctx: WooContext) -> Feed:
 
 
 def variants(ctx: WooContext, products: Iterable[Any], fields: str | None = None) -> Iterator[Any]:
-    """Yield simple products, and the variations of variable ones, each with its ``parent``.
-
-    A variable product is no variant, unless it keeps the stock of its variations.
-    """
+    """Yield simple products, and variations with their ``parent``; a variable product only if it keeps their stock."""
     for product in products:
         if not str(at_path(product, "type")).startswith("variable"):
             yield product
@@ -153,19 +147,15 @@ def _changed(ctx: WooContext, path: str, begin: datetime | None, change: str | t
 
 
 def _is_older(record: Any, than: str) -> bool:
-    """Return whether *record* states that it has not changed since then."""
     found = at_path(record, "date_modified_gmt")
     return isinstance(found, str) and found < than
 
 
 def written(moment: datetime) -> str:
-    """Format *moment* in UTC in WooCommerce's form: to the second and without a zone. One with a zone would be
-    moved.
-    """
+    """Format *moment* in UTC, to the second and without a zone: WooCommerce would move a time with one."""
     return moment.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat()
 
 
 def number_of(record: Any) -> str | None:
-    """Return the id of a record, which is a whole number, or None."""
     found = at_path(record, "id")
     return str(found) if isinstance(found, int) and not isinstance(found, bool) else None

@@ -27,7 +27,6 @@ _ACTIVE = frozenset({"publish", "private"})  # a private variation is switched o
 
 
 def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
-    """Map a simple product, or a variation with the name of its product and its own attributes."""
     parent = record.part("/parent") if record.at("/parent", dict, default=None) else None
     options = [text(each, "/option") for each in record.each("/attributes", default=())] if parent else []
     own = ", ".join(option for option in options if option)
@@ -46,7 +45,6 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
 
 
 def customer(record: Record) -> CustomerDraft:
-    """Map a customer account, or the guest of an order, who has only the order's address."""
     email = text(record, "/email") or text(record, "/billing/email")
     name = _full_name(record, "") or _full_name(record, "/billing") or text(record, "/billing/company")
     return CustomerDraft(
@@ -72,7 +70,6 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
 
 
 def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
-    """Map what the buyer of an order was charged; with ``refunds: reject``, minus refunds."""
     amounts = Amounts.of_order(record)
     of_order = sales.charged if settings.refunds == "credit_note" else sales.kept
     return InvoiceDraft(
@@ -119,7 +116,6 @@ def _full_name(record: JsonAccess, pointer: str) -> str | None:
 
 
 def _address(record: JsonAccess, pointer: str) -> Address | None:
-    """Return the address at *pointer*; None if it lacks a required member."""
     if record.at(pointer, dict, default=None) is None:
         return None
     found = record.part(pointer)

@@ -71,17 +71,13 @@ def products(ctx: WooContext, ids: Sequence[str]) -> Pages:
 
 
 def stock(ctx: WooContext, ids: Sequence[str]) -> Pages:
-    """Do the same as `products`, with the members that determine the stock."""
     if ids:
         for records, source in pages(ctx, "products", status="any", include=",".join(ids), _fields=OF_STOCK):
             yield list(variants(ctx, records, OF_STOCK)), source
 
 
 def products_of(ctx: WooContext, ids: Sequence[str]) -> list[str]:
-    """Return the ids of the products that have these ids, or whose variations have them.
-
-    The list of products has no variations, so each of them is requested separately.
-    """
+    """Return the ids of the products that have these ids, or whose variations do; each variation is one request."""
     found = list[str]()
     if ids:
         for records, _ in pages(ctx, "products", status="any", include=",".join(ids), _fields="id"):
@@ -96,10 +92,7 @@ def products_of(ctx: WooContext, ids: Sequence[str]) -> list[str]:
 
 
 def products_of_skus(ctx: WooContext, skus: Sequence[str]) -> list[str]:
-    """Return the ids of the products that have these SKUs, or whose variations have them.
-
-    WooCommerce treats commas as separators of SKUs, so SKUs with commas cannot be looked up.
-    """
+    """Return the ids of the products with these SKUs, also of variations. WooCommerce separates SKUs by commas."""
     wanted = [sku for sku in skus if sku.strip() and "," not in sku]
     if not wanted:
         return []
@@ -109,6 +102,5 @@ def products_of_skus(ctx: WooContext, skus: Sequence[str]) -> list[str]:
 
 
 def _numbers(values: Iterable[Any]) -> list[str]:
-    """Return the ids among *values*, each once. 0 and other values are left out."""
     ids = (value for value in values if isinstance(value, int) and not isinstance(value, bool) and value > 0)
     return list(dict.fromkeys(map(str, ids)))

@@ -43,9 +43,7 @@ def delivered(item: Any, status: int, name: str) -> Outcome:
 
 
 def found(items: Any, name: str | None, target_id: str | None) -> Outcome:
-    """Return what a look-up of the order's items shows about the parcel with the external id *name*, or with
-    *target_id*.
-    """
+    """Return what a look-up of the order's items shows about the parcel *name*, or about *target_id*."""
     order, _, number = (name or "").partition("|")
     order = order_of(target_id) if target_id is not None else order
     if not order.isdecimal():

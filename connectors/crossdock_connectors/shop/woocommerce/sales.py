@@ -28,7 +28,6 @@ class Amounts:
 
     @classmethod
     def of_order(cls, order: JsonAccess) -> Amounts:
-        """Read the currency of *order*, or raise RecordError if it is not in ISO 4217."""
         currency = order.at("/currency", str)
         return cls(currency, least(currency, "/currency"))
 
@@ -40,10 +39,7 @@ class Amounts:
 
 
 def charged(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
-    """Return what the buyer was charged. Refunds do not change an order, but their list must be present.
-
-    WooCommerce rounds lines or sums, as its settings say, so the total may differ from the lines by a minor unit each.
-    """
+    """Return what the buyer was charged. WooCommerce rounds lines or sums, so each line may be off by a minor unit."""
     lines, shipping, fees = (order.each(f"/{kind}") for kind in ("line_items", "shipping_lines", "fee_lines"))
     order.at("/refunds", list)
     items = tuple(_item(line, amounts.of(line, "/subtotal"), settings) for line in lines)

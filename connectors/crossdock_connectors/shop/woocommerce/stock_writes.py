@@ -1,9 +1,7 @@
-"""Stock of WooCommerce's products and variations, which is changed by the difference to the quantity looked up just
-before.
+"""Stock of WooCommerce's products and variations, changed by the difference to the quantity looked up just before.
 
-Source: ``inventory_delta`` in ``WC_REST_Products_V2_Controller`` and ``WC_REST_Product_Variations_V2_Controller`` of
-github.com/woocommerce/woocommerce. A sale between look-up and change is preserved, while setting a quantity would undo
-it.
+A sale since the look-up is preserved, while setting a quantity would undo it. Source: ``inventory_delta`` in
+``WC_REST_Products_V2_Controller`` and ``WC_REST_Product_Variations_V2_Controller`` of woocommerce/woocommerce.
 """
 
 from __future__ import annotations

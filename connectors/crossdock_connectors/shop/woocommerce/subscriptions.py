@@ -19,11 +19,7 @@ from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
 
 class WooCommerceSubscriptions(SubscriptionApi[WooCommerceSettings]):
-    """Webhooks of the shop, whichever user created them.
-
-    Args:
-        secret: Signs the webhooks of new subscriptions.
-    """
+    """Webhooks of the shop, whichever user created them. *secret* signs those of new subscriptions."""
 
     def __init__(self, secret: SecretRef) -> None:
         self._secret = secret

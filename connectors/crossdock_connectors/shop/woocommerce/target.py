@@ -195,6 +195,5 @@ def _status(body: Any, order: str | None) -> Outcome:
 
 
 def code_of(answer: Answer) -> str:
-    """Return the code of a refusal, such as ``woocommerce_rest_order_invalid_id``, or an empty text."""
     found = at_path(body_of(answer), "code")
     return found if isinstance(found, str) else ""

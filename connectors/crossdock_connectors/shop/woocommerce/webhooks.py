@@ -22,7 +22,6 @@ _Hints = Iterator[Hint]
 
 
 def received(settings: WooCommerceSettings) -> Webhooks[WooCommerceSettings] | None:
-    """Declare the webhooks of a connection, which are signed with the secret of each webhook in the shop."""
     if settings.webhooks is None:
         return None
     return Webhooks(
@@ -42,9 +41,7 @@ def hints(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
 
 
 def _order(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
-    """Yield the order: a refund and its deletion are updates of the order. The body of a deleted order is only its
-    id.
-    """
+    """Yield the order: a refund and its deletion are updates of it. The body of a deleted order is only its id."""
     key = webhook.identifier("/id")
     if webhook.at("/customer_id", int, default=None) == 0:
         yield guest_hint(key)

@@ -42,7 +42,6 @@ def marketplace(record: Record) -> WarehouseBinDraft:
 def lot(
     record: Record, products: Products, states: Mapping[Any, str], lot_number: str, unit: str | None
 ) -> InventoryLotDraft:
-    """Map the units of a SKU that are in one state."""
     place, sku, state = record.at("/marketplace", str), record.at("/sellerSku", str), record.at("/state", str)
     return InventoryLotDraft(
         product_id=products.reference(sku, (place, sku)),

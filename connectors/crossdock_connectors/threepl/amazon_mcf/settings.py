@@ -21,9 +21,7 @@ except the inventory with a burst of 2. All requests of a connection keep to the
 
 
 class LoginWithAmazon(RefreshTokenAuth):
-    """The log-in of Login with Amazon. Its tokens have a header of their own, and Amazon answers 403 to an expired
-    one.
-    """
+    """Login with Amazon. Its tokens have a header of their own, and Amazon answers 403 to an expired one."""
 
     header, scheme = "x-amz-access-token", ""
     expired_statuses = frozenset({403})

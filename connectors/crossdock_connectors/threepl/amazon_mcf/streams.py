@@ -43,8 +43,6 @@ AmazonContext = Context[AmazonMcfSettings]
 
 
 class AmazonStream(Stream[AmazonMcfSettings]):
-    """A list of Amazon, of one seller in one marketplace."""
-
     mode: Mode = "snapshot"
 
     def __init__(self, settings: AmazonMcfSettings) -> None:
@@ -53,7 +51,6 @@ class AmazonStream(Stream[AmazonMcfSettings]):
         self.mapping_version = version_of(settings, 1)
 
     def inventory(self, ctx: AmazonContext) -> Iterator[tuple[list[Any], str]]:
-        """Yield the summaries of each page, with the marketplace, and the page's address."""
         place = self.settings.marketplace
         params = {"granularityType": "Marketplace", "granularityId": place, "marketplaceIds": place, "details": "true"}
         paginator = CursorInBody("/pagination/nextToken", param="nextToken")
@@ -64,8 +61,6 @@ class AmazonStream(Stream[AmazonMcfSettings]):
 
 
 class Products(AmazonStream):
-    """Each SKU of the seller."""
-
     name, resource, key = "products", "product", ("marketplace", "sellerSku")
     uses = ("productName", "fnSku")
 
@@ -78,8 +73,6 @@ class Products(AmazonStream):
 
 
 class Locations(AmazonStream):
-    """The marketplace as one bin."""
-
     name, resource, key = "locations", "warehouse_bin", ("marketplace",)
 
     def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
@@ -90,8 +83,6 @@ class Locations(AmazonStream):
 
 
 class Stock(AmazonStream):
-    """Each SKU in each state."""
-
     name, resource, key = "stock", "inventory_lot", ("marketplace", "sellerSku", "state")
 
     def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
@@ -159,11 +150,7 @@ class Shipments(AmazonStream):
             yield page.items(records), page.address
 
     def _order(self, ctx: AmazonContext, summary: Any, still_open: list[str]) -> Any:
-        """Return an order with its shipments, or the summary of an order that crossdock has not sent.
-
-        Args:
-            still_open: The order's name is added if it may change without a new status time.
-        """
+        """Return an order with its shipments, or the summary of one that others have sent. Extends *still_open*."""
         name = at_path(summary, "sellerFulfillmentOrderId")
         key = key_in(name, self.settings.orders.namespace)
         if key is None:
@@ -179,7 +166,6 @@ class Shipments(AmazonStream):
 
 
 def _position(since: str | None, first: datetime) -> tuple[datetime, set[str]]:
-    """Return the time from which orders are listed, and the names of those that are read in any case."""
     if since is None:
         return first, set()
     stored = exact_json.loads(since)
@@ -196,7 +182,6 @@ def streams(settings: AmazonMcfSettings) -> Sequence[AmazonStream]:
 
 
 def check(ctx: AmazonContext) -> Iterator[Finding]:
-    """Log in, and list one page of the inventory."""
     stream = Stock(ctx.settings)
     try:
         items, address = next(stream.inventory(ctx))

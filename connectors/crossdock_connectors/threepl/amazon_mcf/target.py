@@ -69,9 +69,7 @@ class AmazonTarget(ApiTarget):
         return explained(outcome, answer, refusal, self.resources[resource].name_pointer)
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        """Do the same as for any target, but treat a cancelled order that is looked up by its id after a cancellation
-        as absent.
-        """
+        """Do the same as for any target, but a cancelled order is absent if it is looked up by its id."""
         outcome = super().found(resource, answer, _by_name(expected))
         status = outcome.held.get("fulfillmentOrderStatus") if outcome.held is not None else None
         is_cancelled = expected.target_id is not None and plain(str(status)) == "cancelled"

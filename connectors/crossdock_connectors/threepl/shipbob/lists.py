@@ -22,8 +22,6 @@ Pages = Iterator[tuple[list[Any], str]]
 
 
 class ShipBobStream(Stream[ShipBobSettings]):
-    """A list of ShipBob, of one merchant."""
-
     def __init__(self, settings: ShipBobSettings) -> None:
         self.settings = settings
         self.products = Products(settings.product_namespace, settings.sku_aliases)
@@ -46,10 +44,7 @@ def numbered_pages(ctx: ShipBobContext, path: str, params: Mapping[str, str | No
 
 
 def order_pages(ctx: ShipBobContext, since: str | None) -> Pages:
-    """Yield orders whose shipments changed since ten minutes before *since*, oldest order first.
-
-    An order that joins the list while it is read moves others to later pages, so none is missed.
-    """
+    """Yield orders whose shipments changed since ten minutes before *since*. Oldest first, so that none is missed."""
     first = ctx.settings.first
     begin = datetime.fromisoformat(since) - timedelta(seconds=OVERLAP_S) if since else first
     changed = None if begin is None else instant_cursor(begin)
@@ -74,11 +69,7 @@ def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:
 
 
 def owner_of(ctx: ShipBobContext, item_id: Any) -> str:
-    """Return the merchant of an inventory item; empty if the list of items lacks it.
-
-    Raises:
-        RefusedError: If that list has no items at all: rows of ours would count as those of other merchants.
-    """
+    """Return the merchant of an item, empty if it is not listed. Raises RefusedError if no items are listed at all."""
     owners = owners_of_items(ctx)
     if not owners:
         hint = "ShipBob may be out of order: run again"
@@ -87,6 +78,5 @@ def owner_of(ctx: ShipBobContext, item_id: Any) -> str:
 
 
 def objects(item: Any, name: str) -> list[Item]:
-    """Return the objects of the list *name* in *item*; none without a list."""
     found = item.get(name) if isinstance(item, dict) else None
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

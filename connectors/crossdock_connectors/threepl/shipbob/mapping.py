@@ -1,6 +1,4 @@
-"""Mapping of ShipBob's records to drafts of the platform. Field names are those of ShipBob's reference, version
-2026-01.
-"""
+"""Mapping of ShipBob's records to drafts of the platform. Field names are those of its reference, version 2026-01."""
 
 from __future__ import annotations
 
@@ -42,7 +40,6 @@ def product(record: Record, products: Products, unit: str | None) -> ProductDraf
 
 
 def location(record: Record) -> WarehouseBinDraft:
-    """Map a fulfillment center, or `OUTBOUND`."""
     return WarehouseBinDraft(
         code=record.key_parts[-1],
         warehouse=record.at("/name", str),
@@ -51,7 +48,6 @@ def location(record: Record) -> WarehouseBinDraft:
 
 
 def lot(record: Record, products: Products, states: Mapping[Any, str], unit: str | None) -> InventoryLotDraft:
-    """Map the units of a lot that are in one state at one location."""
     owner, state = record.at("/owner", str), record.at("/state", str)
     item = str(record.at("/inventory_id", int))
     expires = record.instant("/lot_date", default=None, timezone="UTC")
@@ -82,7 +78,6 @@ def received_lot(record: Record, products: Products, unit: str | None) -> Invent
 
 
 def receipt(record: Record, products: Products, announced_lots: str) -> LotMovementDraft:
-    """Map the movement of an announced lot to the location that received it."""
     key = products.sku(record.at("/sku", str)), record.at("/lot", str)
     return LotMovementDraft(
         lot_id=Reference("inventory_lot", key, announced_lots),
@@ -92,11 +87,7 @@ def receipt(record: Record, products: Products, announced_lots: str) -> LotMovem
 
 
 def departure(record: Record) -> LotMovementDraft:
-    """Map the movement of shipped units from the first receipt of their lot at the location.
-
-    Raises:
-        RecordError: If no receiving order has brought this lot to the location.
-    """
+    """Map the movement of shipped units from the first receipt of their lot at the location, or raise RecordError."""
     owner, lot = record.at("/owner", str), record.at("/lot", str)
     received_with = record.at("/receiving_order", int, default=None)
     if received_with is None:

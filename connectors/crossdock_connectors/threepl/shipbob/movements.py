@@ -108,9 +108,7 @@ class Departures(_OwnRows):
 
 
 def received(ctx: ShipBobContext) -> list[Item]:
-    """Return what completed receiving orders brought, in the order of their completion. The list is read once in a
-    run.
-    """
+    """Return what completed receiving orders brought, in the order of their completion. It is read once in a run."""
     return ctx.shared("shipbob.received", lambda: list(_received(ctx, {})))
 
 
@@ -128,7 +126,6 @@ def _received(ctx: ShipBobContext, named: Mapping[str, str]) -> Iterator[Item]:
 
 
 def _brought(ctx: ShipBobContext, order: Item) -> Iterator[Item]:
-    """Yield a row for each item and lot of a receiving order that was stowed."""
     skus = {each.get("inventory_id"): each.get("sku") for each in objects(order, "inventory_quantities")}
     rows: dict[Place, Item] = {}
     boxes = ctx.api.get(f"/receiving/{order.get('id')}/boxes").items("")

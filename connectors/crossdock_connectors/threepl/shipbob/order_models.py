@@ -1,8 +1,4 @@
-"""An order as ShipBob accepts it: ``POST /2026-01/order`` (developer.shipbob.com), without ``reference_id``, the
-external id.
-
-Members have ShipBob's own names on the wire.
-"""
+"""An order as ShipBob accepts it: ``POST /2026-01/order`` (developer.shipbob.com), without the external id."""
 
 from __future__ import annotations
 

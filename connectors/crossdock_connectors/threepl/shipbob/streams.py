@@ -85,7 +85,6 @@ class Stock(ShipBobStream):
             yield RawBatch.json(rows, source=address)
 
     def _rows(self, ctx: ShipBobContext, item: Any) -> Iterator[Item]:
-        """Yield one row for each lot, location and state of an inventory item; for other values, one without a key."""
         about = {name: at_path(item, name) for name in ("inventory_id", "sku")}
         about["owner"] = owner_of(ctx, about["inventory_id"])
         if not isinstance(at_path(item, "lots"), list):
@@ -105,9 +104,7 @@ class Stock(ShipBobStream):
 
 
 class Shipments(ShipBobStream):
-    """Status and parcels of the orders that crossdock has sent. An order is read again when one of its shipments
-    changes.
-    """
+    """Status and parcels of orders that crossdock has sent. A change of a shipment makes its order read again."""
 
     name, resource, mode, key = "shipments", "order", "incremental", ("order_key",)
     contributes = ("status", "tracking")
@@ -154,7 +151,6 @@ def streams(settings: ShipBobSettings) -> Sequence[ShipBobStream]:
 
 
 def check(ctx: ShipBobContext) -> Iterator[Finding]:
-    """List the channels and the merchants that the token sees."""
     wanted = {"channel": str(ctx.settings.channel), "owner": ctx.settings.owner}
     for what, path, member in (("channel", "/channel", "id"), ("owner", "/inventory", "user_id")):
         try:

@@ -28,11 +28,7 @@ _NEW_SECRET = "make one: echo whsec_$(openssl rand -base64 24)"  # noqa: S105  a
 
 
 class ShipBobSubscriptions(SubscriptionApi[ShipBobSettings]):
-    """Subscriptions that the token sees.
-
-    Args:
-        secret: Signs the webhooks of new subscriptions.
-    """
+    """Subscriptions that the token sees. *secret* signs the webhooks of new ones."""
 
     def __init__(self, secret: SecretRef) -> None:
         self._secret = secret
@@ -42,11 +38,7 @@ class ShipBobSubscriptions(SubscriptionApi[ShipBobSettings]):
             yield from (_read(item, page.address) for item in page.items("/items"))
 
     def create(self, ctx: ShipBobContext, topic: str, address: str) -> Subscription:
-        """Subscribe to *topic* with the secret of the connection. If ShipBob returns another one, it signs with that.
-
-        Raises:
-            ConfigError: If ShipBob does not accept this secret.
-        """
+        """Subscribe to *topic* with the connection's secret. If ShipBob returns another one, it signs with that."""
         secret = self._secret.reveal()
         if not _SECRET.fullmatch(secret):
             raise ConfigError(_NOT_A_SECRET, where=f"{ctx.connection}.webhooks.secrets", hint=_NEW_SECRET)

@@ -69,16 +69,13 @@ class ShipBobTarget(ApiTarget):
         )
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        """Do the same as for any target, but treat a cancelled order that is looked up by its id after a cancellation
-        as absent.
-        """
+        """Do the same as for any target, but a cancelled order is absent if it is looked up by its id."""
         outcome = super().found(resource, answer, expected)
         is_cancelled = outcome.held is not None and outcome.held.get("status") == _CANCELLED
         return Outcome("absent", status=200) if expected.target_id is not None and is_cancelled else outcome
 
 
 def refusal(body: Any) -> Refusal | None:
-    """Read an error body: the messages of each member, or one message."""
     if not isinstance(body, dict):
         return None
     for member, messages in body.items():

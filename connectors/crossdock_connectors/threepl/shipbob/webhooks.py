@@ -22,7 +22,6 @@ _Hints = Iterator[Hint]
 
 
 def received(settings: ShipBobSettings) -> Webhooks[ShipBobSettings] | None:
-    """Declare the webhooks of a connection, which are signed with the secret of the subscription."""
     if settings.webhooks is None:
         return None
     return Webhooks(

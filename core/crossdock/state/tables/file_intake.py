@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, false, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import passed_files
@@ -127,10 +127,13 @@ class Intake:
         self._connection.execute(accepted.where(table.c.content_hash.in_(contents)).values(status="done"))
 
     def take_back(self, stream: str, begun: datetime, ended: datetime | None) -> None:
-        """Mark the files of the run from *begun* to *ended* as undone, and those finished later."""
+        """Mark the files that the run from *begun* to *ended* has accepted as undone: see `FileFacts.is_undone`.
+
+        Args:
+            ended: None if no other run has begun since.
+        """
         of_run = table.c.stream == stream, table.c.accepted_at >= begun
-        is_its_own = table.c.accepted_at <= ended if ended else false()
-        undone = update(table).where(*of_run, (table.c.status == "done") | is_its_own)
+        undone = update(table).where(*of_run, *([table.c.accepted_at <= ended] if ended else []))
         self._connection.execute(undone.values(status="undone"))
 
     def forget(self, stream: str) -> None:

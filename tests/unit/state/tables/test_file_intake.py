@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from tests.unit.state.samples import AT
 
 from crossdock.state import (
@@ -45,3 +47,16 @@ def test_a_file_accepted_under_an_older_mapping_is_read_on(state: State) -> None
         tx.intake.accept("s", "v2", [facts], at=AT)
         tx.intake.finish("s", "v2")
         assert tx.intake.unfinished("s") == {}
+
+
+def test_only_the_files_of_a_run_are_taken_back(state: State) -> None:
+    """Files of earlier and later runs stay imported, so that what comes late is compared with them."""
+    files = [FileFacts(f"{day}.csv", f"c0ffee{day}", 10, AT, f"2026-03-0{day}") for day in (1, 2, 3)]
+    with state.begin() as tx:
+        for day, facts in enumerate(files):
+            tx.intake.accept("s", "v1", [facts], at=AT + timedelta(days=day))
+            tx.intake.finish("s", "v1")
+        tx.intake.take_back("s", AT + timedelta(days=1), AT + timedelta(days=1, hours=1))
+        assert [facts.is_undone for facts in tx.intake.known("s")] == [False, True, False]
+        tx.intake.take_back("s", AT + timedelta(days=2), None)
+        assert [facts.is_undone for facts in tx.intake.known("s")] == [False, True, True]

@@ -58,11 +58,6 @@ def _opened(choice: ChosenExecutor, at_once: int) -> Iterator[Executor]:
 
 
 def chosen(text: str) -> ChosenExecutor:
-    """Return the executor ``NAME`` or ``NAME=ADDRESS``.
-
-    Raises:
-        ConfigError: If there is none, it cannot be imported, or the address is missing or not needed.
-    """
     name, _, address = text.partition("=")
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:

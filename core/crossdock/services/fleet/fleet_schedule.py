@@ -25,14 +25,7 @@ _SAME_SCHEDULES = 4096
 
 @dataclass(frozen=True, slots=True)
 class DueCall:
-    """The next call for a tenant.
-
-    Attributes:
-        job: None to look only at its state.
-        expected_s: The expected duration of the run; None if it is unknown.
-        failed_before: Whether the last run of the job did not complete.
-        notified: As in `ScheduledCall`.
-    """
+    """The next call for a tenant. Without a job, it only looks at the state. *notified* is as in `ScheduledCall`."""
 
     tenant: str
     job: str | None = None
@@ -108,7 +101,7 @@ class FleetSchedule:
                 yield tenant
 
     def call(self, tenant: str, now: datetime) -> DueCall | None:
-        """Return the call for a tenant now, or None. Without a call, the next decision is when something is due."""
+        """Return the call for a tenant now. If there is none, the next decision is when something is due."""
         found = self._tenants[tenant]
         if not found.is_known:
             return DueCall(tenant)
@@ -131,7 +124,6 @@ class FleetSchedule:
         return None
 
     def next_due(self, tenant: str, now: datetime) -> dict[str, datetime]:
-        """Return when each job of a tenant is due next, without those that are not due within a year."""
         return self._tenants[tenant].due_jobs.next_due(now)
 
     def _is_due(self, found: _Jobs, job: str, now: datetime) -> bool:

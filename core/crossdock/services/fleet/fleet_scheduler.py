@@ -36,8 +36,7 @@ LOST_TO_REPORT = 2  # lost calls of one run, after which people are notified
 class Listener(Protocol):
     """Receives events, always from the thread that calls the scheduler."""
 
-    def began(self, tenant: str, job: str, at: Due) -> None:
-        """A run was given to the executor."""
+    def began(self, tenant: str, job: str, at: Due) -> None: ...
 
     def ended(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
         """A run has ended; *problems* are about notifications that were not sent."""
@@ -48,11 +47,10 @@ class Listener(Protocol):
     def broken(self, tenant: str, error: str) -> None:
         """No run of the tenant can start. Called once for each new error."""
 
-    def lost(self, tenant: str, reason: str) -> None:
-        """A call was lost with its worker, and will be repeated."""
+    def lost(self, tenant: str, reason: str) -> None: ...
 
     def notice_pending(self, tenant: str, event: ScheduledRunEnded) -> None:
-        """A run has ended some time ago, and its notification may not have been sent."""
+        """A run ended some time ago, and its notification may not have been sent."""
 
     def found(self, part: Part, problem: str | None) -> None:
         """A part, such as the executor, can be used, or *problem* says why not."""
@@ -66,13 +64,7 @@ have lost it. If the first is still executed, the second finds the state in use.
 
 @dataclass(slots=True)
 class Running:
-    """A call given to the executor.
-
-    Attributes:
-        text: The text that was sent.
-        again: The second call.
-        ask_at: When the second call is made.
-    """
+    """A call given to the executor. *again* is the second call, which is made at *ask_at*."""
 
     call: DueCall
     place: Place
@@ -103,7 +95,7 @@ class _Tries:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A look at the state of a tenant, because of its notifications: when, and of which runs people were notified."""
+    """When to look at the state of a tenant because of its notifications, and of which runs people were notified."""
 
     at: datetime
     notified: frozenset[int] = frozenset()
@@ -115,7 +107,6 @@ class FleetScheduler:
     Args:
         open_executor: Opens the executor; called again after it was lost.
         fleet_database: Address of the database in which tenants with one credential share its bucket.
-        known: Called with the facts in a tenant's state about its jobs.
         wake: Called from any thread when a call has ended.
     """
 
@@ -167,11 +158,7 @@ class FleetScheduler:
             self._credentials[before.credential].discard(name)
 
     def look_at(self, name: str, notified: Iterable[int] = (), *, after: timedelta = timedelta()) -> None:
-        """Look at the state of a tenant, for runs of which people may not know.
-
-        Args:
-            notified: The runs of which the recipients of the fleet were told.
-        """
+        """Look at a tenant's state for runs that people may not know of. The fleet's recipients know of *notified*."""
         before = self._looks.get(name)
         runs = frozenset(notified) | (before.notified if before is not None else frozenset())
         at = self._clock.now() + after
@@ -275,7 +262,7 @@ class FleetScheduler:
             self._listener.failed(name, call.job, call.at, message, problems)
 
     def _look_again(self, name: str, *, is_told: bool) -> None:
-        """Let the tenant's own people be notified again later, if a channel failed."""
+        """Notify the tenant's own recipients again later if a channel failed."""
         if is_told:
             self._failed_notices.pop(name, None)
             return
@@ -375,7 +362,6 @@ class FleetScheduler:
 
 
 def _result(future: Future[str]) -> CallResult | None:
-    """Return the result of a call; None if it has no result (yet)."""
     if not future.done() or future.cancelled() or future.exception() is not None:
         return None
     try:
@@ -385,11 +371,7 @@ def _result(future: Future[str]) -> CallResult | None:
 
 
 class _Call(Future[str]):
-    """A call to an executor, apart from its own future: whatever that raises is the result of the call.
-
-    Raises:
-        CrossdockError: If the executor refuses the call, or its code fails.
-    """
+    """A call with a future of its own: whatever the executor's future raises is the result of the call."""
 
     def __init__(self, executor: Executor, text: str) -> None:
         super().__init__()

@@ -22,13 +22,7 @@ LOOK_S = 5.0  # between two looks at the config files, and between attempts to l
 
 
 class FleetService:
-    """Runs the jobs of all tenants. Calls must not overlap.
-
-    Args:
-        interrupt: Once it is set, no run starts, and those in progress stop early or continue elsewhere.
-        make_scheduler: Makes the scheduler from its listener, and from the function that receives the facts of a
-            tenant.
-    """
+    """Runs the jobs of all tenants. Once *interrupt* is set, no run starts, and others stop or continue elsewhere."""
 
     def __init__(
         self,
@@ -55,12 +49,10 @@ class FleetService:
 
     @property
     def busy(self) -> bool:
-        """Whether a run is in progress that this process waits for."""
         return bool(self._scheduler.running)
 
     @property
     def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
-        """The functions that are called in addition to `look`, each with its interval in seconds."""
         return {"fleet": (self.look, LOOK_S)}
 
     def reload(self) -> None:
@@ -87,7 +79,6 @@ class FleetService:
         self._report()
 
     def close(self) -> None:
-        """Stop leading, and send the collected notifications."""
         self._scheduler.close()
         self._write()
         self._resources.close()
@@ -125,7 +116,6 @@ class FleetService:
         self.schedules = {str(number): schedule for number, schedule in enumerate(distinct)}
 
     def _report_broken(self) -> None:
-        """Report configs that cannot be used, as soon as this scheduler leads."""
         if self._leader is not None:
             for name, error in self._broken.items():
                 self._reports.broken(name, f"its config cannot be used: {error}")

@@ -18,12 +18,7 @@ TenantEvent = tuple[str, Event]  # by the name of the tenant
 
 
 class GroupedNotices:
-    """Collects events and sends them from a thread, so that a slow channel delays nothing. What could not be sent is
-    sent again.
-
-    Args:
-        notifier: None if the config names no recipients.
-    """
+    """Collects events and sends them from a thread, so that a slow channel delays nothing. Repeats failed messages."""
 
     def __init__(self, notifier: Notifier | None) -> None:
         self._notifier = notifier
@@ -36,11 +31,7 @@ class GroupedNotices:
         self._delivered: list[tuple[str, int]] = []
 
     def add(self, tenant: str, event: Event, now: datetime, *, is_news: bool = True) -> None:
-        """Collect *event* if it is selected.
-
-        Args:
-            is_news: Whether it has just happened; otherwise it is left out if it was collected before.
-        """
+        """Collect *event* if it is selected. Without *is_news*, leave it out if it was collected before."""
         run_id = event.run_id if isinstance(event, ScheduledRunEnded) else None
         if self._notifier is None or (not is_news and run_id is not None and (tenant, run_id) in self._collected):
             return
@@ -53,12 +44,7 @@ class GroupedNotices:
             self._delivered.append((tenant, run_id))
 
     def flush(self, now: datetime, *, tenants: int, is_idle: bool) -> None:
-        """Send the collected events, if the first is old enough and no channel has just failed.
-
-        Args:
-            tenants: The number of tenants.
-            is_idle: Whether no run is in progress, and none waits.
-        """
+        """Send the collected events, if the first is old enough and no channel has just failed."""
         self._take(now)
         is_time = self._since is not None and now - self._since >= (AT_LEAST if is_idle else AT_MOST)
         if is_time and now >= self._again and self._sending is None:
@@ -78,7 +64,6 @@ class GroupedNotices:
         self._thread.shutdown()
 
     def send(self, *, tenants: int) -> None:
-        """Send the collected events now."""
         if not self._events:
             return
         events, self._events, self._since = self._events, [], None
@@ -99,7 +84,6 @@ class GroupedNotices:
             self._again = now + pause_after(self._failures)
 
     def _deliver(self, events: list[TenantEvent], tenants: int) -> bool:
-        """Return whether every channel has accepted the message."""
         assert self._notifier is not None  # else there are no events
         problems = self._notifier.notify_group(events, tenants)
         for problem in problems:

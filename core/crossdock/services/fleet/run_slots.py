@@ -13,11 +13,7 @@ SLOW_S = 600.0
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """The place of a run in the queue: earliest due first, and among equals the shortest.
-
-    Attributes:
-        expected_s: The expected duration; 0 if it is unknown.
-    """
+    """The place of a run in the queue: earliest due first, and among equals the shortest."""
 
     due: datetime
     expected_s: float
@@ -37,7 +33,6 @@ class RunSlots:
         return max(1, self.at_once // 2)
 
     def next(self, waiting: Iterable[Place], running: Iterable[Place]) -> list[Place]:
-        """Return those of *waiting* that may start now, in order."""
         in_use = list(running)
         free, slow = self.at_once - len(in_use), sum(each.is_slow for each in in_use)
         hosts = Counter(host for each in in_use for host in each.hosts)

@@ -36,25 +36,17 @@ class _Text(BaseModel):
 
 
 class SharedLimit(_Text):
-    """The bucket of tenants that share a credential.
-
-    Attributes:
-        database: The address of its database.
-        name: The name of the bucket.
-    """
+    """The bucket of tenants that share a credential, in the database with this address."""
 
     database: str
     name: str
 
 
 class ScheduledCall(_Text):
-    """The order for a worker.
+    """The order for a worker. Without a job, it only looks at the state.
 
     Attributes:
-        files: The config files of the tenant, in order.
-        digest: The digest of their contents, as the scheduler read them.
-        job: None to look only at the state.
-        skipped: Runs that are recorded as skipped, with their notes.
+        digest: The digest of the contents of the files, as the scheduler read them.
         shared_limit: None if the tenant has its credential to itself.
         notify: Whether the tenant is notified separately.
         is_grouped: Whether the recipients of the fleet are notified of its runs, by the scheduler.
@@ -101,8 +93,7 @@ class CallResult(_Text):
     """The result of a worker.
 
     Attributes:
-        error: Why the call was not executed.
-        message: The same for a run that could not start, with its parts.
+        message: The same as *error* for a run that could not start, with its parts.
         jobs: The facts in the state about all jobs of the tenant.
         problems: Sentences about notifications that were not sent.
         pending_notices: Earlier runs of which the recipients of the fleet may not know.

@@ -20,13 +20,7 @@ Signature = tuple[tuple[int, int, int], ...]
 
 @dataclass(slots=True)
 class Changes:
-    """The result of a scan.
-
-    Attributes:
-        loaded: New tenants, and those whose config has changed.
-        removed: Names of tenants whose config file is gone.
-        broken: Why a config cannot be used, by name or path. Its tenant no longer runs.
-    """
+    """The result of a scan. *broken* says by file name why a config cannot be used. Its tenant no longer runs."""
 
     loaded: list[Tenant]
     removed: list[str]
@@ -37,13 +31,7 @@ class Changes:
 
 
 class TenantFiles:
-    """Finds the config files of the tenants and loads those that have changed.
-
-    Args:
-        pattern: A folder, whose ``*.yaml`` and ``*.yml`` files are taken, or a pattern such as ``tenants/*.yaml``.
-        on_other_hosts: Whether runs may be on other hosts, so that no state may be a file.
-        loading: Called before each file is loaded.
-    """
+    """Finds the configs of the tenants and loads those that changed. With *on_other_hosts*, no state may be a file."""
 
     def __init__(
         self, pattern: str, base: Base, *, on_other_hosts: bool = False, loading: Callable[[], None] = lambda: None
@@ -63,15 +51,10 @@ class TenantFiles:
         return {path.stem: found for path, (_, found) in self._loaded.items() if isinstance(found, str)}
 
     def paths(self) -> list[Path]:
-        """Return the existing config files in order, or raise ConfigError if the pattern is a path to nothing."""
         return [path for path in find(self._pattern) if path not in self._base.paths]
 
     def scan(self, *, reload: bool = False) -> Changes:
-        """Load what has changed. A changing file is loaded once two scans have found it the same.
-
-        Args:
-            reload: Load all files again.
-        """
+        """Load what has changed, or all with *reload*. A changed file is loaded once two scans find it the same."""
         tenants, broken, found = self.tenants, self.broken, self.paths()
         for path in self._loaded.keys() - set(found):
             self._unload(path)
@@ -109,11 +92,6 @@ class TenantFiles:
         self._owners |= dict.fromkeys(_claims(tenant), path)
 
     def _check(self, tenant: Tenant, path: Path) -> None:
-        """Refuse conflicts that only a fleet has.
-
-        Raises:
-            ConfigError: If its state is a file of this host, or another tenant has its name, state or spool.
-        """
         if self._on_other_hosts and tenant.is_local:
             message = f"its state {tenant.state} is a file of one host, and its runs may be on other hosts"
             hint = "state: postgresql://user@host/database, one for each tenant"
@@ -125,11 +103,7 @@ class TenantFiles:
 
 
 def find(pattern: str) -> list[Path]:
-    """Return the files of a folder or a pattern, in order of their paths.
-
-    Raises:
-        ConfigError: If *pattern* is a path to nothing.
-    """
+    """Return the YAML files of a folder, or those of a pattern such as ``tenants/*.yaml``, in order of their paths."""
     place = Path(pattern).absolute()
     if place.is_dir():
         return sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES and _is_config(path))

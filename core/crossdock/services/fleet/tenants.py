@@ -24,13 +24,7 @@ from crossdock.values.config_file import NAME_FORM, Secret, is_name
 
 @dataclass(frozen=True)
 class Base:
-    """The common settings of the tenants.
-
-    Attributes:
-        paths: The base file, and files that override it; empty without a base file.
-        database: The database of the fleet.
-        notify: Who is notified of the runs of all tenants, in one message.
-    """
+    """The common settings of the tenants. *notify* names who is notified of the runs of all tenants, in one message."""
 
     paths: tuple[Path, ...]
     config: FleetConfig
@@ -42,14 +36,7 @@ class Base:
 
 
 def load_base(*paths: Path) -> Base:
-    """Read the sections ``fleet`` and ``notify`` of the base file. Without one, the defaults apply.
-
-    Args:
-        paths: The base file, and files whose values replace or add to those of the ones before.
-
-    Raises:
-        ConfigError: With every finding and its place in the files.
-    """
+    """Read the sections ``fleet`` and ``notify`` of the base file and of those that override it. They have defaults."""
     if not paths:
         config = FleetConfig()
         return Base((), config, parse_url(config.database, Path.cwd(), where="fleet.database"), None)
@@ -70,15 +57,8 @@ class Tenant:
     """The facts about a tenant for a scheduler. Its runs load the config again.
 
     Attributes:
-        name: The name of its config file without the suffix.
-        files: Its config files, in order.
-        digest: The digest of their contents.
-        hosts: The hosts that its runs read from, by job.
-        state: The address of its state.
-        is_local: Whether the state is a file, which only runs on this machine can use.
         credential: Identifies the address and the credential of the platform; equal for tenants that share them.
         shares_limit: Whether its own config has the address of the platform's bucket.
-        has_own_notify: Whether it is notified separately.
         is_grouped: Whether the recipients of the fleet are notified of its runs.
     """
 
@@ -97,7 +77,6 @@ class Tenant:
 
 
 def tenant_name(path: Path) -> str:
-    """Return the name of the tenant with this config file, or raise ConfigError if it is not a valid name."""
     if not is_name(path.stem):
         hint = f"rename the file: {NAME_FORM}"
         raise ConfigError(f"a tenant cannot be called {path.stem!r}", where=str(path), hint=hint)
@@ -105,12 +84,7 @@ def tenant_name(path: Path) -> str:
 
 
 def load_tenant(path: Path, base: Base) -> Tenant:
-    """Load the config of a tenant.
-
-    Raises:
-        ConfigError: With every finding and its place in the files.
-        AuthorCodeError: If an author's settings do not say which host is read.
-    """
+    """Load the config of a tenant. Raise AuthorCodeError if an author's settings do not say which host is read."""
     name, files = tenant_name(path), base.files(path)
     before = digest_of(files)
     loaded = project.load(*files)

@@ -1,6 +1,4 @@
-"""The worker of an executor: executes one call, in a process on any host with crossdock, the configs and the
-secrets.
-"""
+"""Executes one call of an executor, in a process on any host with crossdock, the configs and the secrets."""
 
 from __future__ import annotations
 
@@ -112,7 +110,7 @@ def _looked(loaded: Project, call: ScheduledCall) -> CallResult:
 
 
 def _begun(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
-    """Return the result of a run. People are also notified once for each new error if it could not begin."""
+    """Execute a run. If it could not begin, notify people once for each new error."""
     try:
         return _run(loaded, due_run, clock)
     except StateBusyError:

@@ -27,14 +27,7 @@ RawHeaders = Sequence[tuple[bytes, bytes]]
 
 
 class Endpoint:
-    """The webhooks of one connection. The secrets are read when it is made.
-
-    Attributes:
-        max_body_bytes: The largest accepted body.
-
-    Raises:
-        ConfigError: If a secret cannot be read, or is not written as the scheme says.
-    """
+    """The webhooks of one connection. Its secrets are read when it is made; one that is unusable is a ConfigError."""
 
     def __init__(self, connection: Connection, webhooks: Webhooks[Any], clock: Clock) -> None:
         self._connection, self._webhooks = connection, webhooks
@@ -50,11 +43,7 @@ class Endpoint:
         self.max_body_bytes = max(scheme.max_body_bytes for scheme in webhooks.schemes)
 
     def accept(self, body: bytes, headers: RawHeaders) -> ReceivedWebhook | None:
-        """Verify a webhook and return it with its records; None for a vendor's ping, which needs no signature.
-
-        Raises:
-            WebhookError: If it must not be processed. The error's `status` is the answer.
-        """
+        """Verify a webhook and return it with its records; None for a ping. A WebhookError has the status to answer."""
         if self._webhooks.is_ping(body):
             return None
         delivery = self._verifier(headers).verify(body, headers)
@@ -75,9 +64,7 @@ class Endpoint:
         return ReceivedWebhook(name, _delivery_key(delivery, topic), topic, shown, records)
 
     def _verifier(self, headers: RawHeaders) -> WebhookVerifier:
-        """Return the first verifier whose signature header is present, or else the first, whose error says what is
-        missing.
-        """
+        """Return the verifier whose signature header is present, or else the first: its error says what is missing."""
         names = {name.decode("latin-1").lower() for name, _ in headers}
         given = (each for each in self._verifiers if each.scheme.signature_header.lower() in names)
         return next(given, self._verifiers[0])
@@ -108,11 +95,6 @@ def _is_key(key: tuple[str, ...]) -> bool:
 
 
 def endpoints(connections: Iterable[Connection], clock: Clock) -> dict[str, Endpoint]:
-    """Return the endpoints of the connections that declare webhooks, by name.
-
-    Raises:
-        ConfigError: As `Endpoint`.
-    """
     declared = ((connection, connection.webhooks) for connection in connections)
     return {each.name: Endpoint(each, webhooks, clock) for each, webhooks in declared if webhooks is not None}
 

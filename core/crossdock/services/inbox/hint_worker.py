@@ -1,7 +1,7 @@
 """Delivers the records named by webhooks, in a session that scheduled runs may share.
 
-Records that go between the same two systems are delivered by one work in a thread of its own: a system that does not
-answer, or that asks for a long pause, delays no others.
+Each pair of systems has a thread for the records that go between them: a system that does not answer, or that asks for
+a long pause, delays no others.
 """
 
 from __future__ import annotations
@@ -56,21 +56,13 @@ class Partners(NamedTuple):
 
 
 def partners_of(project: Project) -> dict[str, Partners]:
-    """Return the partners of each stream that can fetch records."""
     scopes = project.scopes
     return {name: Partners(name.partition(".")[0], scopes[name].target) for name in sorted(project.fetching)}
 
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """The processed hints.
-
-    Attributes:
-        fetched: The number of fetched records.
-        failed: The number of those that failed.
-        requests: The number of requests to targets.
-        throttled: The number of those that were answered 429.
-    """
+    """The result of one work. *requests* went to targets, and *throttled* of them were answered 429."""
 
     fetched: int = 0
     failed: int = 0
@@ -79,8 +71,6 @@ class Worked:
 
 
 class _Ending(threading.Event):
-    """Set when a work is to end, or the process."""
-
     def __init__(self, interrupt: threading.Event) -> None:
         super().__init__()
         self._interrupt = interrupt
@@ -90,13 +80,7 @@ class _Ending(threading.Event):
 
 
 class _Work:
-    """One work in progress.
-
-    Attributes:
-        news: Set when there may be something to do.
-        began: When its present part began.
-        is_told: Whether it was said that this part is slow.
-    """
+    """One work in progress. *is_told* is set once its present part was reported as slow."""
 
     def __init__(self, partners: Partners, streams: Collection[str], interrupt: threading.Event, now: float) -> None:
         self.partners, self.streams = partners, streams
@@ -112,11 +96,9 @@ class _Work:
 
 
 class HintWorker:
-    """Works while there are hints: for all that go between the same partners in one thread, for others in others.
+    """Delivers hints while there are some, with one thread for all that go between the same partners.
 
     Args:
-        progress: Makes the listener of a run.
-        interrupt: Set when the process is to end.
         on_end: Called after each work, in its thread.
         look: Called when there may be hints for which nothing works, so that `due` must be called.
     """
@@ -139,9 +121,7 @@ class HintWorker:
         self._is_break = False
 
     def due(self, project: Project, tx: Transaction) -> dict[Partners, Collection[str]]:
-        """Return the streams of each work that is to be started now, longest due first: for all that is due, and for
-        which nothing works.
-        """
+        """Return the streams of each work to start now, longest due first. Partners that have a work are left out."""
         known, found = partners_of(project), dict[Partners, set[str]]()
         for stream in tx.inbox.due_streams(self._clock.now()):
             found.setdefault(known.get(stream, Partners()), set()).add(stream)
@@ -173,9 +153,7 @@ class HintWorker:
                 work.end()
 
     def slow(self) -> list[tuple[Partners, float, bool]]:
-        """Return the partners whose records have taken longer than `SLOW_S`, for how many seconds, and whether that is
-        new.
-        """
+        """Return the partners whose records take longer than `SLOW_S`, how many seconds, and whether that is new."""
         now = self._clock.monotonic()
         with self._changed:
             found = [(work, now - work.began) for work in self._works if now - work.began >= SLOW_S]
@@ -185,11 +163,7 @@ class HintWorker:
         return told
 
     def work(self, session: Session, partners: Partners, streams: Collection[str]) -> None:
-        """Deliver the hints of *streams* until there were none for `IDLE_S`, for about `WORKS_S`, or until `stop`.
-
-        Raises:
-            CrossdockError: If the run could not begin, or the state failed.
-        """
+        """Deliver the hints of *streams* until there were none for `IDLE_S`, for about `WORKS_S`, or until `stop`."""
         with self._begun(partners, streams) as work:
             self._work(session, work)
 
@@ -237,8 +211,7 @@ class HintWorker:
     def _is_over(self, work: _Work) -> bool:
         """Return whether *work* ends now with all others, because they have worked for `WORKS_S`. Called between parts.
 
-        They wait for each other, but not for one whose part takes long: that one asks again for a break when it is
-        there.
+        Works wait for each other, but not for one whose part takes long. It asks for another break after that part.
         """
         with self._changed:
             now = self._clock.monotonic()
@@ -267,8 +240,6 @@ class HintWorker:
 
 
 class _Part:
-    """Delivers the hints that are due, a part at a time."""
-
     def __init__(self, session: Session, run: OpenRun, clock: Clock, work: _Work) -> None:
         self._state, self._run, self._clock = session.state, run, clock
         self._streams, self._interrupt = work.streams, work.ending
@@ -277,15 +248,12 @@ class _Part:
         self._able = {bound.name for bound in run.streams} | run.refused.keys()
 
     def next_due_s(self) -> float:
-        """Return the seconds until a record is due; `IDLE_S` without any."""
         with self._state.look() as tx:
             due = tx.inbox.next_due(self._streams)
         return IDLE_S if due is None else max(0.0, (due - self._clock.now()).total_seconds())
 
     def deliver(self) -> Collection[str] | None:
-        """Deliver a part. Return the streams of others' records that are to be fetched because of it; None if nothing
-        is due.
-        """
+        """Deliver a part. Return the streams of other records to fetch because of it; None if nothing is due."""
         now = self._clock.now()
         due = self._state.ask(lambda tx: tx.inbox.due(now, self._streams, limit=TOGETHER))
         if not due:
@@ -311,7 +279,7 @@ class _Part:
                 self._run.report.messages.fail(name, error)
 
     def _delivered(self, records: Sequence[NamedRecord]) -> tuple[Delivered, set[NamedRecord]]:
-        """Deliver *records*, and return the results and those that failed only together with others."""
+        """Deliver *records*. Return the results, and the records that failed only together with others."""
         result, errors = self._deliver(records)
         untried = set[NamedRecord]()
         failed, by_stream = result.failed.keys() - result.withheld, attrgetter("stream")
@@ -322,9 +290,7 @@ class _Part:
         return result, untried
 
     def _one_by_one(self, records: Sequence[NamedRecord], result: Delivered) -> Iterator[NamedRecord]:
-        """Deliver the records separately: one that cannot be fetched must not block the others. Yield those that are
-        left when several have failed in a row, since the source may be away.
-        """
+        """Deliver each record separately. Yield the rest when several fail in a row: the source may be away."""
         failed_alone = 0
         for record in records:
             del result.failed[record]  # the error may be that of another record
@@ -338,7 +304,7 @@ class _Part:
             result.elsewhere |= again.elsewhere
 
     def _deliver(self, records: Sequence[NamedRecord]) -> tuple[Delivered, set[str]]:
-        """Deliver *records*, and return the results and the names under which the run had errors."""
+        """Deliver *records*. Return the results, and the names under which the run had errors."""
         if not records:
             return Delivered(), set()
         result, messages = self._named.deliver(records), self._run.report.messages
@@ -370,9 +336,7 @@ class _Part:
 
 
 def _later(hint: HintedRecord, now: datetime, least: timedelta) -> HintedRecord:
-    """Return the hint, which counts no attempt, with a pause as long as it has waited: the source may be away, or an
-    operation on the record in doubt.
-    """
+    """Postpone *hint* by the time that it has waited, and count no attempt: the record may not be the cause."""
     return replace(hint, due_at=now + min(LONGEST_UNTRIED, max(least, now - hint.last_at)))
 
 

@@ -51,13 +51,6 @@ Refused = Callable[[str, str], None]
 
 
 class Receiver:
-    """The ASGI application.
-
-    Args:
-        endpoints: The endpoints by connection; `replace` sets others.
-        refused: Called for each refused webhook.
-    """
-
     def __init__(self, endpoints: Mapping[str, Endpoint], writer: WebhookWriter, refused: Refused) -> None:
         self._endpoints, self._writer, self._refused = endpoints, writer, refused
         self._bodies = BodyBudget(BODIES_AT_MOST)
@@ -69,7 +62,6 @@ class Receiver:
         self._writer.use(open_state)
 
     def count_not_http(self) -> None:
-        """Count a request that is not HTTP."""
         self._refused("", "not_http")
 
     async def _receive(self, request: Request) -> Response:
@@ -108,12 +100,10 @@ class Receiver:
 
 
 async def _body(request: Request, most: int, held: HeldBody) -> bytes:
-    """Read the body.
+    """Read the body, or raise WebhookError if it is larger than *most* bytes.
 
-    Raises:
-        WebhookError: If it is larger than *most* bytes. Up to `READ_AT_MOST` bytes of it are read and dropped, since a
-            sender whose connection is closed while it sends may not see the answer.
-        OverBudgetError: If all bodies that are being read are too large together.
+    Up to `READ_AT_MOST` bytes of it are read and dropped: a sender whose connection is closed while it sends may not
+    see the answer.
     """
     parts, size = [], 0
     async for part in request.stream():
@@ -129,7 +119,7 @@ async def _body(request: Request, most: int, held: HeldBody) -> bytes:
 
 
 class RefusedCounts:
-    """Counts refused webhooks by connection and reason. Thread-safe. A forger must not fill the log."""
+    """Counts refused webhooks by connection and reason, because a forger must not fill the log. Thread-safe."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()

@@ -28,11 +28,7 @@ class Registered:
 
 
 class Subscriptions:
-    """The subscriptions of one connection.
-
-    Args:
-        address: The address for its webhooks; empty if the config has none.
-    """
+    """The subscriptions of one connection. *address* receives its webhooks; it is empty if the config has none."""
 
     def __init__(self, api: SubscriptionApi[Any], webhooks: Webhooks[Any], context: Context[Any], address: str) -> None:
         self._api, self._webhooks, self._context, self._address = api, webhooks, context, address
@@ -46,11 +42,7 @@ class Subscriptions:
         return guarded(method, self._context.connection, code=self._api, settings=self._context.settings)
 
     def register(self) -> Registered:
-        """Subscribe to each topic of the connection that has no subscription.
-
-        Raises:
-            ConfigError: If the config names no public address.
-        """
+        """Subscribe to each topic of the connection. An existing subscription is kept: see `SubscriptionApi.create`."""
         address, result = self._own_address(), Registered()
         for topic in self._webhooks.topics:
             try:
@@ -63,11 +55,7 @@ class Subscriptions:
         return result
 
     def remove(self) -> Iterator[Subscription]:
-        """End the subscriptions to the address, and yield them.
-
-        Raises:
-            ConfigError: If the config names no public address.
-        """
+        """End the subscriptions to the address, and yield them."""
         address = self._own_address()
         for subscription in list(self.listed()):
             if subscription.address == address:
@@ -90,11 +78,6 @@ def _checked(subscription: object) -> Subscription:
 
 @contextmanager
 def subscriptions(project: Project, name: str, clock: Clock) -> Iterator[Subscriptions]:
-    """Open the subscriptions of the connection *name*.
-
-    Raises:
-        ConfigError: If there is no such connection, it receives no webhooks, or its vendor has no API for that.
-    """
     connection = _connection(project, name)
     webhooks, where = connection.webhooks, f"{project.path}: connections.{name}"
     if webhooks is None:

@@ -24,11 +24,7 @@ _RECORD_BYTES = 250  # of the objects for one record, besides its key
 
 
 class _Waiting:
-    """A webhook until it is stored, or its sender has got another answer.
-
-    Attributes:
-        size: About the bytes that it takes.
-    """
+    """A webhook until it is stored, or its sender has got another answer. *size* is an estimate in bytes."""
 
     __slots__ = ("received", "size", "stored")
 
@@ -39,12 +35,7 @@ class _Waiting:
 
 
 class WebhookWriter:
-    """A thread with its own state, which needs no lease: other processes may run meanwhile.
-
-    Args:
-        open_state: Called when a webhook arrives and no state is open, as after a failure.
-        on_hint: Called with the streams of the records that stored webhooks name.
-    """
+    """A thread with its own state, which needs no lease: other processes may run meanwhile."""
 
     def __init__(
         self, open_state: Callable[[], State], clock: Clock, on_hint: Callable[[Collection[str]], None]

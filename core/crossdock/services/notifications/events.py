@@ -37,13 +37,12 @@ class ScheduledRunEnded:
     """A run of a job ended or was skipped.
 
     Attributes:
-        due: When it was due, an aware time shown in its own zone; None for a manual run.
+        due: In the time zone of the schedule; None for a manual run.
         run_id: None if no run was started.
-        status: The status; ``degraded`` if it completed, but records are open.
-        open: The open records of the job's streams at its end.
+        status: ``degraded`` if it completed, but records are open.
         repeated: Whether it is degraded as before and no reminder is due, or was retried and failed as before.
-        messages: Why it did not complete, and other messages, without secrets and personal data.
-        previous: Status of the previous run that was not skipped; None if there is none.
+        messages: Its errors and warnings, without secrets and personal data.
+        previous: Status of the previous run that was not skipped.
     """
 
     job: str
@@ -65,13 +64,7 @@ class ScheduledRunEnded:
 
 @dataclass(frozen=True, slots=True)
 class RunOverdue:
-    """A run is expected to end after its deadline, or has not ended by then.
-
-    Times are aware and shown in their own time zone.
-
-    Attributes:
-        expected_end: None if the run has taken longer than expected, or nothing is known about earlier ones.
-    """
+    """A run will probably end after its deadline, or has not ended by then. *expected_end* is None if it has passed."""
 
     job: str
     business_date: date
@@ -118,14 +111,7 @@ def kinds(event: Event) -> set[Kind]:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One notification, as text and as data.
-
-    Attributes:
-        id: Unique, and the same for every attempt to send it.
-        subject: One line.
-        lines: The text, one fact per line.
-        payload: JSON for `crossdock.values.exact_json`.
-    """
+    """One notification, as lines of text and as JSON. *id* is unique, and the same for every attempt to send it."""
 
     id: str
     subject: str
@@ -143,11 +129,7 @@ def compose(event: Event, selected: Collection[Kind], at: datetime) -> Message:
 
 
 def compose_group(events: Sequence[tuple[str, Event]], tenants: int, at: datetime) -> Message:
-    """Make one message about several events, each with the name of its tenant.
-
-    Args:
-        tenants: The number of tenants in the fleet.
-    """
+    """Make one message about several events, each with its tenant. *tenants* is the number of tenants in the fleet."""
     found = {kind: sum(kind in kinds(event) for _, event in events) for kind in BY_SEVERITY}
     counts = ", ".join(f"{number:,} {kind}" for kind, number in found.items() if number)
     names = {tenant for tenant, _ in events}
@@ -171,7 +153,6 @@ def _severity(event: Event) -> int:
 
 
 def _group_line(tenant: str, event: Event) -> str:
-    """Return one line: what happened, and each error or the first other fact about it."""
     job = _shortened(printable(event.job), _MAX_NAME)
     errors = error_texts(event.messages) if isinstance(event, ScheduledRunEnded) else []
     fact = next((text for text in _facts(event) if not text.startswith("Due: ")), "")
@@ -239,7 +220,6 @@ def _data(event: Event) -> dict[str, Any]:
 
 
 def _error_lines(event: ScheduledRunEnded) -> list[str]:
-    """Return the first lines of each error: its streams, message and hint. `crossdock show` prints all of them."""
     texts = error_texts(event.messages)
     found = [line for text in texts[:_MAX_ERRORS] for line in _first_lines(text)]
     return [*found, *_more(len(texts) - _MAX_ERRORS, "errors", event)]

@@ -30,11 +30,7 @@ _TIMED_OUT, _NOT_SMTP = "timed out", "is not an SMTP server"
 
 
 class MailChannel:
-    """Sends messages as an `Email` configures.
-
-    Args:
-        tls: Verifies the server; None for the system's certificates.
-    """
+    """Sends messages as an `Email` configures. *tls* verifies the server; None stands for the system's certificates."""
 
     def __init__(self, email: Email, tls: ssl.SSLContext | None = None) -> None:
         self._email, self._tls = email, tls
@@ -46,12 +42,7 @@ class MailChannel:
     def send(self, message: Message, *, at: datetime, within_s: float) -> None:
         """Make one attempt. If it fails after the last byte, the mail may have been accepted.
 
-        Args:
-            at: Time of the attempt.
-            within_s: Limit for the whole conversation.
-
         Raises:
-            ConfigError: See `check`.
             UnavailableError: A temporary failure.
             RemoteError: A permanent failure, also if only some recipients were accepted.
         """
@@ -149,7 +140,7 @@ class _Replies(io.RawIOBase):
 
 @contextmanager
 def _translated_errors() -> Iterator[None]:
-    """Raise our errors with the server's reply codes. Its texts may contain addresses."""
+    """Raise errors of crossdock with the server's reply codes. Its texts may contain addresses."""
     try:
         yield
     except smtplib.SMTPRecipientsRefused as error:

@@ -22,12 +22,7 @@ ATTEMPT_S = 10.0
 class Notifier:
     """Sends the notifications that a `NotifyConfig` selects. Secrets are read for each message, so they can be rotated.
 
-    Args:
-        tls: Verifies the mail server; None for the system's certificates.
-        attempt_s: Time limit of one attempt. There are at most two per channel.
-
-    Raises:
-        ConfigError: If a secret cannot be read or used.
+    A channel has at most two attempts of *attempt_s*. A secret that cannot be read or used is a ConfigError.
     """
 
     def __init__(
@@ -46,8 +41,7 @@ class Notifier:
     def notify(self, event: Event) -> list[str]:
         """Send *event* on all channels in parallel if it is selected, within 2.5 times *attempt_s*.
 
-        Returns:
-            One sentence per channel that failed.
+        Return a sentence for each channel that failed.
         """
         selected = kinds(event) & self._when
         return self._send(compose(event, selected, self._clock.now())) if selected else []
@@ -56,12 +50,7 @@ class Notifier:
         return bool(kinds(event) & self._when)
 
     def notify_group(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
-        """Send selected events of several tenants in one message, as `notify`.
-
-        Args:
-            events: At least one, each with the name of its tenant.
-            tenants: The number of tenants.
-        """
+        """Send one message about at least one selected event, each with its tenant. The rest is as in `notify`."""
         return self._send(compose_group(events, tenants, self._clock.now()))
 
     def _send(self, message: Message) -> list[str]:
@@ -78,7 +67,6 @@ class Notifier:
         return list(failures.values())
 
     def _deliver(self, channel: Channel, message: Message, deadline: float, failures: dict[str, str]) -> None:
-        """Send *message*, and remove the channel's entry from *failures* or replace it."""
         name = channel.name
         try:
             self._send_with_retry(channel, message, deadline)

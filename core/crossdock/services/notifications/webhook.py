@@ -34,13 +34,7 @@ class WebhookChannel:
         self._key()
 
     def send(self, message: Message, *, at: datetime, within_s: float) -> None:
-        """Make one attempt.
-
-        Raises:
-            ConfigError: See `check`.
-            UnavailableError: A temporary failure.
-            RemoteError: A permanent failure.
-        """
+        """Make one attempt. Raise UnavailableError for a temporary failure, and RemoteError for a permanent one."""
         address, key, body = urlsplit(self._address()), self._key(), exact_json.dumps(message.payload)
         timestamp = str(int(at.timestamp()))
         headers = {"content-type": "application/json", "webhook-id": message.id, "webhook-timestamp": timestamp}

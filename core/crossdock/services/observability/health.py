@@ -22,8 +22,6 @@ _LIMITS = ServerLimits(clients=_CLIENTS, accepted_at_once=8, queued=128, stops_w
 
 
 def app(metrics: Metrics) -> Starlette:
-    """Make the application with the read-only endpoints ``/healthz``, ``/readyz`` and ``/metrics``."""
-
     def checked(check: Callable[[], tuple[bool, str]]) -> Callable[[Request], Awaitable[Response]]:
         async def respond(_: Request) -> Response:
             passed, text = check()
@@ -55,17 +53,9 @@ def _response(body: bytes, status: int, content_type: str) -> Response:
 def serve(
     metrics: Metrics, host: str = "127.0.0.1", port: int = 0, *, allowed_hosts: Iterable[str] = ()
 ) -> Iterator[str]:
-    """Serve the endpoints from a thread and yield the base address.
+    """Serve the endpoints from a thread and yield the base address. *allowed_hosts* are as in `ServerNames`.
 
     There is no authentication: beyond this machine, restrict access by the network.
-
-    Args:
-        host: An IP address or name of this machine; ``0.0.0.0`` for all addresses.
-        port: 0 for a free one.
-        allowed_hosts: Additional names of this server, see `ServerNames`.
-
-    Raises:
-        ConfigError: If the address is not available or one of *allowed_hosts* is not a host.
     """
     names = ServerNames(allowed_hosts, "crossdock schedule")
 

@@ -107,7 +107,6 @@ class RunMetrics:
                 self._set("last_success_timestamp_seconds", self._values.now(), job)
 
     def sent(self, requests: int, throttled: int = 0) -> None:
-        """Add *requests*, *throttled* of which were answered with 429."""
         with self._values.lock:
             self._increase("requests_total", requests)
             self._increase("throttled_total", throttled)
@@ -135,12 +134,7 @@ class RunMetrics:
 
 
 class Metrics(RunMetrics):
-    """The metrics of the scheduler. Thread-safe; every call is fast.
-
-    Args:
-        stalled_after_s: The age of the last `beat` after which the scheduler loop counts as stuck.
-        of_fleet: Whether runs are measured by tenant: see `of`.
-    """
+    """The metrics of the scheduler. Its loop counts as stuck *stalled_after_s* after the last `beat`."""
 
     def __init__(self, clock: Clock, *, stalled_after_s: float = STALLED_AFTER_S, of_fleet: bool = False) -> None:
         self._stalled_after_s, self._of_fleet = stalled_after_s, of_fleet
@@ -163,7 +157,6 @@ class Metrics(RunMetrics):
                     del values[labels]
 
     def fleet(self, *, usable: int, broken: int, waiting: int, leads: bool) -> None:
-        """Record the usable and broken tenants of a fleet, and the due runs that wait."""
         with self._values.lock:
             self._values.set("fleet_tenants", usable, "usable")
             self._values.set("fleet_tenants", broken, "broken")
@@ -181,15 +174,12 @@ class Metrics(RunMetrics):
             self._problems[part] = problem
 
     def inbox(self, waiting: int, failing: int) -> None:
-        """Record how many records are to be fetched, and for how many the last attempt failed."""
         with self._values.lock:
             self._values.set("inbox_records", waiting, "waiting")
             self._values.set("inbox_records", failing, "failing")
 
     def slow(self, seconds: Mapping[tuple[str, str], float]) -> None:
-        """Record for how long the records between a connection and a target have been worked on; only where that is
-        long.
-        """
+        """Record the seconds by connection and target. They replace those of the last call."""
         with self._values.lock:
             self._values.by_name["inbox_slow_seconds"] = {(*labels,): value for labels, value in seconds.items()}
 
@@ -198,7 +188,6 @@ class Metrics(RunMetrics):
             self._values.increase("webhooks_refused_total", number, connection, reason)
 
     def allowance(self, *, tokens: float | None, rate_per_s: float | None, burst: int | None) -> None:
-        """Record the state of the token bucket; None for unknown values."""
         with self._values.lock:
             self._values.set("allowance_tokens", tokens)
             self._values.set("allowance_rate_per_second", rate_per_s)
@@ -217,7 +206,6 @@ class Metrics(RunMetrics):
         return not problems, "; ".join(("not ready", *problems)) if problems else "ready"
 
     def exposition(self) -> tuple[bytes, str]:
-        """Return all metrics in Prometheus' text format, and its content type."""
         from prometheus_client import CollectorRegistry  # noqa: PLC0415  only --health needs the library
         from prometheus_client.exposition import choose_encoder  # noqa: PLC0415
 
@@ -227,7 +215,7 @@ class Metrics(RunMetrics):
         return encode(registry), content_type
 
     def collect(self) -> list[Metric]:
-        """Return all metrics at one moment. This method makes the class a collector of prometheus_client."""
+        """Return all metrics at one moment. prometheus_client calls this method of a collector."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
 
         families: list[Metric] = []

@@ -15,10 +15,7 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 
 @contextmanager
 def traced(warn: Callable[[str], None]) -> Iterator[Callable[[Timings], None]]:
-    """Yield a function to call with each ended run. OpenTelemetry is imported only if it is enabled.
-
-    A failure is a warning and never affects the run.
-    """
+    """Yield a function to call with each ended run. OpenTelemetry is imported only if it is enabled."""
     variable = enabling_variable(os.environ)
     if variable is None:
         yield _ignore

@@ -29,12 +29,7 @@ _LIBRARY.propagate = False  # its messages quote headers and addresses, which ma
 
 
 class Traces:
-    """Sends traces over OTLP (protobuf over HTTP), configured by OpenTelemetry's environment variables.
-
-    Args:
-        endpoint: The receiver to name in warnings.
-        warn: Called with a sentence, also from another thread.
-    """
+    """Sends traces over OTLP (protobuf over HTTP). Warnings name *endpoint*, and may come from another thread."""
 
     def __init__(self, endpoint: str, warn: Callable[[str], None]) -> None:
         self._receiver, self._warn = _without_secrets(endpoint), warn
@@ -50,7 +45,6 @@ class Traces:
             self._warn(f"traces are not sent: invalid OpenTelemetry settings ({type(error).__name__})")
 
     def add(self, timings: Timings) -> None:
-        """Queue the trace of an ended run; nothing for a run that never started."""
         report = timings.report
         if report is None or self._provider is None:
             return
@@ -123,7 +117,6 @@ class _LastStatus(logging.Handler):
 
 
 def _resource() -> Resource:
-    """Return the service's name and version, which the environment may override."""
     own = {"service.name": "crossdock", "service.version": version("crossdock")}
     return Resource.create({**own, **OTELResourceDetector().detect().attributes})
 

@@ -37,7 +37,7 @@ logging.getLogger("apscheduler").addHandler(logging.NullHandler())  # it warns o
 
 
 class Served(Protocol):
-    """The service of a daemon, always called from the same thread, so that calls never overlap."""
+    """The service of a daemon. All calls come from the same thread, so they never overlap."""
 
     @property
     def busy(self) -> bool:
@@ -45,17 +45,15 @@ class Served(Protocol):
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:
-        """The schedules for calls of `look`, in addition to `LOOK_S`; another object once they have changed."""
+        """The schedules that call `look`, in addition to `LOOK_S`. It is another object once they have changed."""
 
     @property
     def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
         """The other functions to call, each with its interval in seconds."""
 
-    def look(self) -> None:
-        """Do what is due, and report what has ended."""
+    def look(self) -> None: ...
 
-    def close(self) -> None:
-        """Called once at the end."""
+    def close(self) -> None: ...
 
 
 class Daemon:
@@ -89,8 +87,7 @@ class Daemon:
     ) -> None:
         """Call *service* until *interrupt* is set and its runs have ended.
 
-        Args:
-            asked: Returns a call to make before the next look, such as a reload of the config, or None.
+        *asked* returns a call to make before the next look, such as a reload of the config.
         """
         self._service, self._interrupt = service, interrupt
         offset_s = _clock_offset_s()  # before anything is planned: the clock may be set while this starts
@@ -134,7 +131,6 @@ class Daemon:
         self._timer.add_job(self._guarded, trigger, [call], id=name, replace_existing=True)
 
     def _guarded(self, call: Callable[[], None]) -> None:
-        """Make *call*. An unexpected error ends the daemon."""
         if self._stopped.is_set():
             return
         try:
@@ -192,9 +188,7 @@ class _RunExecutor(Executor):
 
 
 def _clock_offset_s() -> float:
-    """Return seconds from the monotonic to the wall clock. They change when the clock is set and when the machine
-    sleeps.
-    """
+    """Return the wall clock minus the monotonic clock. It changes when the clock is set and when the machine sleeps."""
     return time.time() - time.monotonic()
 
 
@@ -225,7 +219,6 @@ class ScheduleTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no 
         return f"ScheduleTrigger({when})"
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
-        """Return the next instant at which the schedule is due, in UTC."""
         since = previous_fire_time or now
         coming = next(due(self.schedule, since, since + HORIZON), None)
         return None if coming is None else coming.instant

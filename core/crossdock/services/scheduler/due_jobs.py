@@ -20,11 +20,7 @@ DATES_AHEAD = timedelta(days=2)  # a run is due on its business date or on the d
 class DueJob:
     """The unfinished runs of one job.
 
-    Attributes:
-        on_time_since: Runs due after it were not missed, even if they had to wait; an argument for the next call of
-            `plans`.
-        starts: Runs that are due, in order.
-        skipped: Due runs that the settings of the job leave out.
+    Runs due after *on_time_since* were not missed, even if they had to wait. The next call of `plans` takes it.
     """
 
     job: str
@@ -50,12 +46,10 @@ class DueJobs:
         self._jobs = jobs
 
     def plans(self, known: KnownRuns, now: datetime, on_time_since: Mapping[str, datetime]) -> list[DueJob]:
-        """Return the plan of each job at *now*, in the order of `JobConfig.after`; none for a paused job.
+        """Plan each job at *now*, in the order of `JobConfig.after`. The plan of a paused job is empty.
 
-        The only write to the state is the start time of a new job.
-
-        Args:
-            on_time_since: By job. Runs due after it were not missed; earlier ones are subject to `catch_up`.
+        Runs due after *on_time_since* were not missed; earlier ones are subject to `catch_up`. The only write to the
+        state is the start time of a new job.
         """
         paused = known.paused()
         return [
@@ -79,7 +73,7 @@ class DueJobs:
         return None if waits else first
 
     def next_due(self, now: datetime) -> dict[str, datetime]:
-        """Return when each job is due next after *now*, without those that are not due within a year."""
+        """Return when each job is due next. A job that is not due within a year is left out."""
         found = ((name, next(due(job.schedule, now, now + AHEAD), None)) for name, job in self._jobs.items())
         return {name: one.instant for name, one in found if one is not None}
 
@@ -93,7 +87,6 @@ class DueJobs:
         return any(not run.finished for run in known.of_date(job, day))
 
     def _is_to_come(self, known: KnownRuns, job: str, day: date, now: datetime) -> bool:
-        """Return whether the first run of *job* for *day* is due only later."""
         last = known.last_finished(job)
         if job in known.paused() or (last is not None and last.business_date >= day):
             return False

@@ -40,19 +40,11 @@ A_DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Webhooks:
-    """The webhooks that the service receives.
-
-    Attributes:
-        hint_worker: Delivers the records that they are about.
-        refused: Those that were refused.
-    """
-
     hint_worker: HintWorker
     refused: RefusedCounts
 
 
 def report_refused(refused: RefusedCounts, metrics: Metrics) -> None:
-    """Log and measure how many webhooks were not processed since the last call."""
     for (connection, reason), number in refused.take().items():
         of = f" of {connection}" if connection else ""
         LOGGER.warning("webhooks%s: %s not processed (%s)", of, f"{number:,}", reason)
@@ -60,17 +52,7 @@ def report_refused(refused: RefusedCounts, metrics: Metrics) -> None:
 
 
 class Service:
-    """Runs the jobs of a project. Calls must not overlap.
-
-    Args:
-        interrupt: Once it is set, no run starts and those in flight stop early.
-        notifier: Sends to the recipients of *project*; None if it names none.
-        trace: Called with the timings of each run that has ended.
-        webhooks: None if none are received.
-
-    Attributes:
-        project: The config in effect.
-    """
+    """Runs the jobs of a project. Once *interrupt* is set, no run starts and those in flight stop early."""
 
     def __init__(
         self,
@@ -106,7 +88,6 @@ class Service:
 
     @property
     def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
-        """The functions that are called in addition to `look`, each with its interval in seconds."""
         return {
             "retention": (self.apply_retention, RETENTION_S),
             "webhooks": (self.report_webhooks, REPORT_S),
@@ -114,7 +95,6 @@ class Service:
 
     @property
     def busy(self) -> bool:
-        """Whether a run is in progress, or its end has not been reported."""
         return self._scheduler.busy
 
     def look(self) -> None:
@@ -152,9 +132,7 @@ class Service:
             self._scheduler.close()
 
     def report_webhooks(self) -> None:
-        """Log how many webhooks were not processed since the last call, and which systems delay their records; measure
-        the inbox.
-        """
+        """Log the webhooks refused since the last call and the systems that delay records, and measure the inbox."""
         if self._webhooks is None:
             return
         with suppress(CrossdockError), self.project.look() as tx:  # a state that cannot be read was reported above
@@ -168,7 +146,7 @@ class Service:
                 hints_slow(partners, seconds)
 
     def _step(self) -> bool:
-        """Do the next thing. Return False if there is nothing to do."""
+        """Return False if there was nothing to do."""
         if self._fresh is not None and self._webhooks is not None:
             self._webhooks.hint_worker.stop()  # also what has begun since the last call
         if self._fresh is not None and not self.busy:
@@ -191,10 +169,10 @@ class Service:
                     self._reported_lost.add(name)
 
     def _unknown_since(self, job: JobConfig, now: datetime) -> datetime:
-        """Return since when it is unknown what has run.
+        """Return the instant after which it is unknown what has run.
 
-        A service that has just started takes those runs as missed that it would start itself, and after some minutes,
-        which the database may need after a start of the machine, those of a day that it would catch up.
+        Just after the start, it covers the runs that this service would start itself. Later it covers a day to catch
+        up, because a database may need some minutes after a start of the machine.
         """
         if self._looked_at is not None:
             return self._looked_at
@@ -202,7 +180,7 @@ class Service:
         return self._started - (A_DAY if catches_up else ON_TIME)
 
     def _report_waiting(self, now: datetime) -> None:
-        """Report each run once that cannot start in time, or not for some time because another process runs."""
+        """Report each run once that cannot start in time, or that waits long for another process."""
         reason = self._scheduler.held_back_by
         for name, at in self._scheduler.waiting.items():
             if (name, at) in self._late:
@@ -256,7 +234,6 @@ class Service:
         self._notify(run_events.compared_if_readable(self.project, event, ended.due.instant), log)
 
     def _send_pending_notices(self, now: datetime) -> None:
-        """Notify people of ended runs for which a killed process or a failed channel did not."""
         if now < self._notify_at:
             return
         problems = pending_notices.send_pending(self.project, self._send, self._clock)
@@ -268,7 +245,7 @@ class Service:
         self._notify_at = now if are_told else now + pending_notices.pause_after(self._failures)
 
     def _notify(self, event: Event, log: RunLog) -> bool:
-        """Return whether people were notified. If not, a run that the state has is sent later."""
+        """Return whether people were notified. If not, the event of a run in the state is sent later."""
         if isinstance(event, ScheduledRunEnded):
             problems: Sequence[str] = pending_notices.notify(self.project, self._send, event, self._clock)
             self._told(self._clock.now(), are_told=not problems)

@@ -1,4 +1,4 @@
-"""Runs that people were perhaps not told of: the process was killed after their end, or a channel failed.
+"""Ended runs that people may not know of: the process was killed after their end, or a channel failed.
 
 The transaction that ends a run marks it, and the mark is removed once every channel has accepted the message. So people
 are notified at least once, and a second time if the process is killed between the two.
@@ -32,7 +32,6 @@ _AGAIN = "It is tried again."
 
 
 def pause_after(failures: int) -> timedelta:
-    """Return the pause after so many failures in a row."""
     return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(failures - 1, 10)))
 
 
@@ -49,7 +48,7 @@ def notify(project: Project, send: Send, event: ScheduledRunEnded, clock: Clock)
 
 
 def notify_of_killed(project: Project, send: Send, clock: Clock, job: str) -> list[str]:
-    """Send the event of a run of *job* whose process was killed, as the process of its next attempt may be killed."""
+    """Send the event of a run of *job* whose process was killed: the process of its next attempt may be killed too."""
 
     def is_wanted(event: ScheduledRunEnded) -> bool:
         return event.job == job and any(each.code == UNRECORDED.code for each in event.messages)
@@ -65,16 +64,9 @@ def send_pending(
     *,
     older_than: timedelta = IN_PROGRESS,
 ) -> list[str]:
-    """Send the events of runs that people were perhaps not told of, oldest first, until a channel fails.
+    """Send the events of runs that people may not know of, oldest first, until a channel fails.
 
-    A state that cannot be used is reported elsewhere.
-
-    Args:
-        is_wanted: Whether an event is sent now.
-        older_than: How long ago the runs have ended.
-
-    Returns:
-        A sentence for each channel that failed.
+    Return a sentence for each channel that failed. A state that cannot be used is reported elsewhere.
     """
     seen = set[int]()
     with suppress(CrossdockError):
@@ -90,7 +82,7 @@ def send_pending(
 
 
 def _next(project: Project, ended_before: datetime, seen: set[int]) -> ScheduledRunEnded | None:
-    """Return the next event, compared anew: the message before may have made it a repetition."""
+    """Return the next event, compared again: the message before may have made it a repetition."""
     with project.look() as tx:
         for run in tx.scheduled_runs.pending_notices("own"):
             if run.run_id not in seen:
@@ -102,7 +94,7 @@ def _next(project: Project, ended_before: datetime, seen: set[int]) -> Scheduled
 
 
 def event_of(tx: Transaction, project: Project, run: PendingNotice, ended_before: datetime) -> ScheduledRunEnded | None:
-    """Return the event of an ended run, from what the state has of it; None if the run is gone or ended later."""
+    """Return the event of an ended run from its row; None if the run is gone or ended later."""
     record = tx.runs.get(run.run_id)
     if record is None or record.finished_at is None or record.finished_at > ended_before:
         return None
@@ -123,7 +115,6 @@ def event_of(tx: Transaction, project: Project, run: PendingNotice, ended_before
 
 
 def _messages(tx: Transaction, run: PendingNotice, day: date, messages: Iterable[RunMessage]) -> Iterable[RunMessage]:
-    """Add to the message of a killed process that its run is tried again, if it is."""
     known = tx.scheduled_runs.get(run.job, run.due, day)
     is_open = known is not None and not known.finished
     return (replace(each, advice=_AGAIN) if is_open and each == UNRECORDED else each for each in messages)
@@ -140,7 +131,7 @@ def remember(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded, 
 
 
 def _remember(project: Project, event: ScheduledRunEnded, *, delivered: bool) -> None:
-    """Do the same, if the state can be written."""
+    """Store it if the state can be written. The state is opened for writing only if something changes."""
     with suppress(CrossdockError):
         with project.look() as tx:
             is_marked = any(each.run_id == event.run_id for each in tx.scheduled_runs.pending_notices("own"))
@@ -151,7 +142,7 @@ def _remember(project: Project, event: ScheduledRunEnded, *, delivered: bool) ->
 
 
 def _covered(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded) -> list[int]:
-    """Return the earlier runs about which *event* says all that people need to know, and those that are forgotten."""
+    """Return the marked runs about which *event* says all that people need to know, and those that are forgotten."""
     found = []
     for run in tx.scheduled_runs.pending_notices(recipients):
         record = tx.runs.get(run.run_id)

@@ -22,9 +22,7 @@ class RetentionTask:
         self._next: datetime | None = None
 
     def run(self, project: Project) -> bool:
-        """Remove a part if a day has passed. Return True if more is left. Failures are logged and must not prevent
-        runs.
-        """
+        """Remove a part if a day has passed. Return True if more is left. Log failures, which must not prevent runs."""
         now = self._clock.now()
         if project.retention is None or (self._next is not None and now < self._next):
             return False

@@ -54,7 +54,6 @@ def ended(job: str, one: Due, report: Report) -> ScheduledRunEnded:
 def compared_if_readable(
     project: Project, event: ScheduledRunEnded, due: datetime, earlier: ScheduledRun | None = None
 ) -> ScheduledRunEnded:
-    """Do the same as `compared`, or return *event* if the state of *project* cannot be read."""
     with suppress(CrossdockError), project.look() as tx:
         return compared(tx, event, due, earlier)
     return event
@@ -65,8 +64,7 @@ def compared(
 ) -> ScheduledRunEnded:
     """Add the facts of the job's previous run to *event*; for a run that could not begin, also the run with the reason.
 
-    Args:
-        earlier: The previous attempt of a retried run, which replaces the previous run.
+    *earlier* is the previous attempt of a retried run, which replaces the previous run.
     """
     if event.run_id is None:
         known = tx.scheduled_runs.get(event.job, due, event.business_date)
@@ -86,7 +84,7 @@ def compared(
 
 
 def _follows_pending_notice(tx: Transaction, event: ScheduledRunEnded, due: datetime) -> bool:
-    """Return whether someone may not know of an earlier run of the job: then *event* is no repetition for them."""
+    """Return whether people may not know of an earlier run of the job. Then *event* is no repetition for them."""
     found = [*tx.scheduled_runs.pending_notices("own"), *tx.scheduled_runs.pending_notices("fleet")]
     return any(each.job == event.job and each.run_id != event.run_id and each.due <= due for each in found)
 
@@ -140,12 +138,7 @@ REMIND_AFTER = timedelta(days=7)  # and again after as long, while a job stays d
 
 @dataclass(frozen=True, slots=True)
 class PreviousRun:
-    """The last run of a job before another one, without skipped runs.
-
-    Attributes:
-        open: The open records at its end.
-        degraded_since: When the current series of degraded runs began; None if it was not degraded.
-    """
+    """The last run of a job that was not skipped. *degraded_since* is None if it was not degraded."""
 
     due: datetime
     status: Status

@@ -29,11 +29,7 @@ CLOCK_SET_S = 1.0  # a larger jump means that the clock was set
 
 @dataclass(frozen=True, slots=True)
 class WorkerPool:
-    """What executes runs, in threads of this process.
-
-    Attributes:
-        at_once: Maximum number of runs at the same time.
-    """
+    """Executes runs in threads of this process, at most *at_once* at the same time."""
 
     executor: Executor
     at_once: int = 1
@@ -41,11 +37,7 @@ class WorkerPool:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """A scheduled run that has ended, or could not start.
-
-    Attributes:
-        report: The report; None if it could not start.
-    """
+    """A scheduled run that has ended. Its report is None if it could not start."""
 
     job: str
     due: Due
@@ -64,12 +56,9 @@ class Scheduler:
 
     Args:
         run: Executes a run, in a thread of *workers*; returns None if another scheduler has already done it.
-        on_end: Called for each run that has ended.
-        hint_worker: Delivers the records that webhooks are about; None if none are received.
 
     Attributes:
-        waiting: The runs that are due and have not started, as the last call of `tick` left them.
-        held_back_by: Why no run can start, while another process has the state; None if it does not.
+        held_back_by: Why no run can start while another process has the state; None if it does not.
     """
 
     def __init__(
@@ -109,15 +98,10 @@ class Scheduler:
 
     @property
     def busy(self) -> bool:
-        """Whether a run is in progress, or its end has not been reported."""
         return bool(self._running or self._hints)
 
     def tick(self, *, may_start: bool = True) -> bool:
-        """Report ended runs, or else start runs that may start. Return False if there were none.
-
-        Raises:
-            CrossdockError: If the state cannot be used.
-        """
+        """Report ended runs, or else start runs that may start. Return False if there were none."""
         if self._collect():
             return True
         if not may_start:
@@ -186,7 +170,7 @@ class Scheduler:
         return bool(ended)
 
     def _start_hints(self) -> bool:
-        """Work on hints, if there are any, except between partners whose last work did just fail."""
+        """Work on hints, except between partners whose last work has just failed."""
         worker = self._hint_worker
         if worker is None:
             return False
@@ -241,17 +225,12 @@ class Scheduler:
             return self._due_jobs.plans(tx.scheduled_runs, now, self._on_time_since)
 
     def _check_clock(self, now: datetime) -> None:
-        """Compare this machine's clock with the platform's, once and whenever it was set.
-
-        Raises:
-            ClockError: If they differ too much to start or skip runs.
-        """
+        """Compare the clock with the platform's, once and whenever it was set. Raise ClockError if it is wrong."""
         if not self._is_clock_checked(now):
             compared = check_clock(self._project.platform, self._clock, self._project.probed[0])
             self._checked_offset_s = self._offset_s(now) if compared else None
 
     def _is_clock_checked(self, now: datetime) -> bool:
-        """Return whether the clock was compared with the platform's since it was last set."""
         checked_s = self._checked_offset_s
         return checked_s is not None and abs(self._offset_s(now) - checked_s) <= CLOCK_SET_S
 
@@ -271,7 +250,6 @@ class Scheduler:
 
     @staticmethod
     def _order(tx: Transaction, plan: DueJob, start: Due) -> tuple[datetime, float]:
-        """Order by due time, and among equals by the job that took the shortest so far."""
         seconds, _ = tx.scheduled_runs.expected_seconds_and_requests(plan.job) or (0.0, 0)
         return start.instant, seconds
 

@@ -15,11 +15,7 @@ from crossdock.values.clock import Clock
 
 
 def notified(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
-    """Send *event* to the recipients of the config, and what they were not notified of before.
-
-    Returns:
-        A sentence for each channel that failed.
-    """
+    """Send *event*, and what people were not notified of before. Return a sentence for each channel that failed."""
     send = sender(loaded, clock)
     return tuple(
         pending_notices.notify(loaded, send, event, clock) if isinstance(event, ScheduledRunEnded) else send(event)
@@ -27,7 +23,6 @@ def notified(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
 
 
 def sender(loaded: Project, clock: Clock) -> Send:
-    """Return what sends an event to the recipients of the config, if there are any."""
     if loaded.notify is None:
         return lambda _: ()
     try:
@@ -38,7 +33,6 @@ def sender(loaded: Project, clock: Clock) -> Send:
 
 
 def apply_retention(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
-    """Remove everything beyond the retention period, unless *interrupt* is set."""
     task = RetentionTask(clock)
     while not interrupt.is_set() and task.run(loaded):
         """More is left to remove."""

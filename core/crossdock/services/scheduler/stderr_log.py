@@ -83,7 +83,6 @@ class WebhookLog(Silent):
 
 
 def hints_ended(partners: Partners, worked: Worked) -> None:
-    """Log how many records were fetched because of webhooks, and how many of them failed and are retried."""
     of = _webhooks_of(partners)
     records, failed = f"{worked.fetched:,} record{'s' * (worked.fetched != 1)} fetched", f"{worked.failed:,}"
     if worked.failed:
@@ -93,7 +92,6 @@ def hints_ended(partners: Partners, worked: Worked) -> None:
 
 
 def hints_slow(partners: Partners, seconds: float) -> None:
-    """Log that a source or a target delays the records that go between them."""
     text = "%s: the same records have taken %s, so %s may answer slowly or not at all; those of others go on"
     systems = " or ".join(filter(None, partners))
     LOGGER.warning(text, _webhooks_of(partners), duration_text(seconds), systems)
@@ -104,15 +102,7 @@ def _webhooks_of(partners: Partners) -> str:
 
 
 class RunLog(Silent):
-    """The log of one scheduled run, which also listens to the progress of that run.
-
-    Args:
-        show: Called with the number of requests that could be sent now, or None if that is unknown.
-        tenant: The tenant of the run; None if there is only one.
-
-    Attributes:
-        facts: Members of each log line about the run.
-    """
+    """Logs one scheduled run and listens to its progress. *show* gets the number of requests that could be sent now."""
 
     def __init__(
         self,
@@ -141,7 +131,6 @@ class RunLog(Silent):
         self._show(tokens)
 
     def ended(self, event: ScheduledRunEnded) -> None:
-        """Log the end of the run, or that it could not start, with all its errors."""
         level, why = _LEVELS.get(event.status, logging.ERROR), error_texts(event.messages)
         if event.open.total:
             why.append(f"open: {event.open}")

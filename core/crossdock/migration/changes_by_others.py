@@ -26,11 +26,7 @@ from crossdock.writing.delivery.operations import Operation
 
 
 class ChangesByOthers:
-    """The records that others have changed, and the references of their own records.
-
-    Attributes:
-        references: References to records that must stay.
-    """
+    """The records that others have changed, and the references of their own records to records that must stay."""
 
     def __init__(self, undone: UndoneStreams) -> None:
         self._undone, self._state = undone, undone.session.state
@@ -83,7 +79,6 @@ class ChangesByOthers:
                     self._edited.look_up(resource, ids, partial(live.version, resource))
 
     def _read_referring(self, live: LiveRecords, progress: Progress, read: AbstractSet[str]) -> None:
-        """Read the lists not *read* yet whose records may refer to a record that would be deleted."""
         unread = [name for name, kind in RESOURCES.items() if kind.parents and name not in read]
         parents = frozenset[str]().union(*(RESOURCES[name].parents for name in unread))
         with self._undone.bound() as streams:

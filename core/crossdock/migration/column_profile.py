@@ -27,11 +27,8 @@ def _none() -> pl.Series:
 class DistinctCount:
     """The `EXACT` smallest hashes of the values (k minimum values: Bar-Yossef et al., 2002).
 
-    They do not depend on how the values are divided, so the count of parts added up is that of the whole.
-
-    Attributes:
-        smallest: UInt64, ascending, without repetition.
-        more: Whether there are values with other hashes.
+    They do not depend on how the values are divided, so the count of parts added up is that of the whole. *smallest* is
+    ascending, without repetition.
     """
 
     smallest: pl.Series = field(default_factory=_none)
@@ -50,7 +47,6 @@ class DistinctCount:
 
     @property
     def number(self) -> int:
-        """The number; an estimate if `more`."""
         if not self.more:
             return len(self.smallest)
         return (EXACT - 1) * _ALL // (int(self.smallest[-1]) + 1)
@@ -64,11 +60,7 @@ _HASH, _LINE_BITS = "hash", 40
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """An example.
-
-    Attributes:
-        value: The first `SHOWN` characters, which are data and shown only on request; for a date, only the day.
-    """
+    """An example. *value* is data of a record, shown only on request and cut after `SHOWN` characters."""
 
     source: str
     line: int
@@ -92,12 +84,8 @@ class ColumnProfile:
 
     Attributes:
         filled: Cells that hold more than blanks. All other attributes are about them.
-        whole: Whole numbers, with or without a sign.
-        decimal: Numbers with a decimal point or comma.
-        dates: Days, with or without a time.
         lengths: Number of cells by length; the key is the largest length of a class: 1, 2, 4, 8, 16 and so on.
-            shortest, longest: Characters; 0 if no cell is filled. smallest, largest: The extreme values in the order of
-            Unicode, cut after `SHOWN` characters. They are data of records.
+        smallest: The first value in the order of Unicode, cut after `SHOWN` characters. It is data of a record.
     """
 
     filled: int = 0
@@ -130,23 +118,16 @@ class ColumnProfile:
 
 
 def profiles(rows: pl.DataFrame, places: pl.Series, sources: Sequence[str]) -> dict[str, ColumnProfile]:
-    """Return the profile of each text column of *rows*, by name.
-
-    Args:
-        places: The `place` of each row, ascending.
-        sources: Files or pages, in the order in which they were read.
-    """
+    """Return the profile of each text column by name. *places* has the `place` of each row, ascending."""
     frames = [_values(rows[name], places) for name in rows.columns]
     return {name: _profile(values, sources) for name, values in zip(rows.columns, pl.collect_all(frames), strict=True)}
 
 
 def place(source: int, line: pl.Expr) -> pl.Expr:
-    """Return a line of the source with that index as one number, UInt64."""
     return line.cast(pl.UInt64) + (source << _LINE_BITS)
 
 
 def _values(column: pl.Series, places: pl.Series) -> pl.LazyFrame:
-    """Return the different filled values, with the columns of `cell_findings.with_forms` and their hash."""
     rows = pl.LazyFrame({VALUE: column, PLACE: places})
     values = rows.group_by(VALUE).agg(pl.len().alias(COUNT), pl.col(PLACE).min())
     filled = values.filter(pl.col(VALUE).str.contains(r"\S"))

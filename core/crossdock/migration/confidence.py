@@ -11,10 +11,7 @@ def most_differing(sampled: int, differing: int, *, confidence: float = CONFIDEN
     """Return the highest share of differing records, with this confidence.
 
     This is the upper bound of Clopper and Pearson (1934) for a sample that is small compared with the whole. A larger
-    share would show so few differences with a probability below 1 - *confidence*.
-
-    Args:
-        sampled: The number of sampled records, at least 1.
+    share would show so few differences with a probability below 1 - *confidence*. *sampled* is at least 1.
     """
     if differing >= sampled:
         return 1.0

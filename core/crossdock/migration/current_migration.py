@@ -16,12 +16,7 @@ from crossdock.values.times_as_text import instant_text
 
 @contextmanager
 def opened(project: Project) -> Iterator[tuple[Transaction, Migration]]:
-    """Open a transaction on the state, also while a load uses it, and return the migration.
-
-    Raises:
-        ConfigError: If the config has no section ``migration``.
-        RefusedError: If none has begun, or the last one is signed off.
-    """
+    """Open a transaction on the state, also while a load uses it. Raise RefusedError if no migration is open."""
     migration_config(project)
     with closing(project.open_state()) as state, state.begin() as tx:
         current = tx.migrations.current()
@@ -31,7 +26,6 @@ def opened(project: Project) -> Iterator[tuple[Transaction, Migration]]:
 
 
 def none_open(last: Migration | None) -> RefusedError:
-    """Return the error: no migration has begun, or the *last* one is signed off."""
     if last is None or last.signed_off_at is None:
         return RefusedError("no migration has begun", hint="'crossdock migrate load' begins one")
     when = instant_text(last.signed_off_at)
@@ -56,14 +50,7 @@ def resume(project: Project) -> Migration:
 
 
 def approve(project: Project, wave: NumberedWave, *, clock: Clock, by: str) -> WaveStatus:
-    """Let the migration continue after *wave* with the records that are open now.
-
-    Returns:
-        The new status of the wave.
-
-    Raises:
-        RefusedError: If no load has reached the end of the wave.
-    """
+    """Let the migration continue after *wave* with the records that are open now, and return its new status."""
     with opened(project) as (tx, migration):
         status = wave_status(tx, project, migration, wave)
         if status.state != "done":

@@ -20,13 +20,7 @@ from crossdock.values.times_as_text import duration_text
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """The sources did not change between two readings.
-
-    Attributes:
-        at: When they were read for the second time.
-        since: When their present content was first read, by this check or an earlier one.
-        sources: A hash of what each stream read.
-    """
+    """The sources did not change between two readings. *since* is when any check first read their present content."""
 
     at: datetime
     since: datetime
@@ -34,7 +28,6 @@ class Frozen:
     sources: dict[str, str]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the stored and printed form, with times as text."""
         return {
             "at": time_text(self.at),
             "since": time_text(self.since),
@@ -46,10 +39,7 @@ class Frozen:
 def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: threading.Event) -> Frozen:
     """Read all streams of all waves, wait, read them again, and store that they have not changed.
 
-    Raises:
-        RefusedError: If a source has changed meanwhile, or a load would still send something. Nothing is stored then.
-        CrossdockError: If a source cannot be read, or no migration has begun.
-        StoppedError: If it is interrupted.
+    Raise RefusedError and store nothing if a source has changed, or if a load would still send something.
     """
     with opened(project) as (_, migration):
         earlier = migration.freeze

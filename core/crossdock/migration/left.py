@@ -21,11 +21,9 @@ _SETTLED = 10_000  # operations from whose times the rate is computed, so that a
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The remaining requests of all waves, and their duration.
+    """The remaining requests of all waves. *lasts* is None if a rate is unknown, or if the hours never allow requests.
 
-    Attributes:
-        lasts: None if the rate of a target is unknown, or if the hours never allow requests.
-        taken_per_s: The rate at which the targets took requests in the last minute, if it is below the allowance.
+    *taken_per_s* is the rate at which the targets took requests in the last minute, if it is below the allowance.
     """
 
     requests: int
@@ -36,7 +34,6 @@ class Left:
 def left_of(
     tx: Transaction, project: Project, migration: Migration | None, waves: Sequence[WaveStatus], now: datetime
 ) -> Left | None:
-    """Return the remaining work; None without a rehearsal."""
     rehearsal = of_state(migration.rehearsal) if migration else None
     if rehearsal is None:
         return None
@@ -57,7 +54,7 @@ def left_of(
 
 
 def _rate_per_s(tx: Transaction, project: Project, names: set[str]) -> float | None:
-    """Return the lowest rate of targets in the last run or in the config; None if none is known."""
+    """Return the lowest rate of targets in the last run or in the config."""
     rates = []
     for name, target in project.targets(SystemClock()).items():
         if name in names:

@@ -1,5 +1,4 @@
-"""Loads the waves of a migration in order. Each wave is a run of its streams, and its gate decides whether the next
-begins.
+"""Loads the waves of a migration in order. Each wave is a run, and its gate decides whether the next one begins.
 
 The state is the checkpoint. The same call continues after a kill, and later loads what has changed since. A finished
 wave costs only the comparison.
@@ -33,14 +32,10 @@ from crossdock.values.times_as_text import instant_text
 
 @dataclass(frozen=True, slots=True)
 class LoadChoice:
-    """The choices of a person for a load.
+    """The choices of a person for a load. Without *until*, all waves are loaded.
 
-    Attributes:
-        by: Who loads.
-        until: The last wave to load; None for all.
-        percent: The used percentage of the allowance, 1 to 100, unless the hours permit less.
-        rehearsal: The rehearsal that the sources must match; None for the one in the state, if any.
-        again: Begin another migration if the last one is signed off.
+    *percent* of the allowance is used, 1 to 100, unless the hours permit less. Without *rehearsal*, the sources must
+    match the one in the state, if any.
     """
 
     by: str
@@ -60,11 +55,9 @@ class LoadedWave:
 
 @dataclass(slots=True)
 class Loaded:
-    """The result of a load.
+    """The result of a load. *wave* is where it ended; None if all were loaded and their gates passed.
 
-    Attributes:
-        wave: The wave at which it ended; None if all were loaded and their gates passed.
-        error: Why it ended there, unless the report of its last run has the reason.
+    *error* is why it ended there, unless the report of its last run has the reason.
     """
 
     runs: list[LoadedWave] = field(default_factory=list)
@@ -89,12 +82,7 @@ class Loaded:
 def load(
     project: Project, choice: LoadChoice, *, clock: Clock, listener: LoadListener, interrupt: threading.Event
 ) -> Loaded:
-    """Load the waves up to the chosen one.
-
-    Raises:
-        ConfigError: If the config has no section ``migration``, or no such wave.
-        RefusedError: If the rehearsal is of other waves, or of another platform.
-    """
+    """Load the waves up to the chosen one. Raise RefusedError for a rehearsal of other waves or another platform."""
     waves = numbered_waves(project)
     if choice.until is not None:
         waves = waves[: called(waves, choice.until).number]
@@ -151,7 +139,7 @@ class _Load:
                 yield session, migration, pause
 
     def _refuse_again(self, current: Migration | None) -> None:
-        """Remove the request for another migration after a wait: the load has begun it itself."""
+        """Refuse ``--again`` while a migration is open, unless this load has begun it before a wait."""
         if current is not None and self._choice.again and not self._has_begun_another:
             hint = "leave --again out to go on with it, or sign it off first: crossdock migrate sign-off"
             raise ConfigError(f"the migration {current.name} is open, so --again cannot begin another one", hint=hint)
@@ -160,12 +148,6 @@ class _Load:
         return min(self._choice.percent, self._config.percent(self._clock.now()))
 
     def _begun(self, session: Session) -> Migration:
-        """Return the open migration, or begin one.
-
-        Raises:
-            RefusedError: If the last one is signed off, and no other one was asked for.
-        ConfigError: If another one was asked for, and one is open.
-        """
         with session.state.begin() as tx:
             current, last = tx.migrations.current(), tx.migrations.last()
             self._refuse_again(current)
@@ -190,11 +172,7 @@ class _Load:
         return current
 
     def _load_wave(self, session: Session, migration: Migration, wave: NumberedWave, pause: LoadPause) -> _Outcome:
-        """Load *wave*. The outcome ``waits`` means that it was stopped in order, and must be loaded again later.
-
-        Raises:
-            CrossdockError: If it could not begin or write the state, or its gate is closed.
-        """
+        """Load *wave*. The outcome ``waits`` means that it was stopped in order, and must be loaded again later."""
         run = OpenRun(
             session,
             self._progress(session, migration, wave),

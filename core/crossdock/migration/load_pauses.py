@@ -23,7 +23,6 @@ _NOTICES_S = 0.1  # an interrupt
 
 
 def pause_reason(migration: Migration | None, config: MigrationConfig, at: datetime) -> str | None:
-    """Return why nothing may be sent *at* that time, or None."""
     if migration is not None and migration.paused_at is not None:
         since = instant_text(migration.paused_at)
         return f"paused by {migration.paused_by} since {since}; 'crossdock migrate resume' lets it go on"
@@ -39,12 +38,7 @@ def pause_reason(migration: Migration | None, config: MigrationConfig, at: datet
 
 @dataclass(slots=True)
 class LoadPause:
-    """Stops a run in order.
-
-    Attributes:
-        stop: The interrupt of the run.
-        why: The reason for which the load waits and then continues; None if a person wants it to end.
-    """
+    """Stops a run in order. *why* is the reason for which the load waits; None if a person wants it to end."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     why: str | None = None
@@ -83,14 +77,7 @@ class LoadPauses:
             return None  # the run has the same error, and ends
 
     def wait(self, tell: Callable[[str], None]) -> None:
-        """Return once requests may be sent. Others may use the state meanwhile.
-
-        Args:
-            tell: Called with each reason, once.
-
-        Raises:
-            StoppedError: If it is interrupted.
-        """
+        """Return once requests may be sent. Call *tell* once with each reason. Others may use the state meanwhile."""
         told = None
         with closing(self._project.open_state(read_only=True)) as state:
             while (why := state.ask(self.why)) is not None:

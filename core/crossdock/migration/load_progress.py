@@ -32,7 +32,6 @@ class WaveProgress:
 
     Attributes:
         done: Records that are delivered, by this run and earlier ones.
-        expected: All records, as far as they are known.
         left: The remaining time, at the rate of the last minute or at the allowance; None if that is unknown.
         all_left: The same including the following waves; None without a rehearsal.
     """
@@ -45,23 +44,16 @@ class WaveProgress:
 
 
 class LoadListener(Progress, Protocol):
-    """A listener for the progress of a load. Every call returns at once."""
+    """Receives the progress of a load. Every call returns at once."""
 
-    def proceeding(self, progress: WaveProgress) -> None:
-        """Report that a wave begins, or has proceeded."""
+    def proceeding(self, progress: WaveProgress) -> None: ...
 
     def tell(self, text: str) -> None:
         """Report something that a waiting person wants to know."""
 
 
 class LoadProgress:
-    """Passes on the progress of the runs of one wave, with the sums of `WaveProgress`.
-
-    Args:
-        rate_per_s: Returns the present rate of the whole allowance; None while it is unknown.
-        delivery: The actual rate in this wave and those before.
-        most: The used percentage of it, unless the hours permit less.
-    """
+    """Passes on the progress of the runs of one wave, with the sums of `WaveProgress`."""
 
     def __init__(
         self,
@@ -140,13 +132,7 @@ class LoadProgress:
 
 @dataclass(frozen=True, slots=True)
 class WaveNumbers:
-    """Numbers of one wave.
-
-    Attributes:
-        delivered: Records that earlier runs have delivered.
-        rehearsed: The number of its records in the rehearsal; 0 without one.
-        later: The requests of the following waves; None without a rehearsal.
-    """
+    """The numbers of a wave, and the requests of *later* waves. Without a rehearsal, they are 0 and None."""
 
     delivered: int
     rehearsed: int
@@ -170,10 +156,7 @@ class _Point(NamedTuple):
 
 
 class DeliveryRate:
-    """The rate at which records were settled in the last `WINDOW_S` of sending.
-
-    Times in which sources are read, or the load waits for its hours, do not count.
-    """
+    """The rate of settled records in the last `WINDOW_S` of sending. Times of reading or waiting do not count."""
 
     def __init__(self) -> None:
         self._points = deque([_Point(0.0, 0)])

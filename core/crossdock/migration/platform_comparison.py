@@ -25,10 +25,7 @@ _AT_ONCE = 5_000  # bindings that are read together
 
 
 class PlatformComparison:
-    """One comparison of the platform's records with the state.
-
-    Args:
-        found: The result, which is completed.
+    """One comparison of the platform's records with the state, which completes *found*.
 
     Attributes:
         totals: The totals of the state and the platform, by resource.
@@ -50,11 +47,7 @@ class PlatformComparison:
             self._all(live, resource, listener)
 
     def read_sample(self, live: LiveRecords, sample: Sample) -> Chosen:
-        """Look up a sample of each resource, and return the chosen key hashes.
-
-        Raises:
-            CrossdockError: If the platform cannot be read.
-        """
+        """Look up a sample of each resource, and return the chosen key hashes."""
         chosen = defaultdict[Scope, set[int]](set)
         for resource in self._resources:
             comparison = self._comparison(resource)

@@ -35,10 +35,7 @@ _HALF = (1 << 64) - 1  # half of a key hash: enough to compare, and 8 bytes in m
 class PlannedCreates:
     """The keys of the records that a plan creates on the platform, 8 bytes for each.
 
-    For streams that take over records, also the texts of the keys and the compared values.
-
-    Args:
-        members: The member to compare, by stream that takes over records with other names.
+    For streams that take over records with other names, also the texts of the keys and the values of *members*.
     """
 
     def __init__(self, members: Mapping[str, str]) -> None:
@@ -60,7 +57,6 @@ class PlannedCreates:
         return self._values[stream]
 
     def texts(self, stream: str) -> Sequence[str]:
-        """Return the texts of the keys, in the order of the records; only for a stream that compares a member."""
         return self._texts[stream]
 
     def keys(self, stream: str) -> pl.Series:
@@ -69,11 +65,7 @@ class PlannedCreates:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A record that would be created, and its match on the platform.
-
-    Attributes:
-        target_id: The id of the one match; None if it is ambiguous.
-    """
+    """A record that would be created, and the id of its match on the platform; None if it is ambiguous."""
 
     key: str
     target_id: str | None
@@ -106,7 +98,6 @@ class AlreadyThere:
 
     Attributes:
         named: Those with the same external id; without streams whose resource has none, such as invoices.
-        matched: The decisions for streams that take over records with other names.
         conflicts: The keys of those that would be rejected, because another record has the external id.
     """
 
@@ -118,13 +109,7 @@ class AlreadyThere:
 def already_there(
     project: Project, streams: Iterable[str], creates: PlannedCreates, *, clock: Clock, progress: Progress
 ) -> AlreadyThere:
-    """Compare the planned *creates* on the platform with its records.
-
-    The platform lists all records of their resources, up to 1,000 with each request, within its rate limit.
-
-    Raises:
-        CrossdockError: If the platform cannot be read.
-    """
+    """Compare the planned *creates* with the platform, which lists all records of their resources for that."""
     with ExitStack() as stack:
         state = stack.enter_context(closing(project.open_state(read_only=True)))
         with state.look() as tx:
@@ -167,7 +152,6 @@ def _matched(
 def _conflicts(
     project: Project, name: str, creates: PlannedCreates, named: _ByKey, matched: Mapping[str, Matched]
 ) -> list[str]:
-    """Return the keys of those of *named* that the stream does not take over."""
     if name in project.adopting:
         return []
     if name not in matched:
@@ -194,7 +178,6 @@ def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, ru
 
 
 def _holders(page: list[dict[str, Any]]) -> dict[str, _ByKey]:
-    """Return the records of *page* with an external id, by its namespace and the hash of its key."""
     ids: dict[str, dict[str, str]] = defaultdict(dict)
     for record in page:
         namespace, colon, key = str(record.get("externalId") or "").partition(":")

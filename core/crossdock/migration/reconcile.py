@@ -26,11 +26,7 @@ from crossdock.values.progress import Progress
 
 
 def reconciled_streams(project: Project, names: Iterable[str]) -> list[str]:
-    """Return those of the streams *names* that write resources of the platform, so that their records can be compared.
-
-    Raises:
-        ConfigError: If there is none.
-    """
+    """Return those of the streams that write resources of the platform, so that their records can be compared."""
     scopes = project.scopes
     found = [name for name in names if scopes[name].target == PLATFORM and scopes[name].resource in RESOURCES]
     if not found:
@@ -47,16 +43,12 @@ def reconcile(
     sample: Sample | None = None,
     remove_extra: bool = False,
 ) -> Reconciliation:
-    """Read the platform and then the sources of the streams *names*. Only the allowance is written into the state.
+    """Read the platform, then the sources of *names*. Only the allowance is stored. Errors of sources are returned.
 
     Args:
         decisions: Receives what a repair would do.
         sample: Look up only some records of each resource. Records that only the platform has are not found then.
         remove_extra: Plan to delete records that only the platform has, with an external id of this state.
-
-    Raises:
-        ConfigError: If no stream can be compared.
-        CrossdockError: If the platform or the state cannot be read. Errors of sources are in the result.
     """
     project, state = session.project, session.state
     streams = reconciled_streams(project, names)
@@ -100,6 +92,5 @@ def platform_context(session: Session, progress: Progress) -> SourceContext:
 
 
 def keep_bucket(session: Session, live: LiveRecords) -> None:
-    """Store the tokens that *live* has left for the next run."""
     with session.state.begin() as tx:
         tx.buckets.put(PLATFORM, live.bucket_state)

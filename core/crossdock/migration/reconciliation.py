@@ -26,11 +26,7 @@ LISTED_AT_MOST = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The choice of records if not all are compared.
-
-    Attributes:
-        seed: The same seed chooses the same records of the same state.
-    """
+    """The choice of records if not all are compared. The same seed chooses the same records of the same state."""
 
     records: int
     seed: int = 0
@@ -38,23 +34,15 @@ class Sample:
 
 @dataclass(slots=True)
 class Reconciliation:
-    """The findings.
+    """The findings of a reconciliation.
 
     Attributes:
-        compared: Records of the state that were compared, by resource.
-        known: Records of the state, by resource.
-        differences: By scope and key.
-        undelivered: Known records that are not delivered, by class, stream and key hash. Such a record may also differ,
-            and is listed with both.
+        undelivered: By class, stream and key hash. Such a record may also differ, and is listed with both.
         settled: Operations in doubt that the platform's records decide.
-        removals: Deletes of records that only the platform has, if requested.
         totals: The totals of source, state and platform, by resource.
-        differing_totals: Products and customers whose totals differ, by resource; not for a sample.
         unavailable: Records whose source cannot be read again, such as those of archived files, by stream. They are
             compared between the state and the platform.
         kept: Records that the source no longer lists and the platform keeps, by stream.
-        sources: A hash of what each stream read, by its name.
-        errors: Why a stream could not be read, by its name.
     """
 
     at: datetime
@@ -91,7 +79,6 @@ class Reconciliation:
         return most_severe(self.errors.values()) or (1 if self._all else 0)
 
     def shown(self, limit: int, only: Class | None = None) -> list[Difference]:
-        """Return the first *limit* of `listed` of each class, or of the class *only*."""
         wanted = [each for each in self.listed() if only in {None, each.difference}]
         by_class = groupby(wanted, key=lambda each: each.difference)
         return [each for _, group in by_class for each in islice(group, limit)]
@@ -111,11 +98,9 @@ _Part = TypeVar("_Part", str, tuple[str, str])
 
 
 class DifferingTotal(NamedTuple):
-    """A total that differs between the source and the platform.
+    """A quantity of a ``product``, or an amount of a ``customer``, that differs between the source and the platform.
 
-    Attributes:
-        resource: ``product`` for a quantity, ``customer`` for an amount.
-        name: The external id, such as ``wms:P1``; the platform's id of a record that the state does not know.
+    *name* is the external id, such as ``wms:P1``, or the platform's id of a record that the state does not know.
     """
 
     resource: str
@@ -126,7 +111,6 @@ class DifferingTotal(NamedTuple):
 
 
 def differing(tx: Transaction, source: ControlTotals, platform: ControlTotals) -> list[DifferingTotal]:
-    """Return the differing totals by name, products first."""
     products, customers = (_Names(tx, resource) for resource in ("product", "customer"))
     products.learn([*source.quantities, *platform.quantities])
     customers.learn([customer for customer, _ in (*source.amounts, *platform.amounts)])

@@ -1,7 +1,4 @@
-"""A rehearsal: the plan and forecast of all waves, with a profile of what is read.
-
-It calls no platform and writes nothing.
-"""
+"""A rehearsal: the plan and forecast of all waves, with a profile of what is read. It writes nothing."""
 
 from __future__ import annotations
 
@@ -35,12 +32,10 @@ class Rehearsed:
     """The result of a rehearsal.
 
     Attributes:
-        waves: In the order in which they are loaded.
-        profiles: The profile of what each stream read, by its name, also of an incomplete reading.
+        profiles: The profile of what each stream read, also of an incomplete reading.
         joined: The profiles of look-ups and joins, by stream and their name.
-        left_out: Streams that are in no wave.
         matching: The member by which a stream takes over records with other names.
-        already_there: The planned creates that the platform has already; None if it was not read.
+        already_there: None if the platform was not read.
     """
 
     name: str
@@ -86,9 +81,7 @@ class Rehearsed:
 def rehearse(project: Project, *, clock: Clock, progress: Progress, against_platform: bool = False) -> Rehearsed:
     """Plan all waves, and profile what they read. With *against_platform*, also read what the platform has already.
 
-    Raises:
-        ConfigError: If the config has no migration.
-        CrossdockError: If the state cannot be read. Errors of sources and of the platform are in the result.
+    Errors of sources and of the platform are in the result.
     """
     migration, waves = migration_config(project), numbered_waves(project)
     creates = PlannedCreates(project.matching) if against_platform else None
@@ -130,10 +123,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
 
 
 def later_parents(project: Project, waves: Sequence[NumberedWave]) -> dict[str, dict[str, str]]:
-    """Map each stream that may refer to records of later waves to the prefixes of their placeholders and these waves.
-
-    See `crossdock.planning.references.placeholder`.
-    """
+    """Map streams that may refer to records of later waves to the prefixes of their placeholders and these waves."""
     scopes, wave_of = project.scopes, {name: wave for wave in waves for name in sorted(wave.streams)}
     found: dict[str, dict[str, str]] = {}
     for name, wave in wave_of.items():
@@ -147,11 +137,9 @@ def later_parents(project: Project, waves: Sequence[NumberedWave]) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class WaveForecast:
-    """The forecast of one wave.
+    """The forecast of one wave. Its requests go to all targets; the first wave also sends operations of earlier runs.
 
-    Attributes:
-        requests: The requests to all targets. The first wave sends the operations of earlier runs. begins, ends: When
-            its first and last request can be sent, in UTC; None if that cannot be known.
+    *begins* and *ends* are when its first and last request can be sent, in UTC; None if that cannot be known.
     """
 
     wave: NumberedWave
@@ -163,7 +151,6 @@ class WaveForecast:
 def wave_forecasts(
     migration: MigrationConfig, waves: Sequence[NumberedWave], planned: Planned, began: datetime
 ) -> Iterator[WaveForecast]:
-    """Yield a forecast for each of *waves*, which are loaded in sequence from *began* on."""
     wave_of = {stream: wave.name for wave in waves for stream in wave.streams}
     needed: dict[str, Counter[str]] = {wave.name: Counter() for wave in waves}
     for (target, stream), requests in planned.requests.items():
@@ -184,7 +171,7 @@ def _last(begins: datetime | None, loads: Sequence[tuple[_Load, int]]) -> dateti
 
 
 class _Load:
-    """All requests to one target. The first can be sent at once; none if its burst is unknown."""
+    """The requests to one target. As many as its burst are sent at once; none if the burst is unknown."""
 
     def __init__(self, migration: MigrationConfig, forecast: Forecast) -> None:
         self._migration, self._rate_per_s = migration, forecast.rate_per_s

@@ -30,8 +30,6 @@ class RejectedRecord:
 
 @dataclass(slots=True)
 class Rejected:
-    """The records, or rows without a key, that are rejected for one reason."""
-
     records: int = 0
     examples: list[RejectedRecord] = field(default_factory=list)
 
@@ -44,14 +42,7 @@ class Rejected:
 
 @dataclass(slots=True)
 class StreamDecisions:
-    """The decisions about the records of one stream.
-
-    Attributes:
-        missing: The number of records that wait for each record, by resource, namespace and key.
-        in_doubt: Records with an operation that may have been executed.
-        withheld: Updates and removals that need approval.
-        refers_to_later: Records that refer to one which a later wave creates, by that wave.
-    """
+    """The decisions about the records of one stream. *missing* counts the records that wait for each record."""
 
     rejected: dict[str, Rejected] = field(default_factory=lambda: defaultdict(Rejected))
     missing: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -66,11 +57,7 @@ class StreamDecisions:
 
 
 class Decisions:
-    """Collects the decisions of a plan.
-
-    Args:
-        later: The prefixes of placeholders for records that later waves create, with the wave's name, by stream.
-    """
+    """Collects the decisions of a plan. *later* is as from `crossdock.migration.rehearse.later_parents`."""
 
     def __init__(
         self,

@@ -26,11 +26,7 @@ _CHANGED = (
 
 
 def check_rehearsal(project: Project, rehearsal: Rehearsal) -> None:
-    """Refuse a rehearsal that does not match the waves of *project*.
-
-    Raises:
-        RefusedError: If it is of another platform, or of other waves or streams.
-    """
+    """Raise RefusedError for a rehearsal of another platform, or of other waves or streams."""
     pin = project.pin
     hint = "rehearse with this config: crossdock migrate rehearse -o FILE"
     if (rehearsal.base_url, rehearsal.tenant) != (pin.base_url, pin.tenant):
@@ -52,10 +48,6 @@ def checked_source(
 
     Streams that have sent nothing yet must read what was rehearsed. All of them are read before any is delivered, so
     that a wave is refused as a whole. What is then delivered is compared once more.
-
-    Raises:
-        RefusedError: If a source has changed since the rehearsal.
-        CrossdockError: If a source cannot be read.
     """
     rehearsal = of_state(migration.rehearsal)
     names = _unsent(session.state, migration, wave) if rehearsal is not None else set()

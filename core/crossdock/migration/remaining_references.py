@@ -38,7 +38,6 @@ class ReferredRecords:
 
 
 def place(target: str, resource: str, target_id: str) -> str:
-    """Return a text that identifies one record of any target in an `IdSet`."""
     return f"{target} {resource} {target_id}"
 
 
@@ -48,13 +47,7 @@ _Payloads = Mapping[str, object]
 
 
 class RemainingReferences:
-    """The references of the records that remain after an undo.
-
-    Records of the state of all runs and streams count, and unsettled operations. An id takes 20 bytes.
-
-    Args:
-        live: References that only the platform's records have.
-    """
+    """The references of all records that remain after an undo, and of unsettled operations. An id takes 20 bytes."""
 
     def __init__(self, state: State, targets: Mapping[str, Target], live: LiveReferences) -> None:
         self._state, self._targets, self._live = state, targets, live
@@ -62,11 +55,7 @@ class RemainingReferences:
         self._deleted, self._restored, self._kept = IdSet(), IdSet(), IdSet()
 
     def find(self, undone: Sequence[BoundStream], operations: Operations) -> None:
-        """Find the references.
-
-        Args:
-            undone: The streams that are undone, referring streams first.
-        """
+        """Find the references. *undone* lists the streams that are undone, referring streams first."""
         is_any = False
         for bound in undone:
             for each in operations(bound):
@@ -95,14 +84,12 @@ class RemainingReferences:
         return False
 
     def _refer(self, scope: Scope, payload: _Payloads) -> set[str]:
-        """Add the references of *payload*, and return the resources of the referenced records."""
         kind = self._targets[scope.target].resources[scope.resource]
         found = list(referred_ids(kind, payload))
         self._referred.add(scope.resource, scope.target, found)
         return {resource for resource, _ in found}
 
     def _take_remaining(self, target: str, resource: str) -> None:
-        """Add the references of records that are neither deleted nor restored."""
         after: tuple[str, int] | None = None
         while True:
             with self._state.look() as tx:
@@ -119,7 +106,6 @@ class RemainingReferences:
             after = scope.namespace, last.key_hash
 
     def _take_unsettled(self) -> None:
-        """Add the references of operations that may still be executed."""
         with self._state.look() as tx:
             unsettled = tx.intents.unsettled()
         for intent in unsettled:
@@ -168,8 +154,6 @@ def _own_place(scope: Scope, binding: Binding) -> str:
 
 
 class LiveReferences(ReferredRecords):
-    """Collects them from the pages of the platform's lists."""
-
     def take(self, resource: str, page: Sequence[Mapping[str, Any]], bound: Bound) -> None:
         """Add the references of the records of *page* that the payloads *bound* to them do not have."""
         for _, found in unknown_references(resource, page, bound):

@@ -33,7 +33,7 @@ _ATTEMPT = Attempt(command="apply: repair")
 def plan(
     session: Session, names: Iterable[str], progress: Progress, *, sample: Sample | None, remove_extra: bool
 ) -> tuple[Reconciliation, PlanFile]:
-    """Reconcile, and hash what a repair would do. Raises as `reconcile`."""
+    """Reconcile, and hash what a repair would do."""
     streams = reconciled_streams(session.project, names)
     digest = DecisionHash.over(PlanListener.ignoring())
     decisions = digest.as_listener()
@@ -67,12 +67,7 @@ def check_repairable(found: Reconciliation) -> None:
 def apply(
     project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
-    """Apply *approved* if a new reconciliation finds the same.
-
-    Raises:
-        RefusedError: If it finds something else.
-        CrossdockError: If the run could not begin. What stops it later is in the report.
-    """
+    """Apply *approved* if a new reconciliation finds the same, else raise RefusedError. The report has later errors."""
     if not {*approved.selection} <= project.scopes.keys():
         raise outdated("crossdock reconcile")
     with open_session(project, clock, attempt=_ATTEMPT) as session:

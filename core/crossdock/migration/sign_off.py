@@ -34,14 +34,7 @@ def sign_off(
 ) -> Document:
     """Sign off the open migration. The sources are read once more, and nothing is sent.
 
-    Args:
-        write: Writes the report to its final place, and returns its hash. The state is changed afterwards.
-        accepted: Why exceptions are accepted; None if they are not.
-
-    Raises:
-        NotReadyError: If facts are missing, or exceptions are not accepted.
-        RefusedError: If no migration is open.
-        CrossdockError: If a source cannot be read, another run uses the state, or *write* raises.
+    *write* writes the report to its final place, and returns its hash. The state is changed afterwards.
     """
     waves, streams = numbered_waves(project), wave_streams(project)
     with open_session(project, clock, attempt=None) as session:
@@ -77,8 +70,6 @@ _RECONCILE = "crossdock migrate reconcile"
 
 
 class Obstacle(NamedTuple):
-    """A reason against the sign-off, and what to do about it."""
-
     what: str
     hint: str
 
@@ -100,12 +91,7 @@ class NotReadyError(RefusedError):
 def obstacles(
     tx: Transaction, migration: Migration, waves: Sequence[WaveStatus], scopes: Mapping[str, Scope], now: Planned
 ) -> Iterator[Obstacle]:
-    """Yield missing facts, which no person can accept.
-
-    Args:
-        scopes: The scopes by the name of the stream.
-        now: What a load would read and send now.
-    """
+    """Yield missing facts, which no person can accept. *now* is what a load would read and send now."""
     if migration.paused_at is not None:
         yield Obstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
     if being_undone := list(tx.begun_undos.since()):
@@ -117,7 +103,6 @@ def obstacles(
 
 
 def unaccepted(document: Document) -> Iterator[Obstacle]:
-    """Yield the exceptions, unless a person has accepted them."""
     counts = exception_counts(document["exceptions"])
     if counts and document["migration"]["accepted_exceptions"] is None:
         shown = ", ".join(f"{number:,} {name}" for name, number in counts.items())

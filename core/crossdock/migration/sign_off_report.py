@@ -1,4 +1,4 @@
-"""The report of a signed-off migration, as a plain document without data or keys of records (law 8)."""
+"""The report of a signed-off migration, as a plain document without data or keys of records."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The signature.
-
-    Attributes:
-        accepted: Why the exceptions are accepted; None if they are not.
-    """
+    """Who signs, when, and why exceptions are accepted; None if they are not."""
 
     by: str
     at: datetime
@@ -41,11 +37,7 @@ def sign_off_report(
     sources: Mapping[str, str],
     signature: Signature,
 ) -> Document:
-    """Make the report in a form for canonical JSON: times as instants, numbers exact.
-
-    Args:
-        sources: A hash of what each stream reads now, as in the last freeze check.
-    """
+    """Make the report for canonical JSON: times as instants, numbers exact. *sources* has a hash for each stream."""
     streams = sorted(name for wave in waves for name in wave.wave.streams)
     reads_files = {name for name in streams if project.stream(name).reads_files}
     exceptions = _exceptions(tx, migration, streams, reads_files)

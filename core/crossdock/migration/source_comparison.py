@@ -50,17 +50,10 @@ def wanted(found: Reconciliation, scope: Scope) -> dict[int, tuple[Binding, Bind
 
 
 class SourceComparison:
-    """One comparison of the streams *names* with the state after the corrections.
+    """One comparison of the streams *names* with the state after the corrections. It completes *platform* and *found*.
 
-    Attributes:
-        totals: The totals of the sources, by resource.
-        unavailable: The totals of records that the sources no longer name, although they do not list everything.
-
-    Args:
-        platform: The comparison of the platform, whose totals are completed.
-        found: The findings about the platform, which are completed.
-        chosen: The key hashes of a sample; None for all records.
-        decisions: Receives what a repair would do.
+    Without *chosen*, it compares all records. *unavailable* are totals of records that the sources no longer name,
+    although they do not list everything.
     """
 
     def __init__(
@@ -89,9 +82,7 @@ class SourceComparison:
     def run(self, run: SourceContext, references: ReferredRecords | None) -> None:
         """Read the sources and compare them.
 
-        Args:
-            references: The references of the platform's records. A record that only the platform has is deleted if none
-                of them refers to it. None to list such records only.
+        A record that only the platform has is deleted if no record in *references* refers to it, and else only listed.
         """
         listener = PlanListener(
             self._operation,
@@ -281,7 +272,6 @@ class SourceComparison:
                 self._remove(name, bindings, references)
 
     def _remove(self, name: str, bindings: Sequence[Binding], references: ReferredRecords) -> None:
-        """Plan to delete the records of *bindings*, except those to which others refer."""
         scope, stream = self._scopes[name], self._project.stream(name)
         ids = [each.target_id for each in bindings]
         kept = {} if stream.gone.referenced == "delete" else self._referred(scope, ids) | references.among(scope, ids)

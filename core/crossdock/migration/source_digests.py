@@ -16,8 +16,6 @@ from crossdock.values.progress import Silent
 
 
 class _Interruptible(Silent):
-    """A listener that ends the reading when the interrupt is set."""
-
     def __init__(self, interrupt: threading.Event) -> None:
         self._interrupt = interrupt
 
@@ -29,15 +27,7 @@ class _Interruptible(Silent):
 def read_sources(
     project: Project, streams: Iterable[str], *, clock: Clock, interrupt: threading.Event, state: State | None = None
 ) -> Planned:
-    """Read *streams* and plan what a load would do. Nothing is written or sent.
-
-    Args:
-        state: The open state; without it, it is opened.
-
-    Raises:
-        CrossdockError: If a source or the state cannot be read.
-        StoppedError: If it is interrupted.
-    """
+    """Read *streams* and plan what a load would do. Nothing is written or sent. Errors of sources are raised."""
     if state is None:
         with closing(project.open_state(read_only=True)) as opened:
             return read_sources(project, streams, clock=clock, interrupt=interrupt, state=opened)

@@ -22,10 +22,7 @@ _ROWS, _BYTES = 100_000, 32 << 20  # held until they are profiled together, whic
 class SourceProfile:
     """The reading of one stream. Memory is bounded by some rows and `MAX_COLUMNS` columns.
 
-    Attributes:
-        columns: The columns by name, in the order of the source. A list of JSON records is ``NAME[]``: the number of
-            its elements.
-        has_more: Whether there are more columns than `MAX_COLUMNS`.
+    *columns* are in the order of the source. A list of JSON records is ``NAME[]``: the number of its elements.
     """
 
     def __init__(self) -> None:
@@ -77,7 +74,6 @@ def _own(rows: pl.DataFrame, joined: Collection[str]) -> pl.DataFrame:
 
 
 def _members(texts: Sequence[str | None]) -> pl.DataFrame:
-    """Make a text column for each scalar member and each list of JSON records."""
     items = [dict(_flat(exact_json.loads(text or "null"), "")) for text in texts]
     names = dict.fromkeys(name for item in items for name in item)
     cells = {name: [item.get(name) for item in items] for name in names}

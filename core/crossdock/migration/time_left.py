@@ -13,7 +13,7 @@ LONGEST = timedelta(days=3650)
 
 
 def next_change(config: MigrationConfig, at: datetime) -> datetime | None:
-    """Return the first instant after *at* at which other hours may begin, in UTC; None if the config has no hours."""
+    """Return the first instant after *at* at which other hours may begin, in UTC."""
     zone = ZoneInfo(config.time_zone)
     today = shown(at, zone).date()
     times = {time.fromisoformat(text) for each in config.hours for text in (each.from_, each.to)}
@@ -41,15 +41,9 @@ def time_left(
     most: int = 100,
     taken_per_s: float = math.inf,
 ) -> timedelta | None:
-    """Return how long it takes from *now* to send *requests*.
+    """Return how long it takes from *now* to send *requests*; None if it is longer than `LONGEST`.
 
-    Args:
-        rate_per_s: The rate of the whole allowance.
-        most: The used percentage of it, unless the hours permit less.
-        taken_per_s: The rate that the target takes.
-
-    Returns:
-        None if it takes longer than `LONGEST`, as where the hours never allow requests.
+    *most* percent of the rate of the whole allowance are used, unless the hours permit less.
     """
     left, at = float(requests), now
     while left > 0:

@@ -22,12 +22,7 @@ from crossdock.values.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class UndoneRuns:
-    """The runs that are undone.
-
-    Attributes:
-        title: The words for them in messages.
-        migration_id: None for a single run.
-    """
+    """The runs that are undone. *title* names them in messages, and *migration_id* is None for a single run."""
 
     title: str
     runs: frozenset[int]
@@ -36,13 +31,7 @@ class UndoneRuns:
 
 @dataclass(slots=True)
 class UndoPlan:
-    """The decisions of an undo.
-
-    Attributes:
-        counts: The number of records by stream and decision.
-        kept: The number of records that stay, by stream and reason.
-        streams: The streams in the order of the undo: referring records first.
-    """
+    """The decisions of an undo. *streams* are in the order of the undo: referring records first."""
 
     undone: UndoneRuns
     streams: list[str] = field(default_factory=list)
@@ -64,7 +53,6 @@ class UndoPlan:
 
 
 def of_run(session: Session, run_id: int) -> UndoneRuns:
-    """Return the run *run_id*, or raise ConfigError."""
     with session.state.look() as tx:
         if tx.runs.get(run_id) is None:
             raise ConfigError(f"there is no run {run_id}", hint="'crossdock runs' lists them")
@@ -72,11 +60,6 @@ def of_run(session: Session, run_id: int) -> UndoneRuns:
 
 
 def of_migration(session: Session) -> UndoneRuns:
-    """Return the migration that is not signed off.
-
-    Raises:
-        RefusedError: If none has begun, or the last one was signed off.
-    """
     with session.state.look() as tx:
         current, last = tx.migrations.current(), tx.migrations.last()
         if current is not None:
@@ -91,22 +74,12 @@ def of_migration(session: Session) -> UndoneRuns:
 def plan(
     session: Session, undone: UndoneRuns, listener: Callable[[UndoneRecord], None], progress: Progress
 ) -> tuple[UndoPlan, PlanFile]:
-    """Decide about every record, and hash the decisions. The platform is read, nothing is written.
-
-    Raises:
-        RefusedError: If operations of these runs are not settled.
-        ConfigError: If the config no longer has one of the streams.
-        CrossdockError: If the platform cannot be read.
-    """
+    """Decide about every record, and hash the decisions. The platform is read, and nothing is written."""
     return planned(Undo(session, undone, progress), listener, progress)
 
 
 class Undo:
-    """The facts that are read from the platform and the state before the records are decided.
-
-    Args:
-        covers: The records of each stream that a begun undo covers; None if none has begun.
-    """
+    """What is read of the platform and the state before decisions. *covers* says which records a begun undo covers."""
 
     def __init__(
         self, session: Session, undone: UndoneRuns, progress: Progress, covers: Mapping[str, Covers] | None = None
@@ -119,11 +92,7 @@ class Undo:
         self.find_references()
 
     def find_references(self, beginning: str | None = None) -> None:
-        """Find records that must stay because others refer to them.
-
-        Args:
-            beginning: The stream that is undone next. Remaining records of streams before it stay.
-        """
+        """Find records that must stay because others refer to them. Those of streams before *beginning* stay too."""
         session = self.session
         self._references = RemainingReferences(session.state, session.targets, self._others.references)
         with self.streams.bound() as streams:
@@ -166,12 +135,7 @@ def planned(undo: Undo, listener: Callable[[UndoneRecord], None], progress: Prog
 
 
 def _streams(session: Session, undone: UndoneRuns) -> list[str]:
-    """Return the streams whose records these runs have delivered.
-
-    Raises:
-        RefusedError: If an operation is not settled, or an undo has not ended.
-        ConfigError: If the config does not have one of them.
-    """
+    """Return the streams whose records these runs have delivered, if an undo of them may begin."""
     with session.state.look() as tx:
         undos_meanwhile.check_no_undo(tx)
         scopes = tx.delivered.scopes(sorted(undone.runs))
@@ -196,11 +160,7 @@ def _is_unverified(session: Session, tx: Transaction, scope: Scope) -> bool:
 
 
 def check_known(session: Session, delivered: Iterable[tuple[str, Scope]], title: str) -> None:
-    """Check that the config has the streams, and that each writes where it has delivered.
-
-    Raises:
-        ConfigError: If that has changed: the undo would not find the records.
-    """
+    """Check that the config has the streams, and that each still writes where it has delivered."""
     scopes = session.project.scopes
     for name, scope in sorted(delivered, key=str):
         if name not in scopes:

@@ -35,10 +35,6 @@ def apply(
 
     A record that another user changes meanwhile is left alone and listed as rejected. After the undo of a migration its
     sources are read from their beginning again. After the undo of a run its files are not read again.
-
-    Raises:
-        RefusedError: If the plan is out of date, or another undo has not ended.
-        CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     with open_session(project, clock, attempt=Attempt(command="apply: undo")) as session:
         with session.state.look() as tx:
@@ -51,11 +47,7 @@ def apply(
 
 
 def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
-    """Settle the operations of earlier runs, and complete a begun undo. No source is read.
-
-    Raises:
-        CrossdockError: If the run could not begin. What stops it later is in the report.
-    """
+    """Settle the operations of earlier runs, and complete a begun undo. No source is read."""
     attempt = Attempt(command="apply --resume")
     with open_session(project, clock, attempt=attempt) as session:
         with session.state.look() as tx:
@@ -70,12 +62,7 @@ def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: thr
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """An abandoned undo.
-
-    Attributes:
-        unsent: Operations that are no longer sent.
-        unanswered: Operations that may have been executed. The next run settles them.
-    """
+    """An abandoned undo. *unanswered* operations may have been executed. The next run settles them."""
 
     streams: list[str]
     unsent: int
@@ -83,11 +70,7 @@ class GivenUp:
 
 
 def give_up(project: Project, *, clock: Clock) -> GivenUp:
-    """Abandon the begun undo: what it has done stays, and its streams are synced again.
-
-    Raises:
-        ConfigError: If none has begun.
-    """
+    """Abandon the begun undo: what it has done stays, and its streams are synced again."""
 
     def end(tx: Transaction) -> GivenUp:
         begun = tx.begun_undos.listed()
@@ -177,7 +160,6 @@ class _Application:
         return self._run.report
 
     def _is_for_a_person(self, intent: Intent) -> bool:
-        """Return whether the operation is in doubt, and no run may send it again."""
         target = self._session.targets[intent.scope.target]
         return intent.first_sent_at is not None and rule_for(intent, target, self._session.clock.now()) == "park"
 

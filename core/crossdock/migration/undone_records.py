@@ -30,12 +30,7 @@ _RETRIED = "it may have existed before: its create was not answered"
 
 @dataclass(frozen=True, slots=True)
 class UndoneRecord:
-    """The decision about one record.
-
-    Attributes:
-        reason: Why it stays; empty if an operation undoes it.
-        operation: The operation that undoes it; None if it stays.
-    """
+    """The decision about one record. Its reason says why it stays, or its operation undoes it."""
 
     stream: str
     scope: Scope
@@ -64,10 +59,7 @@ def undone_records(
 ) -> Iterator[UndoneRecord]:
     """Decide about each record of *bound* that *runs* have delivered. Those that need nothing are left out.
 
-    Args:
-        runs: The ids of the runs. Later deliveries of other runs are not undone.
-        changed: Finds records that others have changed; called for many at once.
-        referred: Finds records that are not deleted because others refer to them; called for many at once.
+    Later deliveries of other runs are not undone. *changed* and *referred* are called for many records at once.
     """
     scope, after, wanted = bound.scope, None, sorted(runs)
     while True:
@@ -102,7 +94,6 @@ def _bindings(tx: Transaction, scope: Scope, keys: Sequence[int]) -> dict[int, B
 
 
 def _without_referred(page: Sequence[UndoneRecord], referred: Referred) -> Iterator[UndoneRecord]:
-    """Yield the records of *page*. Those that would be deleted and that others refer to stay."""
     ids = referred([each.deleted_id for each in page if each.deleted_id is not None])
     for each in page:
         resource = None if each.deleted_id is None else ids.get(each.deleted_id)
@@ -119,12 +110,7 @@ def _referred_by(resource: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """The decision about one record.
-
-    Args:
-        history: Its deliveries, oldest first, from the first operation of the runs on.
-        is_first: Whether nothing was delivered of it before.
-    """
+    """The decision about one record. *history* begins with the first operation of the undone runs."""
 
     bound: BoundStream
     history: Sequence[DeliveredOperation]
@@ -147,9 +133,7 @@ class _Decision:
         return UndoneRecord(self.bound.name, self.bound.scope, self._key, undoing, operation=undone)
 
     def _is_corrected(self, binding: Binding) -> bool:
-        """Return whether the record was found with another content than what was delivered last, as after a restored
-        backup.
-        """
+        """Return whether the record was found with other content than the last delivery, as after a restored backup."""
         return bool(binding.payload) and binding.payload != self.history[-1].after
 
     def _undone(self, runs: AbstractSet[int]) -> Operation | str | None:
@@ -170,7 +154,6 @@ class _Decision:
         return self._operation("update", binding, written.before) if written.before else _UNKNOWN
 
     def _irreversible(self, operation: Operation) -> str:
-        """Return why the target cannot execute *operation*; empty if it can."""
         assert operation.binding is not None
         if self.bound.kind.write_once:
             return "what is written once can be neither changed nor deleted"

@@ -26,11 +26,7 @@ _NOT_APPROVED = "it was left alone when the undo was approved"
 
 @dataclass(frozen=True, slots=True)
 class UndoneStreams:
-    """The streams *names*, of which *runs* are undone.
-
-    Attributes:
-        covers: The covered records of each stream, if an undo of them has begun; other records stay.
-    """
+    """The streams *names*, of which *runs* are undone. Once an undo has begun, records that it does not cover stay."""
 
     session: Session
     names: Sequence[str]

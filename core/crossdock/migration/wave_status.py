@@ -17,15 +17,7 @@ WaveState = Literal["not begun", "running", "incomplete", "done"]
 
 @dataclass(frozen=True, slots=True)
 class WaveStatus:
-    """The status of one wave.
-
-    Attributes:
-        run: The last run that loaded it; None before the first.
-        delivered: The number of its streams' records at their targets, whoever delivered them.
-        records: The number of delivered and open records.
-        open: The open records of its streams.
-        gate: None unless the wave is done.
-    """
+    """The status of one wave. *delivered* counts the records of its streams at their targets, whoever sent them."""
 
     wave: NumberedWave
     run: RunRecord | None
@@ -36,7 +28,6 @@ class WaveStatus:
 
     @property
     def state(self) -> WaveState:
-        """The state; ``incomplete`` if its last run was stopped or killed."""
         if self.run is None:
             return "not begun"
         if self.run.status == "running":
@@ -45,7 +36,6 @@ class WaveStatus:
 
     @property
     def passes(self) -> bool:
-        """Whether the next wave may begin."""
         return self.gate is not None and self.gate.passes
 
 
@@ -85,8 +75,6 @@ GateState = Literal["open", "closed", "waits for a person", "approved"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The decision of a gate."""
-
     state: GateState
     why: str
 
@@ -101,12 +89,7 @@ class Verdict:
 
 
 def verdict(gate: Gate, open_records: OpenCounts, records: int, approval: WaveApproval | None) -> Verdict:
-    """Decide about a wave that was loaded to its end.
-
-    Args:
-        records: The number of known records of the wave's streams, delivered or open, read by any run.
-        approval: The approval of a person. It is valid as long as no more is open than when it was given.
-    """
+    """Decide about a wave that was loaded to its end. An approval holds until more is open than when it was given."""
     found = f"{open_records.total:,} of {records:,} records open ({open_records})"
     if approval is not None and not open_records.exceeds(approval.open):
         return Verdict("approved", f"{found}; {approval.approved_by} let it go on")

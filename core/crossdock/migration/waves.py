@@ -13,12 +13,7 @@ from crossdock.values import config_file
 
 @dataclass(frozen=True, slots=True)
 class NumberedWave:
-    """One wave. Its text is for people, such as ``wave 2 of 7: lots``.
-
-    Attributes:
-        number: The number, from 1.
-        of: The number of waves.
-    """
+    """One wave, numbered from 1. Its text is for people, such as ``wave 2 of 7: lots``."""
 
     name: str
     number: int
@@ -38,7 +33,7 @@ def migration_config(project: Project) -> MigrationConfig:
 
 
 def numbered_waves(project: Project) -> list[NumberedWave]:
-    """Return the waves in the order in which they are loaded. Raises ConfigError if there are none."""
+    """Return the waves in the order in which they are loaded."""
     waves = migration_config(project).waves
     return [
         NumberedWave(name, number, len(waves), frozenset(project.selected(wave.streams)), wave.gate)

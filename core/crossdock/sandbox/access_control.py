@@ -16,10 +16,7 @@ _REALM = 'Bearer realm="sandbox"'
 
 
 class Caller(NamedTuple):
-    """The stored part of an API key or access token. Access, rate limit and both logs refer to it.
-
-    All tokens of an OAuth client have its id, so a retry with the next token finds the response that is kept.
-    """
+    """The stored part of a credential. All tokens of an OAuth client have its id, so a retry may use another token."""
 
     id: str
     tenant: str
@@ -49,10 +46,7 @@ def generate_key(tenant: str, scopes: str) -> tuple[Caller, str]:
 def authenticate(
     known: Mapping[str, Caller], find_token: Callable[[str], Caller | None], headers: Mapping[str, str]
 ) -> Caller:
-    """Return the caller of a request. Raises 401 without a *known* key or a valid token, 403 for another tenant's.
-
-    A challenge has an error only if a credential was presented (RFC 6750 section 3.1).
-    """
+    """Return the caller, or raise 401 or 403. A challenge has an error only for a credential (RFC 6750 section 3.1)."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not given:
         raise ProblemError(401, "A valid bearer credential is required.", headers={"www-authenticate": _REALM})
@@ -68,7 +62,6 @@ def authenticate(
 
 
 def authorize(caller: Caller, resource: str, method: str) -> None:
-    """Raise 403 with the required scope if *caller* may reach no record of *resource* with *method*."""
     required = required_scope(resource, method)
     permitted = scope_names.permitted_records(caller.scopes, resource, required.rpartition(":")[2])
     if permitted is not None and not permitted:

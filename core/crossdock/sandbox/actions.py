@@ -1,14 +1,10 @@
 """The two actions, both assumed: approve an invoice, and move a quantity of a lot to another bin.
 
-The body of an approval is empty or ``{}``. An approval can be repeated: an approved invoice is returned with 200 and
-without a second effect, as a client expects that retries after a lost response. It makes no difference whether the
-invoice is posted.
-
-A movement takes at most what the lot holds. It goes to the oldest lot of the same product and lot number in the other
-bin. If there is none, a lot is created with the members of the source; its externalId is that of the source, "@" and
-the code of the bin, or the externalId of the bin if the first is taken. The source stays, even with a quantity of 0.
-The effects of a movement are ``move`` on the source with the movement as the body, ``update`` of the source, and
-``update`` or ``create`` of the other lot.
+An approved invoice is returned with 200 and without a second effect, so that a retry after a lost response succeeds. A
+movement goes to the oldest lot of the same product and lot number in the other bin, or to a new lot with the members of
+the source and its externalId, "@" and the code of the bin. The source stays, even with a quantity of 0. The effects are
+``move`` on the source with the movement as the body, ``update`` of the source, and ``update`` or ``create`` of the
+other lot.
 """
 
 from __future__ import annotations
@@ -96,7 +92,6 @@ def _new_lot(
 
 
 def _check_quantity(lot: Mapping[str, Any], to_lot: Mapping[str, Any], request: Mapping[str, Any]) -> None:
-    """Raise 422 for more than the lot holds, for the bin it is in, and for more than a quantity can hold."""
     findings: list[Finding] = []
     if request["toBinId"] == lot.get("binId"):
         findings.append(("#/toBinId", "is the bin that the lot is in"))

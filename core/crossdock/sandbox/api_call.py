@@ -18,8 +18,6 @@ from crossdock.sandbox.rfc3339 import instant_text
 
 @dataclass(slots=True)
 class Call:
-    """One request to the API, and what is found out about it while it is answered."""
-
     method: str
     path: str
     headers: Mapping[str, str]
@@ -36,7 +34,6 @@ class Call:
         self.at = instant_text(self.now)
 
     def json(self) -> Any:
-        """Return the parsed body. Raises 400 for malformed JSON, 422 for too many items."""
         try:
             body = json_codec.read(self.body)
         except ValueError as error:
@@ -58,5 +55,4 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
 
 
 def media_type(headers: Mapping[str, str]) -> str:
-    """Return Content-Type without its parameters, or an empty text."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -43,8 +43,6 @@ class NewCredential(BaseModel):
 
 
 class Keyring(contextlib.AbstractContextManager["Keyring"]):
-    """The keys in *data_dir*, which is created if it does not exist. Close it, or use it as a context manager."""
-
     def __init__(self, data_dir: Path) -> None:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = data_dir / database.FILE_NAME
@@ -67,11 +65,7 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
         return self._known
 
     def add(self, tenant: str = TENANT, scopes: Iterable[str] = ()) -> tuple[Caller, str]:
-        """Create a key. Only its hash is stored. Without *scopes* it may read and write everything.
-
-        Raises:
-            ConfigError: If *tenant* is not a slug, or a scope does not exist.
-        """
+        """Create a key. Only its hash is stored. Without *scopes* it may read and write everything."""
         check_tenant(tenant)
         credential, key = access_control.generate_key(tenant, scope_text(scopes))
         now = time.time()
@@ -86,11 +80,7 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
         return credential, key
 
     def narrow(self, key_id: str, scopes: Iterable[str]) -> bool:
-        """Replace the scopes of a key by some that they include. Return False if there is no key with this id.
-
-        Raises:
-            ConfigError: If a scope does not exist, or the key does not have it.
-        """
+        """Replace the scopes of a key by some that they include. Return False if there is no key with this id."""
         with contextlib.closing(database.connect(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             row = connection.execute("SELECT scopes FROM credentials WHERE id = ?", (key_id,)).fetchone()
@@ -105,7 +95,6 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
             return connection.execute("DELETE FROM credentials WHERE id = ?", (key_id,)).rowcount > 0
 
     def listed(self, tenant: str | None = None) -> list[dict[str, Any]]:
-        """Return the public facts about the keys, oldest first."""
         rows = self._reader.execute(
             "SELECT id, tenant, scopes, created_at FROM credentials WHERE tenant = coalesce(?, tenant) ORDER BY rowid",
             (tenant,),
@@ -136,11 +125,7 @@ def check_tenant(tenant: str) -> None:
 
 
 def scope_text(wanted: Iterable[str]) -> str:
-    """Return the scopes sorted, separated by spaces. Without any, they permit reading and writing everything.
-
-    Raises:
-        ConfigError: If one does not exist, or there are more than 100.
-    """
+    """Return the scopes sorted, separated by spaces. Without any, they permit reading and writing everything."""
     distinct = sorted(set(wanted)) or ["*:write"]
     if unknown := [each for each in distinct if not scopes.is_scope(each)]:
         raise ConfigError(f"{len(unknown)} unknown scope(s)", where="scopes", hint=f"Known scopes: {scopes.FORMS}.")
@@ -150,11 +135,7 @@ def scope_text(wanted: Iterable[str]) -> str:
 
 
 def narrowed(held: str, wanted: Iterable[str]) -> str:
-    """Do the same as `scope_text` for scopes that a credential with those *held* includes.
-
-    Raises:
-        ConfigError: If one does not exist, or is not included.
-    """
+    """Return the text of *wanted* scopes, or raise ConfigError if those *held* do not include them."""
     text = scope_text(wanted)
     if wider := [each for each in text.split() if not scopes.include(held, each)]:
         hint = "Create another one for them."

@@ -179,8 +179,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
     async def _answer_own(self, request: Request) -> Response:
         """Answer a request to the sandbox itself. Its page and ``/_sandbox`` are answered only to this machine.
 
-        These endpoints need no credential, so Host and Origin are checked: a page of another site must not reach them
-        through a browser on this machine. The platform's API needs a credential and can be used under any name.
+        They need no credential, so Host and Origin are checked: pages of other sites in a browser here are refused.
         """
         path, peer = request.scope["path"], request.client
         try:
@@ -318,10 +317,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
 
 async def _read_own_body(request: Request) -> bytes:
-    """Read a JSON body of at most 64 KiB, or none.
-
-    The media type is checked because browsers send this one across sites only if the server allows it.
-    """
+    """Read JSON of at most 64 KiB, or nothing. Browsers send this media type across sites only if the server agrees."""
     body = await read_body(request, _MAX_OWN_BODY_BYTES)
     if (body or "content-type" in request.headers) and media_type(request.headers) != _JSON:
         raise ProblemError(415, f"Send the body as Content-Type: {_JSON}.", headers={"accept": _JSON})

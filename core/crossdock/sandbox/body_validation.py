@@ -58,11 +58,7 @@ class EmptyBody(ResourceModel):
 
 
 def validated(model: type[ResourceModel], body: Any) -> dict[str, Any]:
-    """Return the body as it is stored: with exact numbers, without null members, and with the model's defaults.
-
-    Raises:
-        ProblemError: 422 with a pointer to everything that is wrong.
-    """
+    """Return the body as it is stored: with exact numbers, without null members, and with the model's defaults."""
     if findings := _findings(model, body):
         raise ProblemError(422, "The body does not match the schema of the resource.", findings=findings)
     optional = (each for each in model.model_fields.values() if not each.is_required())
@@ -71,7 +67,6 @@ def validated(model: type[ResourceModel], body: Any) -> dict[str, Any]:
 
 
 def references(body: Mapping[str, Any], pointer: str = "#") -> Iterator[tuple[str, str, str]]:
-    """Yield pointer, resource and id of every reference in a validated body."""
     for name, resource in REFERENCES.items():
         if name in body:
             yield f"{pointer}/{name}", resource, body[name]
@@ -80,7 +75,6 @@ def references(body: Mapping[str, Any], pointer: str = "#") -> Iterator[tuple[st
 
 
 def parsed(model: type[M], body: bytes) -> M:
-    """Parse the body of a request to the sandbox itself. Raises 400 for malformed JSON, 422 for anything invalid."""
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
@@ -115,14 +109,12 @@ def _findings(model: type[ResourceModel], body: Any) -> list[Finding]:
 
 
 def _model_findings(error: ValidationError) -> list[Finding]:
-    """Return the findings of a model, without those about a list or object whose members have findings themselves."""
     found = {each["loc"]: each["msg"].removeprefix("Value error, ") for each in error.errors(include_input=False)}
     outer = {path[:depth] for path in found for depth in range(1, len(path))}
     return [(_pointer(path), wrong) for path, wrong in found.items() if path not in outer]
 
 
 def _value_findings(value: Any, above: _Path, *, whole: bool) -> Iterator[Finding]:
-    """Yield numbers, dates and text that break a rule. Every number of these resources is an amount or a quantity."""
     for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
         path = (*above, name)
         if isinstance(inner, dict | list):

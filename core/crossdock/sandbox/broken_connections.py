@@ -16,8 +16,6 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 class Connection(GuardedConnection):
-    """A connection whose requests have access to its transport."""
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         self.app_state = {**self.app_state, _TRANSPORT: transport}

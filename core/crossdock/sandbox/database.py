@@ -64,9 +64,7 @@ CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY CHECK (one = 1), offse
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection with explicit transactions whose commits wait for the disk. Only the owner can read its
-    files.
-    """
+    """Open a connection with explicit transactions and durable commits. Only the owner can read its files."""
     with contextlib.suppress(FileExistsError):  # opened here, it would lose the locks that SQLite holds on it
         create_private(path).close()
     path.chmod(0o600)  # SQLite gives its log the same mode

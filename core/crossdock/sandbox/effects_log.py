@@ -26,7 +26,6 @@ def record_effect(
 
 
 def list_effects(connection: sqlite3.Connection, query: Mapping[str, str]) -> Response:
-    """Return the effects after ``after`` that match the filters, oldest first, at most ``limit``."""
     filters = ("resource", "operation", "credential", "idempotencyKey")
     refuse_unknown(query, "after", "limit", *filters)
     one_of(query, "resource", RESOURCES)

@@ -52,8 +52,6 @@ class AdjustableClock:
 
 
 class RuntimeControls:
-    """The active faults and the clock, and the endpoints ``/_sandbox/faults`` and ``/_sandbox/clock``."""
-
     def __init__(self, faults: FaultSet, clock: AdjustableClock, writer: Writer) -> None:
         self.faults, self.clock, self._writer = FaultInjector(faults), clock, writer
 

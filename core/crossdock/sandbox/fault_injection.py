@@ -87,7 +87,6 @@ class FaultInjector:
         return RequestFaults([each for each in self._active if each.fault.applies_to(method, path)], method)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the set, with how many requests each fault ``met`` and how many it ``struck``."""
         faults = [{**each.fault.model_dump(), "met": each.met, "struck": each.struck} for each in self._active]
         return {"seed": self._seed, "faults": faults}
 
@@ -111,7 +110,6 @@ class RequestFaults:
         return None
 
     def response_instead(self) -> Response | None:
-        """Return the response of a fault that prevents the execution of the request."""
         if not self._applicable:
             return None
         if self._draw("reset_before"):
@@ -127,7 +125,6 @@ class RequestFaults:
         return None
 
     def delivery_delay_s(self, name: Literal["webhook_reorder", "webhook_late"]) -> float | None:
-        """Return how long a webhook is held back; None if this fault does not strike it."""
         drawn = self._draw(name)
         return None if drawn is None else drawn.fault.ms / 1000
 
@@ -139,7 +136,6 @@ class RequestFaults:
         return slow.fault.ms / 1000 if slow else 0.0
 
     def false_quota(self) -> Literal["full", "empty"] | None:
-        """Return what the rate limit headers claim instead of the truth, if anything."""
         active = self._draw("lying_headers")
         return None if active is None else "full" if active.random.random() < 0.5 else "empty"
 

@@ -1,12 +1,9 @@
 """The general ledger: an invoice with ``autoPostLedger`` is posted in the transaction that stores it.
 
-Everything but the flag is assumed. Each tenant has two accounts from the beginning, 1100 "Accounts receivable" and
-4000 "Revenue"; no request creates them, so they have no effect. A posting debits the first and credits the second with
-the exact total of the invoice. A negative total, as of a credit note, is posted with the sides exchanged: amounts are
-never negative. Each of the two entries is an effect: operation ``post`` on the account, with the entry as the body.
-
-A posted or approved invoice can be neither changed nor deleted (409), nor can the two accounts. The update that sets
-the flag of a draft posts it: an invoice has ``autoPostLedger`` if and only if it has its entries.
+Everything but the flag is assumed. Each tenant has the accounts 1100 "Accounts receivable" and 4000 "Revenue" from the
+beginning; they have no effect. A posting debits the first and credits the second with the exact total of the invoice,
+or the reverse for a negative total. Each entry is an effect: ``post`` on the account, with the entry as the body. A
+posted or approved invoice can be neither changed nor deleted (409), nor can the two accounts.
 """
 
 from __future__ import annotations
@@ -34,7 +31,6 @@ _DEFAULT_ACCOUNTS: Sequence[Mapping[str, str]] = (
 
 
 def total(items: Iterable[Mapping[str, Any]]) -> Decimal:
-    """Return the exact sum of quantity x unitPrice, computed with integers."""
     units = sum(_units(item["quantity"]) * _units(item["unitPrice"]) for item in items)
     return Decimal(f"{units}E-{2 * _DECIMALS}")
 
@@ -88,7 +84,6 @@ def post(connection: sqlite3.Connection, call: Call, invoice: Mapping[str, Any])
 
 
 def refuse_change(collection: Collection, before: Mapping[str, Any]) -> None:
-    """Raise 409 for changes to the default accounts and to approved or posted invoices."""
     name = collection.kind.name
     if name == "ledger_account" and before["externalId"] in {each["externalId"] for each in _DEFAULT_ACCOUNTS}:
         raise ProblemError(409, "The platform posts to this account: it cannot be changed or deleted.")

@@ -16,8 +16,7 @@ MAX_EXPONENT = 1_000  # of a number that is written, positive or negative; the l
 def read(body: bytes) -> Any:
     """Read one JSON text. A number with a point or an exponent becomes a `Decimal`, any other an `int`.
 
-    Raises:
-        ValueError: For input that is not exact and unambiguous JSON. The message repeats nothing of it.
+    Raise ValueError for input that is not exact and unambiguous. Its message repeats nothing of the input.
     """
     try:
         value = json.loads(
@@ -63,12 +62,7 @@ def _inspect(value: Any, room: int) -> None:
 
 
 def write(value: Any) -> str:
-    """Return the canonical text: sorted members, no white space, plain digits.
-
-    Raises:
-        TypeError: For a float or another type that `read` does not return.
-        ValueError: See `number_text`.
-    """
+    """Return the canonical text: sorted members, no white space, plain digits."""
     match value:
         case str():
             return encode_basestring(value)
@@ -86,12 +80,7 @@ def write(value: Any) -> str:
 
 
 def number_text(number: Decimal) -> str:
-    """Return the plain digits, assembled from sign, digits and exponent so that no context rounds them.
-
-    Raises:
-        TypeError: For NaN and infinities.
-        ValueError: For an exponent beyond `MAX_EXPONENT`: its zeros could take gigabytes.
-    """
+    """Return the plain digits, assembled from sign, digits and exponent so that no context rounds them."""
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         raise TypeError("NaN and infinity are not JSON numbers")

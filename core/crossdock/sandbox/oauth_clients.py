@@ -54,8 +54,6 @@ class _NewClient(NewCredential):
 
 
 class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
-    """The clients in *data_dir*, which is created if it does not exist. Close it, or use it as a context manager."""
-
     def __init__(self, data_dir: Path) -> None:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = data_dir / database.FILE_NAME
@@ -71,11 +69,7 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
     def add(
         self, tenant: str = TENANT, scopes: Iterable[str] = (), client_id: str | None = None
     ) -> tuple[OAuthClient, str]:
-        """Create a client and return its secret, of which only the hash is stored.
-
-        Raises:
-            ConfigError: If *tenant* or *client_id* is not a slug, the id is taken, or a scope does not exist.
-        """
+        """Create a client and return its secret, of which only the hash is stored."""
         check_tenant(tenant)
         name = f"client-{secrets.token_hex(6)}" if client_id is None else client_id
         if not SLUG.fullmatch(name) or _ID_OF_A_KEY.fullmatch(name):
@@ -95,14 +89,7 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
         return client, secret
 
     def narrow(self, client_id: str, scopes: Iterable[str]) -> bool:
-        """Replace the scopes of a client by some that they include, and revoke its tokens.
-
-        Returns:
-            False if there is no client with this id.
-
-        Raises:
-            ConfigError: If a scope does not exist, or the client does not have it.
-        """
+        """Replace the scopes by some that they include, and revoke the tokens. Return False for an unknown client."""
         with contextlib.closing(database.connect(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             row = connection.execute("SELECT scopes FROM oauth_clients WHERE id = ?", (client_id,)).fetchone()
@@ -123,7 +110,6 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
         return found > 0
 
     def listed(self, tenant: str | None = None) -> list[dict[str, Any]]:
-        """Return the public facts about the clients, oldest first."""
         rows = self._reader.execute(
             "SELECT id, tenant, scopes, created_at FROM oauth_clients WHERE tenant = coalesce(?, tenant)"
             " ORDER BY rowid",

@@ -33,8 +33,6 @@ class _OAuthError(Exception):
 
 
 class OAuthEndpoints:
-    """Answers requests to `PATHS`. Tokens live for *life_s* seconds of *clock*."""
-
     def __init__(
         self, clients: OAuthClients, reader: Connection, writer: Writer, clock: Callable[[], float], life_s: int
     ) -> None:

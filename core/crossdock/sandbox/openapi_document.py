@@ -186,7 +186,6 @@ def _links(name: str) -> Json:
 
 
 def _webhook(name: str, about: str) -> Json:
-    """A delivery from the platform to a subscriber (Standard Webhooks 1.0)."""
     common = {"in": "header", "required": True, "schema": {"type": "string"}, **ASSUMED}
     headers = [{"name": each, "description": text, **common} for each, text in _COMPONENTS["webhook_headers"].items()]
     responses = {"2XX": {"description": "Accepted."}, "410": {"description": "Ends the subscription."}}

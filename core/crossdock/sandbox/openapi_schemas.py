@@ -136,7 +136,6 @@ def _object(schema: Json) -> Json:
 
 
 def _member(name: str, schema: Json) -> Json:
-    """Return one member with the rules that the sandbox adds to the model: patterns, exact numbers, closed lists."""
     kept = {key: value for key, value in schema.items() if key not in {"title", "examples", "default"}}
     nullable = "anyOf" in kept
     if nullable:
@@ -180,7 +179,6 @@ def _not_null(schema: Json) -> Json:
 
 
 def _derived(name: str, collection: Collection, schema: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the schemas that follow from an input: the stored resource, its merge patch, a page of resources."""
     members: Json = schema["properties"]
     own = {"id": identifier(collection.prefix), "createdAt": TIME, "updatedAt": TIME, "total": DECIMAL}
     own["status"] = {"type": "string", "enum": ["draft", "approved"]}
@@ -196,7 +194,6 @@ def _derived(name: str, collection: Collection, schema: Json) -> Iterator[tuple[
 
 
 def _patch(schema: Json) -> Json:
-    """Return the schema of a change: no member is required, and an address may be incomplete."""
     about = "JSON merge patch (RFC 7396): null removes a member, objects are merged, lists are replaced."
     members = {name: _without_default(inner) for name, inner in schema["properties"].items()}
     for name, inner in members.items():
@@ -227,7 +224,6 @@ def _description(name: str, schema: Json) -> Json:
 
 
 def _others() -> Iterator[tuple[str, Json]]:
-    """Yield the schemas without a wire model: movements and entries as stored, problems, events."""
     lots_and_bins = {each: _reference(each) for each in ("lotId", "toLotId", "fromBinId", "toBinId")}
     movement = {"id": identifier("mov"), **lots_and_bins, "quantity": ref("Exact"), "createdAt": TIME}
     yield "StoredMovement", _closed(movement, "fromBinId", description="A movement as stored.")
@@ -255,7 +251,6 @@ def _others() -> Iterator[tuple[str, Json]]:
 
 
 def _whole_price_rule(schema: Json) -> Json:
-    """Require whole prices if their currency has no minor unit."""
     members: Mapping[str, Any] = schema["properties"]
     then = _WHOLE_LINES if "items" in members else _WHOLE_PRICE if "unitPrice" in members else None
     if then is None:

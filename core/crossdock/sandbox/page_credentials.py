@@ -25,8 +25,6 @@ _NARROWABLE = {"accounts": "Only these ledger accounts", "bins": "Only these war
 
 
 class CredentialStore(Protocol):
-    """The common interface of `Keyring` and `OAuthClients`."""
-
     def add(self, tenant: str, scopes: Iterable[str]) -> tuple[Caller | OAuthClient, str]: ...
 
     def narrow(self, credential_id: str, scopes: Iterable[str], /) -> bool: ...
@@ -38,16 +36,7 @@ class CredentialStore(Protocol):
 
 @dataclass(frozen=True)
 class CredentialsPage:
-    """The pages for one kind of credential.
-
-    Attributes:
-        store: The store of the credentials.
-        noun: The word for one.
-        secret: The word for its secret.
-        title: The heading of the list.
-        path: The path of the forms, and the prefix of the page of each.
-        home: The path of the list.
-    """
+    """The pages for one kind of credential, named by *noun*. *path* is that of its forms, *home* that of the list."""
 
     store: CredentialStore
     noun: str
@@ -73,7 +62,6 @@ class CredentialsPage:
         raise FormError(404, "There is nothing at this path.")
 
     def refused(self, session: Session, request: Request, error: FormError) -> Response:
-        """Return the list with the reason why a form was refused."""
         return self._list(session, request, error.status, errors={"": error.message})
 
     async def _create(self, session: Session, request: Request) -> Response:
@@ -175,11 +163,7 @@ def _filled_in(fields: Fields) -> Mapping[str, Any]:
 
 
 def _wanted(fields: Fields) -> list[str]:
-    """Return the scopes of a form: those that are ticked, narrowed to the records that are named beside them.
-
-    Raises:
-        ConfigError: If nothing is ticked, or records of an unticked resource are named.
-    """
+    """Return the scopes of a form: those that are ticked, narrowed to the records that are named beside them."""
     ticked = fields.all("scope")
     if not ticked:
         raise ConfigError("choose at least one scope", where="scopes")
@@ -196,7 +180,6 @@ def _wanted(fields: Fields) -> list[str]:
 
 
 def _scope_rows(held: str) -> list[Mapping[str, Any]]:
-    """Return the checkboxes, a row for each resource, as far as the scopes *held* allow."""
     rows: list[Mapping[str, Any]] = []
     for name, label in scopes.LABELS.items():
         boxes = [

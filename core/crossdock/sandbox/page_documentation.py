@@ -33,7 +33,6 @@ _LIMITS = {
 
 @cache
 def text() -> str:
-    """Return the page, which does not depend on a request."""
     document = openapi_document.document()
     return render(
         "documentation.html",
@@ -138,7 +137,6 @@ def _type(schema: Json) -> Json:
 
 
 def _rules(schema: Json) -> Json:
-    """Return the *words* of the rules for a value, its *values* if they are a short list, and its *pattern*."""
     words = [sentence.format(_plain(schema[name])) for name, sentence in _LIMITS.items() if name in schema]
     values = schema.get("enum", ())
     if len(values) > _MAX_LISTED:

@@ -25,8 +25,6 @@ _TOKEN = re.compile(r"([0-9]{1,15})\.([0-9a-f]{64})")
 
 
 class FormError(Exception):
-    """A form is refused; the message says what to do."""
-
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status, self.message = status, message
@@ -37,7 +35,6 @@ class Fields:
         self._pairs = pairs
 
     def one(self, name: str) -> str:
-        """Return the value of a field without surrounding white space; "" if it was not sent."""
         return next((value.strip() for field, value in self._pairs if field == name), "")
 
     def all(self, name: str) -> list[str]:
@@ -62,11 +59,7 @@ class Session:
         return response
 
     async def fields(self, request: Request) -> Fields:
-        """Return the fields of a form that this session received and has not sent before.
-
-        Raises:
-            FormError: 403 without a valid token, 409 if it was used, 413 or 415 for another kind of body.
-        """
+        """Return the fields of a form that this session received and has not sent before."""
         body = await read_body(request, _MAX_BODY_BYTES)
         if media_type(request.headers) != _MEDIA_TYPE:
             raise FormError(415, "Send this form from the page.")
@@ -83,10 +76,7 @@ class Session:
 
 
 class FormTokens:
-    """CSRF tokens: a serial number, signed together with the id of the session it was issued to.
-
-    They are valid until the sandbox stops.
-    """
+    """CSRF tokens: a serial number, signed with the id of its session. They are valid until the sandbox stops."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
@@ -98,11 +88,7 @@ class FormTokens:
         return f"{self._issued}.{self._signature(session, self._issued)}"
 
     def use(self, session: str, token: str) -> None:
-        """Accept a *token* of this *session* once.
-
-        Raises:
-            FormError: 403 if it is missing, of another session or too old; 409 if it was used.
-        """
+        """Accept a *token* of this *session* once. Raise FormError 409 if it was used, and 403 if it is not valid."""
         found = _TOKEN.fullmatch(token)
         if found is None or not hmac.compare_digest(self._signature(session, int(found[1])), found[2]):
             raise FormError(403, "The form is not valid in this session, or the sandbox was restarted. Send it again.")

@@ -1,7 +1,4 @@
-"""The sandbox's page: API keys at ``/``, OAuth clients, webhooks, and the documentation of the API at ``/docs``.
-
-It needs no script. Forms carry CSRF tokens, and every answer a strict Content-Security-Policy.
-"""
+"""The sandbox's page: API keys at ``/``, OAuth clients, webhooks, and documentation at ``/docs``. It has no script."""
 
 from __future__ import annotations
 
@@ -25,8 +22,6 @@ _CLIENTS = "/page/clients"
 
 
 class Page:
-    """The page of one running sandbox. The caller checks Host, Origin and where a request comes from."""
-
     def __init__(self, keyring: Keyring, clients: OAuthClients, operate: Operate) -> None:
         self._keyring, self._tokens = keyring, FormTokens()
         self._keys = CredentialsPage(keyring, "key", "key", "API keys", "/page/keys", "/")

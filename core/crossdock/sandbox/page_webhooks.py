@@ -1,7 +1,4 @@
-"""Webhook subscriptions on the sandbox's page, with their deliveries and attempts.
-
-The page carries out the operations of the API, so that both obey the same rules.
-"""
+"""Webhook subscriptions on the sandbox's page. It executes operations of the API, so that both obey the same rules."""
 
 from __future__ import annotations
 
@@ -175,7 +172,6 @@ class WebhooksPage:
     async def _found(
         self, tenant: str, method: str, path: str, query: Mapping[str, str] | None = None, body: Any = None
     ) -> Any:
-        """Return the document of a successful response, or raise `FormError`."""
         response = await self._operate(_slug(tenant), method, path, query or {}, body)
         document = json.loads(bytes(response.body) or b"null")
         if response.status_code >= 400:
@@ -194,7 +190,6 @@ def _slug(tenant: str) -> str:
 
 
 def _findings(problem: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return what is wrong by field; "" for errors of the request."""
     found: Sequence[Mapping[str, str]] = problem.get("errors", ())
     sentences = {each["pointer"].split("/")[1]: f"{each['pointer'].split('/')[1]} {each['detail']}." for each in found}
     return sentences or {"": problem["detail"]}

@@ -19,7 +19,6 @@ class Quota(NamedTuple):
 
 
 def policy(dialect: Dialect, burst: int, window_s: int) -> dict[str, str]:
-    """Return the fields that are the same for every caller: *burst* requests at once, and again after *window_s*."""
     match dialect:
         case "draft10":
             return {"ratelimit-policy": f'"default";q={burst};w={window_s}'}

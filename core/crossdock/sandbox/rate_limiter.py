@@ -37,15 +37,12 @@ class Bucket:
 
 
 class RateLimiter:
-    """The buckets of all credentials, and the header fields about them in one dialect."""
-
     def __init__(self, rate_per_min: int, burst: int, dialect: Dialect) -> None:
         self._rate, self._burst, self._dialect = rate_per_min / 60, burst, dialect
         self._buckets: dict[str, Bucket] = {}
         self.policy_headers = rate_limit_headers.policy(dialect, burst, math.ceil(burst / self._rate))
 
     def take(self, caller: Caller, now: float) -> dict[str, str]:
-        """Take a token and return the header fields, or raise 429 if there is none."""
         bucket = self._buckets.setdefault(caller.id, Bucket(self._rate, self._burst, self._burst, now))
         wait_s = bucket.take(now)
         more_in_s = max(1, math.ceil(wait_s or bucket.seconds_to_next()))

@@ -34,9 +34,7 @@ def read(connection: sqlite3.Connection, route: Route, caller: Caller, query: Ma
 
 
 def _list(connection: sqlite3.Connection, collection: Collection, caller: Caller, query: Mapping[str, str]) -> Response:
-    """Return a page in the order of last change: a resource that changes meanwhile appears again and is never
-    missed.
-    """
+    """Return a page in the order of last change. A resource that changes meanwhile is listed again, none is missed."""
     refuse_unknown(query, "limit", "cursor", "updatedSince", "externalId")
     name, limit, start = collection.kind.name, whole_number(query, "limit", 100, _PAGE_SIZES), _start(query)
     permitted, ids = record_access.list_filter(connection, caller, name)
@@ -54,7 +52,6 @@ def _list(connection: sqlite3.Connection, collection: Collection, caller: Caller
 
 
 def _entries(connection: sqlite3.Connection, account: str, query: Mapping[str, str]) -> Response:
-    """Return a page of the entries of one ledger account, oldest first."""
     refuse_unknown(query, "limit", "cursor")
     limit = whole_number(query, "limit", 100, _PAGE_SIZES)
     rows = connection.execute(
@@ -71,7 +68,6 @@ def _page(rows: Iterable[tuple[Any, ...]], last: tuple[str, int] | None) -> Resp
 
 
 def _start(query: Mapping[str, str]) -> tuple[str, int]:
-    """Return time and number of the change after which a page begins."""
     since = query.get("updatedSince", "1970-01-01T00:00:00Z")
     try:
         if not INSTANT.fullmatch(since):

@@ -1,7 +1,6 @@
 """Access to single records, if the scopes of a credential are narrowed to ledger accounts or warehouse bins.
 
-A record that may not be read is answered like one that does not exist, so a narrowed credential learns nothing of it.
-A lot is reached through its bin: a credential that is narrowed to bins reaches only the lots in them. Narrowed
+A record that may not be read is answered like one that does not exist. A lot is reached through its bin. Narrowed
 credentials cannot create accounts and bins, and cannot change the members that scopes name them by: otherwise "is
 taken" would reveal others. A code that several accounts have names none of them.
 """
@@ -55,7 +54,6 @@ def permitted_ids(connection: sqlite3.Connection, caller: Caller, resource: str,
 def may_touch(
     connection: sqlite3.Connection, caller: Caller, resource: str, access: str, body: Mapping[str, Any]
 ) -> bool:
-    """Return whether the narrowing of *caller* permits a record of *resource* with this *body*."""
     if resource not in _NARROWED_BY:
         return True
     owner, member = _NARROWED_BY[resource]
@@ -64,7 +62,6 @@ def may_touch(
 
 
 def list_filter(connection: sqlite3.Connection, caller: Caller, resource: str) -> tuple[str, Sequence[str]]:
-    """Return a condition in SQL, and its parameters, for the records that *caller* may read."""
     if resource not in _NARROWED_BY:
         return "", ()
     owner, member = _NARROWED_BY[resource]

@@ -17,8 +17,6 @@ _EQUAL = ("method", "credential", "idempotencyKey")  # filters that compare for 
 
 
 class RequestLog:
-    """The latest *kept* requests, and the number of all by status."""
-
     def __init__(self, kept: int = 20_000) -> None:
         self._latest: deque[dict[str, object]] = deque(maxlen=kept)
         self._by_status: Counter[int] = Counter()
@@ -29,7 +27,6 @@ class RequestLog:
         self._latest.append({"seq": self._by_status.total(), "status": status, **facts})
 
     def answer(self, query: Mapping[str, str]) -> Response:
-        """Return the kept requests after ``after`` that match the filters, at most ``limit``, and the counts of all."""
         matches = _request_filter(query)
         total, limit = self._by_status.total(), whole_number(query, "limit", 1000, LOG_LIMITS)
         skipped = max(0, whole_number(query, "after", 0, SEQUENCE_NUMBERS) - (total - len(self._latest)))

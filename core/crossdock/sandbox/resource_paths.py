@@ -12,10 +12,7 @@ from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """The collection of one resource type; ids of its resources begin with *prefix*.
-
-    Clients cannot write the *read_only* members.
-    """
+    """The collection of one resource type. Its ids begin with *prefix*. Clients cannot write *read_only* members."""
 
     kind: PlatformResource
     path: str
@@ -46,15 +43,12 @@ _BELOW_RESOURCE: Mapping[tuple[str, str], Mapping[str, str]] = {
 
 
 class Route(NamedTuple):
-    """An operation on a collection, or on the resource with *resource_id*, which is "" for the collection."""
-
     operation: str
     collection: Collection
     resource_id: str
 
 
 def find_route(method: str, path: str) -> Route:
-    """Return the route of a request. Raises 404 for an unknown path, 405 for an unknown method."""
     for depth in range(3):
         above, *below = path.rsplit("/", depth)
         collection = COLLECTIONS.get(above)

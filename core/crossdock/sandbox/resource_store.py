@@ -35,7 +35,6 @@ def load(connection: sqlite3.Connection, collection: Collection, tenant: str, re
 def load_for_change(
     connection: sqlite3.Connection, call: Call, collection: Collection, resource_id: str
 ) -> tuple[dict[str, Any], str]:
-    """Return the parsed body and the entity tag of a resource. Raises 412 if If-Match names another version."""
     text, tag = load(connection, collection, call.caller.tenant, resource_id)
     body = json_codec.read(text.encode())
     record_access.check_stored(connection, call.caller, collection, body, "write")
@@ -53,10 +52,7 @@ def check_against_stored(
     body: Mapping[str, Any],
     own_id: str,
 ) -> None:
-    """Refuse references to missing resources (422), and an externalId that another resource than *own_id* has (409).
-
-    A new reference to a record outside the narrowing of *caller* is refused as if the record did not exist.
-    """
+    """Refuse references to missing resources (422), and an externalId that another resource than *own_id* has (409)."""
     tenant = caller.tenant
     named = list(references(body))
     query = "SELECT 1 FROM stored WHERE resource = ? AND id = ? AND tenant = ?"
@@ -82,7 +78,6 @@ def find_external_id(
 def save(
     connection: sqlite3.Connection, call: Call, operation: str, collection: Collection, body: Mapping[str, Any]
 ) -> tuple[str, str]:
-    """Store a validated *body* and record the effect. Return its text and entity tag."""
     tenant, name = call.caller.tenant, collection.kind.name
     text = json_codec.write({**body, "updatedAt": call.at})
     seq = record_effect(connection, call, operation, name, body["id"], text)

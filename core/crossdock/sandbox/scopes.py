@@ -1,10 +1,8 @@
-"""The names of scopes, and what a set of them permits.
+"""The names of scopes, and what a set of them permits. A set is a text with spaces between the scopes, as in OAuth.
 
 A scope is ``RESOURCE:read`` or ``RESOURCE:write``; ``*`` stands for every resource, and writing includes reading. Those
 of ledger accounts and warehouse bins can be narrowed to one record: ``accounts:4000:write``, ``bins:wms:A-01:read``. A
 record is named by its id, an account also by its code, and a bin also by its externalId.
-
-A set of scopes is a text with spaces between them, as in OAuth.
 """
 
 from __future__ import annotations

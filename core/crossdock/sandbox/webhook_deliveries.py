@@ -63,7 +63,6 @@ def _add(connection: sqlite3.Connection, to: Subscription, event: int, now: floa
 
 
 def next_due(connection: sqlite3.Connection, subscription_id: str, limit: int) -> list[DueDelivery]:
-    """Return the *limit* pending deliveries that are due first."""
     rows = connection.execute(
         "SELECT deliveries.id, due, events.id, body FROM deliveries JOIN events ON events.seq = event"
         " WHERE subscription = ? AND status = 'pending' ORDER BY due, deliveries.seq LIMIT ?",
@@ -114,7 +113,6 @@ def _disable_if_failing(
 
 
 def list_page(connection: sqlite3.Connection, call: Call, subscription_id: str, query: Mapping[str, str]) -> Response:
-    """Return a page of the deliveries of a subscription, newest first."""
     webhook_subscriptions.load(connection, call.caller.tenant, subscription_id)
     rows, cursor = numbered_page(connection, _SHOWN, (subscription_id,), query)
     return _json({"data": [_shown(row) for row in rows], "nextCursor": cursor})
@@ -123,7 +121,6 @@ def list_page(connection: sqlite3.Connection, call: Call, subscription_id: str, 
 def get(
     connection: sqlite3.Connection, call: Call, subscription_id: str, delivery_id: str, query: Mapping[str, str]
 ) -> Response:
-    """Return one delivery with its attempts, oldest first."""
     refuse_unknown(query)
     return _json(_with_attempts(connection, call, subscription_id, delivery_id))
 

@@ -46,7 +46,6 @@ class WebhookDispatcher:
         )  # by subscription, delivery
 
     def wake(self) -> None:
-        """Look for new events and due deliveries, after a commit or a change of the clock."""
         self._awake.set()
 
     async def run(self) -> None:
@@ -83,7 +82,6 @@ class WebhookDispatcher:
             return _AFTER_FAILURE_S
 
     async def _start_due(self) -> float:
-        """Start the due attempts, and return the seconds until the next one."""
         while self._reader.execute(_NEW_EVENTS).fetchone():
             now, faults = self._controls.clock(), self._controls.faults
             await self._writer.run(partial(webhook_deliveries.take_events, now=now, faults=faults))
@@ -119,11 +117,7 @@ class WebhookDispatcher:
             await asyncio.sleep(_AFTER_FAILURE_S)  # it is still due
 
     async def _send(self, subscription: Subscription, delivery: DueDelivery) -> bool:
-        """Make one attempt, store it, and return whether it succeeded.
-
-        Its timestamp is the real time: receivers compare it with their own clock, which the sandbox's clock may be
-        days ahead of.
-        """
+        """Attempt and store a delivery. Return whether it succeeded. Receivers compare its timestamp with real time."""
         body, clock = delivery.body.encode(), self._controls.clock
         signing_secrets = subscription.live_secrets(clock())
         headers = signed_headers(delivery.event_id, int(clock.unadjusted()), body, signing_secrets)

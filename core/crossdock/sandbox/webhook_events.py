@@ -1,7 +1,4 @@
-"""The change log of the events that webhooks report, written in the transaction of each change.
-
-A change that is rolled back leaves no event, and one that is committed always has its event.
-"""
+"""The change log of the events that webhooks report, written in the transaction of each change."""
 
 from __future__ import annotations
 

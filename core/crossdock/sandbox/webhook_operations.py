@@ -20,10 +20,7 @@ def required_scope(method: str) -> str:
 
 
 def authorize(call: Call) -> None:
-    """Raise 403 if the caller does not have the scope for a method, or is narrowed to single bins or accounts.
-
-    Events concern all records of a tenant.
-    """
+    """Raise 403 without the scope, or for a credential that is narrowed: events concern all records of a tenant."""
     access_control.require(call.caller, required_scope(call.method))
     narrowed: tuple[str, ...] = ("warehouse_bin", "ledger_account")
     if any(call.caller.permitted_records(resource, "read") is not None for resource in narrowed):

@@ -17,13 +17,7 @@ _BEHIND_ALL = 10**18 - 1  # the largest number that a cursor can hold
 def numbered_page(
     connection: sqlite3.Connection, select: str, values: tuple[object, ...], query: Mapping[str, str]
 ) -> tuple[list[tuple[Any, ...]], str | None]:
-    """Return the rows of a page, and the cursor of the next one or None.
-
-    Args:
-        select: A query with a condition, whose first column is ``seq``.
-        values: The parameters of *select*.
-        query: The query of the request, with ``limit`` and ``cursor``. Other or malformed parameters raise 400.
-    """
+    """Return the rows of a page, and the cursor of the next. *select* has a condition; its first column is ``seq``."""
     refuse_unknown(query, "limit", "cursor")
     limit = whole_number(query, "limit", 100, _PAGE_SIZES)
     cursor = query.get("cursor", f"{0:020}.{_BEHIND_ALL}")

@@ -25,8 +25,6 @@ _PATHS: tuple[tuple[re.Pattern[str], Mapping[str, str]], ...] = tuple(
 
 
 class WebhookRoute(NamedTuple):
-    """An operation on subscriptions or deliveries. Ids that the path does not have are empty."""
-
     operation: str
     subscription_id: str = ""
     delivery_id: str = ""
@@ -38,7 +36,6 @@ class WebhookRoute(NamedTuple):
 
 
 def find_route(method: str, path: str) -> WebhookRoute:
-    """Return the route of a request below `PREFIX`. Raises 404 for an unknown path, 405 for an unknown method."""
     for pattern, operations in _PATHS:
         if found := pattern.fullmatch(path):
             if method not in operations:

@@ -12,14 +12,11 @@ _SECRET_BYTES = 32
 
 
 def new_secret() -> str:
-    """Return ``whsec_`` and the base64 form of 32 random bytes."""
     return _PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
 
 
 def signed_headers(event_id: str, timestamp: int, body: bytes, signing_secrets: Iterable[str]) -> dict[str, str]:
-    """Return the headers of a delivery, with one signature for each secret. *timestamp* is in seconds since the
-    epoch.
-    """
+    """Return the headers of a delivery, with a signature for each secret. *timestamp* is in seconds since the epoch."""
     content = f"{event_id}.{timestamp}.".encode() + body
     signatures = (
         base64.b64encode(hmac.digest(base64.b64decode(each.removeprefix(_PREFIX)), content, "sha256")).decode()

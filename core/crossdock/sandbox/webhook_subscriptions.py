@@ -1,7 +1,6 @@
 """Webhook subscriptions: the addresses, the events, and the secrets that sign them.
 
-A subscription keeps the number of the last event that it has taken from the change log. It begins at the present, and
-one that is disabled keeps its place: once it is enabled again, it gets every event since.
+A subscription begins at the present. One that is disabled keeps its place: later it gets every event since.
 """
 
 from __future__ import annotations
@@ -76,7 +75,6 @@ class Subscription(NamedTuple):
         return [self.secret, *previous]
 
     def public(self, now: float) -> dict[str, Any]:
-        """Return what a response shows, never a secret."""
         rotating = len(self.live_secrets(now)) > 1
         return {
             "id": self.id,
@@ -92,7 +90,6 @@ class Subscription(NamedTuple):
 
 
 def load(connection: sqlite3.Connection, tenant: str, subscription_id: str) -> Subscription:
-    """Return the subscription, or raise 404 if the tenant does not have it."""
     query = "SELECT * FROM subscriptions WHERE id = ? AND tenant = ?"
     row = connection.execute(query, (subscription_id, tenant)).fetchone()
     if row is None:
@@ -106,7 +103,6 @@ def enabled(connection: sqlite3.Connection) -> list[Subscription]:
 
 
 def list_page(connection: sqlite3.Connection, call: Call, query: Mapping[str, str]) -> Response:
-    """Return a page of a tenant's subscriptions, newest first."""
     select = "SELECT * FROM subscriptions WHERE tenant = ?"
     rows, cursor = numbered_page(connection, select, (call.caller.tenant,), query)
     return _json({"data": [Subscription(*row).public(call.now) for row in rows], "nextCursor": cursor})
@@ -181,7 +177,6 @@ def check_empty(call: Call) -> None:
 
 
 def _checked(call: Call, body: Any) -> dict[str, Any]:
-    """Return the validated body. Raises 403 if the caller may not read what the events contain."""
     found = validated(WebhookSubscription, body)
     if len(set(found["events"])) < len(found["events"]):
         findings = [("#/events", "must not repeat an event")]

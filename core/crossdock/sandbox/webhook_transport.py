@@ -1,7 +1,7 @@
 """Sends one HTTP request for a webhook: the only module of the sandbox that opens connections.
 
-A host is resolved once per attempt, all of its addresses are checked, and the connection is made to a checked one, so
-that a name cannot change its address between the check and its use. Certificates are verified for the host's name.
+A host is resolved once per attempt, and the connection is made to one of the checked addresses. Certificates are
+verified for the host's name.
 """
 
 from __future__ import annotations
@@ -78,8 +78,6 @@ class _RefusedAddressError(Exception):
 
 
 class _CheckedNetwork(httpcore.AsyncNetworkBackend):
-    """A network that connects to checked addresses only."""
-
     def __init__(self, resolve: Resolve) -> None:
         self._resolve, self._network = resolve, httpcore.AnyIOBackend()
 

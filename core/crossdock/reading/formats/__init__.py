@@ -1,1 +1,1 @@
-"""Bytes to rows of text columns; files that deviate from the declared layout are refused."""
+"""The formats of files. A file that deviates from its declared layout is refused."""

@@ -16,16 +16,12 @@ _FIRST_LOST = 11
 
 
 def held(text: str) -> Any:
-    """Return the double that a program holds of the number *text*; its shortest text is the number that it shows."""
+    """Return the double that a spreadsheet program stores for the number *text*."""
     return float(text)
 
 
 def is_rounded(text: str) -> bool:
-    """Return whether a sheet cannot hold the number *text*, as its file has it.
-
-    What a program writes of a double may have any number of digits, as 0.28999999999999998 of 0.29 by Excel, and is
-    not rounded by reading it.
-    """
+    """Return whether a double loses digits of *text*. It loses none of 0.28999999999999998, as Excel writes 0.29."""
     if len(text) <= KEPT_DIGITS or not (found := NUMBER.fullmatch(text)):
         return False
     number, double = Decimal(text), held(text)
@@ -36,9 +32,6 @@ def is_rounded(text: str) -> bool:
 
 
 def may_be_rounded(number: Decimal) -> bool:
-    """Return whether the shortest text *number* of a double may differ from what was meant by more than 0.00001.
-
-    Digits behind the fifteenth are the rest of a calculation, as in 0.30000000000000004, or of a longer number.
-    """
+    """Return whether *number*, the shortest text of a double, may differ from what was meant by more than 0.00001."""
     digits = "".join(map(str, number.as_tuple().digits)).rstrip("0")
     return len(digits) > KEPT_DIGITS and number.adjusted() >= _FIRST_LOST

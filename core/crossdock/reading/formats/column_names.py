@@ -11,15 +11,11 @@ _TELLING = 2  # this many matching names show a header; with more names, the las
 
 
 def of_header(names: Sequence[str]) -> Sequence[str]:
-    """The cells by which a repeated header is recognized: all but the last of three or more names."""
     return names[:-1] if len(names) > _TELLING else names
 
 
 def check_column_names(names: Sequence[str]) -> Sequence[str]:
-    """Raise ValueError if names of a header are empty, repeated or reserved.
-
-    The message has the number of the column and never its name: where a header is missing, the names are data.
-    """
+    """Raise ValueError if names of a header are empty, repeated or reserved. It quotes no name, which may be data."""
     if len(names) > MAX_COLUMNS:
         raise ValueError(f"{len(names)} columns, more than the limit of {MAX_COLUMNS}")
     seen: dict[str, int] = {}

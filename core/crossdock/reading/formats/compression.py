@@ -37,19 +37,14 @@ class Readable(Protocol):
 class Openable(Protocol):
     """A file that can be read more than once, such as a `pathlib.Path`."""
 
-    def open(self, mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]:
-        """Open the file for reading from its beginning."""
+    def open(self, mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]: ...
 
 
 @contextmanager
 def open_stream(path: Openable, *, name: str) -> Iterator[Readable]:
-    """Open *path* for reading, and unpack it if it begins with the magic number of gzip.
+    """Open *path*, and unpack it if it begins with the magic number of gzip. Consecutive gzip members are one file.
 
-    Consecutive gzip members are one file. A file that was cut exactly between two members looks whole: only a trailer
-    or a count from elsewhere shows what is missing.
-
-    Raises:
-        RefusedError: While reading: truncated or corrupt gzip, bytes after its end, or a limit of this module.
+    A file that was cut exactly between two members looks whole.
     """
     with path.open("rb") as file:
         magic = file.read(len(GZIP_MAGIC))
@@ -58,7 +53,7 @@ def open_stream(path: Openable, *, name: str) -> Iterator[Readable]:
 
 
 class _Unpacked:
-    """A gzip stream with limits. The reader of the standard library reads endless headers and padding in one call."""
+    """Limits a gzip stream. The reader of the standard library reads endless headers and padding in one call."""
 
     def __init__(self, packed: BinaryIO, name: str) -> None:
         self._packed, self._name = packed, name
@@ -67,7 +62,6 @@ class _Unpacked:
         self._total = self._lines = self._idle = 0
 
     def read(self, size: int, /) -> bytes:
-        """Return *size* bytes, and fewer only at the end."""
         data = bytearray()
         while len(data) < size and (part := self._part(size - len(data))):
             data += part
@@ -77,7 +71,6 @@ class _Unpacked:
         return bytes(data)
 
     def _part(self, size: int) -> bytes:
-        """Return at most *size* bytes, and no bytes only at the end."""
         while not self._member.eof or self._begin_member():
             self._next = self._next or self._packed.read(_BLOCK)
             at_end, before = not self._next, len(self._next)
@@ -96,7 +89,6 @@ class _Unpacked:
         return b""
 
     def _begin_member(self) -> bool:
-        """Skip zeros of padding, and return whether another member follows."""
         while not (rest := self._next.lstrip(b"\0")):
             self._pass_over(len(self._next))
             self._next = self._packed.read(_BLOCK)

@@ -31,11 +31,6 @@ class ControlTotals:
         self._stated = pl.DataFrame(schema=_FOUND)
 
     def add(self, frames: Mapping[str, pl.DataFrame]) -> None:
-        """Add the next records, by type.
-
-        Raises:
-            RefusedError: If the totals of a finished group differ from the stated ones.
-        """
         starts = frames[self._scope][LINE] if self._scope and self._scope in frames else None
         found, stated = list(self._counted(frames, starts)), self._statements(frames, starts)
         if self._scope:  # every group has totals, even if they are zero
@@ -49,11 +44,6 @@ class ControlTotals:
             self._stated = self._stated.filter(pl.col(_GROUP) >= self._group)
 
     def end(self, line: int) -> None:
-        """Check the last group at the end of the file, whose last record is on *line*.
-
-        Raises:
-            RefusedError: If its totals differ from the stated ones.
-        """
         if not self._scope:
             zeros = [(1, item, 0, line) for item in range(len(self._items))]
             self._found = _added([self._found, pl.DataFrame(zeros, schema=_FOUND, orient="row")])
@@ -136,11 +126,7 @@ def _added(totals: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def exact_numbers(frame: pl.DataFrame, column: str, *, file: str, may_be_empty: bool = True) -> pl.Expr:
-    """A column of text as numbers; an empty cell is zero.
-
-    Raises:
-        RefusedError: If a cell is not a number with at most 26 digits before the point and 9 after it.
-    """
+    """Return a column of text as exact decimals, empty cells as zero. Other cells that are not numbers are refused."""
     text = column_named(column).str.strip_chars(" ")
     odd = frame.filter(~(text.str.contains(NUMBER) | ((text == "") & may_be_empty)))
     if odd.height:

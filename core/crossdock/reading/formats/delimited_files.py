@@ -37,22 +37,6 @@ def read_rows(
     leniencies: Leniencies | None = None,
     _chunk: int = _CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
-    """Read a delimited text file, plain or gzip, in bounded memory.
-
-    A fault may be found after many frames, and a wrong count only at the end. Nothing may act on a row before the
-    iterator has ended.
-
-    Args:
-        batch_rows: The most rows in one frame.
-        leniencies: Counts what is read only because the layout declares it.
-
-    Returns:
-        Frames with the columns of the header as String, empty cells as ``""`` and never null, and ``_line: UInt64``,
-        the line where the row begins, from 1. File order is kept. A file without rows gives one empty frame.
-
-    Raises:
-        RefusedError: While iterating, at the first deviation in the file, with file, line and often column.
-    """
     counted = Leniencies() if leniencies is None else leniencies
     with open_stream(path, name=name) as stream:
         if layout.record_types and layout.records:
@@ -75,14 +59,7 @@ def read_lines(
     batch_rows: int = 100_000,
     _chunk: int = _CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
-    """Read some rows of a file that `read_rows` has read to its end, in a fraction of the time.
-
-    Args:
-        lines: Where the rows begin, ascending; a row begins at each of them.
-
-    Returns:
-        Frames like those of `read_rows`.
-    """
+    """Read the rows that begin at *lines* (ascending) of a file that `read_rows` has read to its end, much faster."""
     counted = Leniencies()
     with open_stream(path, name=name) as stream:
         file, _ = _opened(stream, layout, name, _chunk, counted)
@@ -171,7 +148,7 @@ _MOST_BYTES = 1 << 20  # of a part: its cells may be Python objects
 
 
 class DelimitedRecords:
-    """Splits records by type. It keeps nothing between two pieces, so that it is safe for several threads."""
+    """Splits records by type. It keeps nothing between two pieces, so that threads may share it."""
 
     def __init__(
         self, layout: DelimitedFormat, name: str, fitting: FittingCells, *, crlf: bool, row_ends: RowEnds | None
@@ -193,18 +170,12 @@ class DelimitedRecords:
         return chain.from_iterable(parts(piece, self._layout.quote, _MOST_BYTES) for piece in pieces)
 
     def frames(self, piece: Piece) -> Mapping[str, pl.DataFrame]:
-        """Return the records of *piece* by type, each with its columns and `LINE`. Types without records are missing.
-
-        Raises:
-            RefusedError: At the first deviation.
-        """
         found = self._at_once(piece) or self._one_by_one(piece)
         if self._row_ends is None:
             return found
         return {name: self._row_ends.restored_frame(frame) for name, frame in found.items()}
 
     def _at_once(self, piece: Piece) -> dict[str, pl.DataFrame] | None:
-        """Parse *piece* in columns, or return None if a record may be wrong or spans several lines."""
         quote = self._layout.quote
         if (quote and quote.encode() in piece.data) or not piece.data.endswith(b"\n"):
             return None

@@ -58,7 +58,6 @@ class DelimitedRows:
 
     @cached_property
     def _wider_parser(self) -> PolarsParser | None:
-        """A parser with one more column, whose name is empty."""
         return PolarsParser(self._form([*self._names, _BESIDE])) if self._fitting.may_be_cut else None
 
     def _form(self, names: Sequence[str]) -> RecordFormat:
@@ -84,7 +83,6 @@ class DelimitedRows:
                 yield from self._slim(body)
 
     def _slim(self, body: Piece) -> Iterator[Piece]:
-        """Split *body* so that each frame has at most `MAX_CELLS`, including the missing cells of short lines."""
         cells, size = body.ends * len(self._names), len(body.data)
         if cells <= MAX_CELLS or size <= _SMALLEST_PART_BYTES:
             yield body
@@ -135,7 +133,6 @@ class DelimitedRows:
         return frame
 
     def _without_beside(self, frame: pl.DataFrame | None) -> pl.DataFrame | None:
-        """Drop the last column if all of its cells are empty; otherwise return None."""
         if frame is None or not (frame[_BESIDE] == "").all():
             return None
         self._leniencies.add("long", frame.height)
@@ -223,11 +220,7 @@ def _fields(count: int) -> str:
 
 
 class RowEnds:
-    """The row ends of one file.
-
-    A row end with LF that is not CRLF may also be CRLF in the file, but then in all rows. `marks` are the characters
-    that replace LF and CR inside a row.
-    """
+    """The row ends of one file. One with LF may also be CRLF, but in all rows. `marks` replace LF and CR in rows."""
 
     def __init__(self, end: str, delimiter: str) -> None:
         free = [mark for mark in _FREE if mark not in end and mark not in delimiter]
@@ -237,12 +230,7 @@ class RowEnds:
         self._ends = [end, f"{end[:-1]}\r\n"] if either else [end]  # the ends that the file may have
 
     def lines(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """Replace each row end by LF, and all other LF and CR by marks.
-
-        Raises:
-            DecodingError: After all text before it, if the text holds a mark, if CRLF and LF end different rows, or if
-                it ends within a row end.
-        """
+        """Replace row ends by LF, and other LF and CR by marks. DecodingError follows the text before the fault."""
         lf, cr, row = [mark.encode() for mark in self._reserved]
         declared = [end.encode() for end in self._ends]
         ends, held = declared, b""

@@ -1,4 +1,4 @@
-"""The end of a file: a whole row, or one that was cut."""
+"""Whether the last row of a file has its end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ _DOS_END = "\x1a"
 
 
 def is_cut(path: Openable, encoding: str, row_end: str | None) -> bool:
-    """Return whether the last row lacks its end, as in a truncated file. gzip has an end mark of its own.
-
-    Args:
-        row_end: None for LF or CRLF; empty where rows have no end.
-    """
+    """Return whether the last row lacks *row_end*: None is LF or CRLF, empty is no end. gzip has its own end mark."""
     if row_end == "":
         return False
     ends = [row_end or "\n"]

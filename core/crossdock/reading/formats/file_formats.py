@@ -51,26 +51,13 @@ def read_rows(
     batch_rows: int = 100_000,
     leniencies: Leniencies | None = None,
 ) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a file in their order, as the reader of its format does.
-
-    Nothing may act on a row before the iterator has ended, because a fault may be found at the end.
-
-    Args:
-        leniencies: Counts what is read only because *layout* declares it.
-
-    Raises:
-        RefusedError: While iterating, at the first deviation from *layout*.
-    """
+    """Yield the rows of a file, as `FormatReader.rows` describes."""
     return reader_of(layout).rows(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 
 
 def read_lines(path: Openable, layout: FileFormat, lines: Sequence[int], *, name: str) -> Iterator[pl.DataFrame]:
-    """Yield the rows that begin at *lines* (ascending) of a file that `read_rows` has read to its end."""
     return reader_of(layout).rows_at(path, layout, lines, name=name)
 
 
 def looks_cut(path: Openable, layout: FileFormat) -> bool:
-    """Return whether a file may have been cut without a trace: its format marks no end, and the last row lacks its
-    end.
-    """
     return reader_of(layout).looks_cut(path, layout)

@@ -25,7 +25,6 @@ class FirstRecords:
 
 
 def first_records(path: Path, layout: FileFormat, number: int) -> FirstRecords:
-    """Read *path* to its end, or to its first fault, and keep the first *number* records."""
     records: list[tuple[int, Mapping[str, tuple[str, str]]]] = []
     rows, error = 0, None
     try:
@@ -41,13 +40,7 @@ def first_records(path: Path, layout: FileFormat, number: int) -> FirstRecords:
 
 
 def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -> list[str]:
-    """Return the first *number* lines of *path*, plain or gzip, or its first records of *length* characters.
-
-    Bytes that are no characters become U+FFFD.
-
-    Raises:
-        RefusedError: If the file is empty or is damaged gzip.
-    """
+    """Return the first *number* lines of *path*, or records of *length* characters. Invalid bytes become U+FFFD."""
     with open_stream(path, name=path.name) as stream:
         data = stream.read(_MOST_BYTES)
     if not data:

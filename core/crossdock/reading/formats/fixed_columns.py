@@ -64,7 +64,6 @@ class FixedColumn(ConfigModel):
 
     @property
     def described(self) -> str:
-        """What a cell must contain, for messages."""
         if self.decimals is None:
             return "whole characters"
         signs = {
@@ -76,10 +75,7 @@ class FixedColumn(ConfigModel):
 
 
 def cell(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr:
-    """Return the cell of each line as text: a number as a plain decimal such as ``-12.34``, a blank cell as ``""``.
-
-    The result is undefined for the cells that `is_odd` finds.
-    """
+    """Return cells as text, and numbers as decimals such as ``-12.34``; undefined for the cells that `is_odd` finds."""
     raw = _raw(column).str.replace_all(FILLER, "", literal=True) if in_bytes else _raw(column)
     if column.decimals is None:
         return _without_padding(raw, column)
@@ -100,11 +96,7 @@ def cell(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Ex
 
 
 def is_odd(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr | None:
-    """Return whether a cell breaks the declaration of its column; None for a text column, which may hold anything.
-
-    Args:
-        in_bytes: Positions count bytes. A text cell is also wrong if it begins or ends inside a character.
-    """
+    """Return whether a cell breaks its declaration; None for a text column in characters, which may hold anything."""
     if column.decimals is None:
         if not in_bytes:
             return None
@@ -120,12 +112,11 @@ def is_odd(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.
 
 
 def overpunches(encoding: str) -> dict[str, tuple[str, bool]]:
-    """Map each character that can be the last digit of an overpunched number to its digit and whether it is negative.
+    """Map each character that can be the last of an overpunched number to its digit and whether it is negative.
 
     In EBCDIC, the zone of the last byte is C for plus, D for minus and F for none (IBM, z/Architecture Principles of
     Operation, "Decimal-Number Formats": zoned). Files that were translated to ASCII have what cp037 shows for these
-    bytes, ``{ABCDEFGHI`` and ``}JKLMNOPQR``; compilers for ASCII may write p to y for negative digits instead
-    (GnuCOBOL, ``-fsign=ASCII``).
+    bytes; compilers for ASCII may write p to y for negative digits instead (GnuCOBOL, ``-fsign=ASCII``).
     """
     zones = {str(digit): (str(digit), False) for digit in range(10)}
     if "0".encode(encoding) == b"\xf0":

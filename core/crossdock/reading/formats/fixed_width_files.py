@@ -117,7 +117,6 @@ class FixedWidthFormat(FileLayout):
 
     @property
     def types(self) -> Mapping[str, FixedRecordType]:
-        """The types by name. A file without declared types has one, `ROWS`."""
         if self.record_types is not None:
             return self.record_types
         assert self.columns is not None
@@ -141,7 +140,6 @@ class FixedWidthFormat(FileLayout):
 
     @property
     def row_end(self) -> str | None:
-        """What ends the last record; None for LF or CRLF."""
         return {"line_feed": None, "nel": "\x85", "none": ""}[self.line_end]
 
     def length_of(self, name: str) -> int:

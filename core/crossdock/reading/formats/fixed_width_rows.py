@@ -37,19 +37,7 @@ def read_fixed_width(
     leniencies: Leniencies | None = None,
     _chunk: int = _CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
-    """Read the chosen records of a fixed-width file, plain or gzip, in bounded memory.
-
-    Args:
-        batch_rows: The most rows in one frame.
-        leniencies: Counts what is read only because the layout declares it.
-
-    Returns:
-        Frames with the columns of the parents and of the records as String, never null, and ``_line: UInt64``, the line
-        or, without line ends, the number of the record, from 1. File order is kept. At least one frame.
-
-    Raises:
-        RefusedError: While iterating, at the first deviation in the file, with file, line and often position.
-    """
+    """Read the chosen records, as `FormatReader.rows` describes. Without line ends, `_line` counts records."""
     with open_stream(path, name=name) as stream:
         counted = leniencies if leniencies is not None else Leniencies()
         cut = record_pieces(stream, layout, name=name, chunk=_chunk, leniencies=counted)
@@ -68,7 +56,7 @@ def read_fixed_width(
 
 
 class _FixedWidthRows:
-    """Splits lines by type. It keeps nothing between two pieces, so that it is safe for several threads."""
+    """Splits lines by type. It keeps nothing between two pieces, so that threads may share it."""
 
     def __init__(self, layout: FixedWidthFormat, lines: RecordLines, leniencies: Leniencies) -> None:
         self._layout, self._lines, self._leniencies = layout, lines, leniencies
@@ -94,7 +82,6 @@ class _FixedWidthRows:
         self._otherwise = next((name for name, code in codes.items() if code is None), None)
 
     def slim(self, piece: Piece) -> Iterator[Piece]:
-        """Split *piece* so that each frame has about `MAX_CELLS` at most."""
         cells = (piece.ends + 1) * (self._columns + 2)
         if cells <= MAX_CELLS:
             yield piece
@@ -102,11 +89,6 @@ class _FixedWidthRows:
             yield from parts(piece, None, max(len(piece.data) * MAX_CELLS // cells, 1))
 
     def frames(self, piece: Piece) -> dict[str, pl.DataFrame]:
-        """Return the records of *piece* by type, each with its columns and `LINE`. Types without records are missing.
-
-        Raises:
-            RefusedError: At the first deviation.
-        """
         lines, error = self._lines.frame(piece)
         found = {name: self._checked(name, part) for name, part in self._by_type(lines).items()}
         if error:
@@ -181,7 +163,6 @@ class _FixedWidthRows:
         return lines.with_columns(pl.col(TEXT).str.pad_end(length).str.slice(0, length))
 
     def _fills_bytes(self, length: int) -> pl.Expr:
-        """Return whether a line has *length* bytes and fewer characters: its positions may count bytes."""
         is_wide = pl.col(TEXT).str.contains(r"[^\x00-\x7F]")
         fills = pl.col(TEXT).map_elements(lambda text: self._has_bytes(text, length), return_dtype=pl.Boolean)
         return is_wide & fills
@@ -232,10 +213,7 @@ _TWO_SYSTEMS = "Were files of two systems joined? Ask the sender to send them se
 def record_pieces(
     stream: Readable, layout: FixedWidthFormat, *, name: str, chunk: int, leniencies: Leniencies | None = None
 ) -> Iterator[Piece]:
-    """Yield the records of *stream* as lines of UTF-8, many at a time, as `pieces` does.
-
-    Where positions count bytes, `FILLER` follows each character of several bytes.
-    """
+    """Yield records as lines of UTF-8, as `pieces` does. If positions count bytes, `FILLER` pads wide characters."""
     prepare = _preparation(layout, Leniencies() if leniencies is None else leniencies)
     return pieces(stream, layout.encoding, None, name=name, chunk=chunk, prepare=prepare)
 
@@ -245,13 +223,7 @@ class RecordLines:
         self._name, self._crlf = name, crlf
 
     def frame(self, piece: Piece) -> tuple[pl.DataFrame, RefusedError | None]:
-        """Return the lines of *piece* without their ends as `TEXT` and `LINE`.
-
-        The frame stops before the first line that is not text; the error then says why.
-
-        Raises:
-            RefusedError: For a control character, or a line end that differs from those before.
-        """
+        """Return the lines of *piece* up to the first that is not text, with `LINE`, and the error of that one."""
         text, fault = as_text(piece, None)
         self._check_characters(piece, text)
         if self._crlf and text:
@@ -343,7 +315,6 @@ def _nel_as_lf(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _cut(blocks: Iterator[bytes], length: int) -> Iterator[bytes]:
-    """Cut records of *length* characters into lines. Bytes that are not text are passed on."""
     decoder, held = codecs.getincrementaldecoder("utf-8")("surrogateescape"), ""
     for block in blocks:
         text = held + decoder.decode(block)

@@ -39,7 +39,9 @@ class FormatReader(ABC, Generic[L]):
     def rows(
         self, path: Openable, layout: L, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
-        """Yield the rows of a file in their order, in at least one frame.
+        """Yield the rows of a file in their order, in at least one frame and in bounded memory.
+
+        Nothing may act on a row before the iterator has ended: a wrong count, for example, is found at the end.
 
         Args:
             name: The file's name in errors.
@@ -47,10 +49,11 @@ class FormatReader(ABC, Generic[L]):
             leniencies: Counts what is read only because *layout* declares it.
 
         Returns:
-            Frames of text columns and ``_line: UInt64``, the place of each row, ascending from 1.
+            Frames of text columns, with empty cells as ``""`` and never null, and ``_line: UInt64``, the place of each
+            row, ascending from 1.
 
         Raises:
-            RefusedError: While iterating, at the first deviation from *layout*.
+            RefusedError: While iterating, at the first deviation from *layout*, with file and line.
         """
 
     def rows_at(self, path: Openable, layout: L, lines: Sequence[int], *, name: str) -> Iterator[pl.DataFrame]:
@@ -65,9 +68,7 @@ class FormatReader(ABC, Generic[L]):
                 return
 
     def looks_cut(self, path: Openable, layout: L) -> bool:  # noqa: ARG002  for subclasses
-        """Return whether a file may have been cut without a trace: its format marks no end, and its last row lacks its
-        own.
-        """
+        """Return whether a file may have been cut unnoticed: its format marks no end, and the last row has none."""
         return False
 
     @abstractmethod

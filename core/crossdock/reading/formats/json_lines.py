@@ -94,7 +94,6 @@ def _objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
 
 
 def _lines(stream: Readable, name: str) -> Iterator[bytes]:
-    """Yield the lines without their ends. No line is longer than `MAX_RECORD_BYTES`."""
     block = stream.read(_CHUNK_BYTES)
     if not block:
         raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")

@@ -9,7 +9,6 @@ from crossdock.reading.formats.text_decoding import LINES_BYTES, MAX_RECORD_BYTE
 
 
 def without_preamble(blocks: Iterator[bytes], lines: int) -> Iterator[Block]:
-    """Skip the first *lines* lines, whatever they hold."""
     left = lines
     for block in blocks:
         start = 0
@@ -27,11 +26,7 @@ _END = b"\r\n\x1a"  # the last byte ends files of DOS
 
 
 def without_comments(blocks: Iterator[Block], prefix: str, quote: str | None) -> Iterator[Block]:
-    """Leave out the lines that begin with *prefix*. No line inside quotes is a comment.
-
-    Raises:
-        DecodingError: For an endless line.
-    """
+    """Leave out the lines that begin with *prefix*, except inside quotes."""
     begin = prefix.encode()
     return _without(blocks, lambda line: line.startswith(begin), quote)
 
@@ -39,14 +34,7 @@ def without_comments(blocks: Iterator[Block], prefix: str, quote: str | None) ->
 def without_blank_lines(
     blocks: Iterator[Block], which: BlankLines, quote: str | None, *, blanks: str, leniencies: Leniencies
 ) -> Iterator[Block]:
-    """Leave out blank lines, at the end or everywhere. No line inside quotes is blank.
-
-    Args:
-        blanks: Characters that a blank line may hold.
-
-    Raises:
-        DecodingError: For an endless line.
-    """
+    """Leave out lines of *blanks* alone, at the end or everywhere, except inside quotes."""
     empty = blanks.encode() + b"\r"
 
     def is_blank(line: bytes) -> bool:

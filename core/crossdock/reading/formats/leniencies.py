@@ -26,7 +26,7 @@ _LINES: dict[Leniency, str] = {
 
 
 class Leniencies:
-    """The counts of one file; several threads may add to them."""
+    """Counts for one file. Threads may share it."""
 
     def __init__(self) -> None:
         self._counts, self._lock = Counter[Leniency](), Lock()
@@ -40,7 +40,6 @@ class Leniencies:
         return bool(self._counts)
 
     def __str__(self) -> str:
-        """Describe the counts, for example ``2 short lines filled up, 1 blank line left out``."""
         counted = ((what, self._counts[what]) for what in _SENTENCES if self._counts[what])
         return ", ".join(
             _SENTENCES[what].format(f"{number:,} {_LINES[what]}{'s' * (number != 1)}") for what, number in counted

@@ -51,7 +51,6 @@ _NO_PROGRAM = "No program writes such sheets: do not use it."
 
 
 def is_ods(file: BinaryIO) -> bool:
-    """Whether *file* is a sheet in an archive of OpenDocument."""
     if not zipfile.is_zipfile(file):
         return False
     with opened_archive(file) as archive:
@@ -62,16 +61,7 @@ def is_ods(file: BinaryIO) -> bool:
 
 
 def ods_answers(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> Iterator[Any]:
-    """Yield what there is to know of a sheet, as `sheet_process` does, and its rows as JSON.
-
-    The rows wait in a temporary file: what precedes them is known at the end of the archive's part.
-
-    Args:
-        sheet: Its name, or its number among the visible sheets, from 1.
-
-    Raises:
-        CellError: If there is no such sheet, or a cell has no certain value.
-    """
+    """Yield the facts of a sheet, and its rows as JSON, which wait in a temporary file until the facts are known."""
     with opened_archive(file) as archive, SpooledTemporaryFile(max_size=_IN_MEMORY) as rows:
         names = archive.namelist()
         if _MANIFEST in names:
@@ -88,7 +78,7 @@ def ods_answers(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> Iter
 
 
 class _Content:
-    """The elements of the part with the sheets. Rows and columns are counted that precede the current one."""
+    """Handles the elements of the part with the sheets. `_row` and `_column` count those before the current cell."""
 
     def __init__(self, sheet: str | int, write: Callable[[bytes], object], *, most: int, finds_errors: bool) -> None:
         self._sheet, self._write, self._most, self._finds_errors = sheet, write, most, finds_errors
@@ -151,7 +141,6 @@ class _Content:
             self._texts.append(text)
 
     def found(self) -> dict[str, Any]:
-        """What precedes the rows."""
         if self._title is None:
             raise no_sheet(self._sheet, self._visible)
         is_empty = self._row == self._blank
@@ -305,13 +294,11 @@ class _Content:
 
 
 def _date(text: str) -> str:
-    """Return a date or time with at most six decimals, none of them if all are 0."""
     found = _DATE_TEXT.fullmatch(text)
     return found[1] + _fraction(found[2]) if found else text
 
 
 def _time(text: str) -> str:
-    """Return a time of the day as in ISO 8601, and any other duration as ``30:00:00``; another text is unchanged."""
     if not (found := _TIME_TEXT.fullmatch(text)):
         return text
     days, hours, minutes, whole = (int(number or 0) for number in found.groups()[1:5])

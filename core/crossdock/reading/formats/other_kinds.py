@@ -69,14 +69,7 @@ _ENCRYPTED = "encrypted with PGP"
 
 
 def refuse_other_kind(head: bytes, encoding: str, *, name: str, as_json: bool = False) -> None:
-    """Check the first bytes of a file that is declared to be text.
-
-    Args:
-        as_json: Whether it is declared to be JSON, for which no other encoding can be declared.
-
-    Raises:
-        RefusedError: If the file is of another kind.
-    """
+    """Refuse a file whose first bytes show another kind than text. JSON (*as_json*) declares no encoding."""
     is_ascii = "0".encode(encoding)[-1:] != b"\xf0"  # in EBCDIC, letters have the bytes of PGP packets
     found = next((kind for pattern, kind in _BINARY if pattern.match(head)), None)
     if found is not None and (is_ascii or found.what != _ENCRYPTED):
@@ -93,18 +86,13 @@ def refuse_other_kind(head: bytes, encoding: str, *, name: str, as_json: bool = 
 
 
 def refuse_message(text: bytes, *, name: str) -> None:
-    """Check the first record of a table, as UTF-8.
-
-    Raises:
-        RefusedError: If it begins an EDI interchange, whose segments are not rows of one table.
-    """
+    """Refuse a table whose first record begins an EDI interchange: its segments are not rows of one table."""
     start = text[:HEAD].decode(errors="replace")
     if (found := next((kind for pattern, kind in _MESSAGES if pattern.match(start)), None)) is not None:
         _refuse(found, name)
 
 
 def refuse_no_sheet(head: bytes, *, name: str) -> None:
-    """Raise RefusedError unless *head* begins a file of a spreadsheet program."""
     kinds = [*(pair for pair in _BINARY if pair[1].hint != _SHEET and pair[1].what != "a zip archive")]
     found = next((kind for pattern, kind in kinds if pattern.match(head)), None)
     text = head.decode("utf-8-sig", errors="replace")

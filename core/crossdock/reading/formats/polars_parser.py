@@ -5,10 +5,9 @@ goes to the strict parser, which also finds the fault and its place.
 
 1. Counts, where quotes are few: each quote is where it may be, and numbers of rows, cells and bytes agree.
 2. A round trip, where they are many: the frame, written again with the writer's rule for quotes, gives the same bytes.
-3. Rewriting, for others: splitting at the quote character gives the text outside and inside of quotes in turn, and
-   the places where the two meet show whether every quote is where it may be. Delimiters and line ends inside of cells
-   become marks (control characters that the text does not hold), so that polars sees one plain line a record. The
-   number of delimiters must fit rows and columns; as polars refuses a line with too many, no line has too few.
+3. Rewriting, for others: the places where text inside and outside of quotes meet show whether every quote is where it
+   may be. Control characters replace delimiters and line ends inside of cells, so that polars sees one plain line a
+   record. The number of delimiters must fit; as polars refuses a line with too many, no line has too few.
 """
 
 from __future__ import annotations
@@ -43,13 +42,7 @@ _CONTROLS = [bytes([code]) for code in (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0
 
 @dataclass(frozen=True, slots=True)
 class RecordFormat:
-    """The form of the records of one file.
-
-    Attributes:
-        never: The beginnings that no row has: the trailer's prefix, split at the delimiters. No row is the header
-            either.
-        marks: Control characters that cells may hold.
-    """
+    """The form of records. No row begins with `never`, the trailer's prefix split at delimiters, or is the header."""
 
     names: Sequence[str]
     delimiter: str
@@ -60,7 +53,7 @@ class RecordFormat:
 
 
 class PolarsParser:
-    """Turns whole records of one file into frames. It is safe for several threads."""
+    """Turns whole records of one file into frames. Threads may share it."""
 
     def __init__(self, form: RecordFormat) -> None:
         delimiter = form.delimiter.encode()
@@ -141,9 +134,7 @@ class PolarsParser:
     def _checked_by_counts(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """Parse text with few quotes, or return None if one of them is out of place.
 
-        For such text polars refuses a row with too many cells and gives nulls for missing ones. So each row is one
-        record, because two parts of one record would have a cell too many. The sum of lengths shows that nothing is
-        left out.
+        For such text polars refuses rows with too many cells and gives nulls for missing ones: each row is one record.
         """
         quote, quoted = self._quote, self._quoted
         if quote is None or quoted is None or data.count(quote, 0, _WINDOW) * _FEW > min(len(data), _WINDOW):
@@ -167,7 +158,6 @@ class PolarsParser:
         return frame if cells + marks + between == len(data) else None
 
     def _checked_by_round_trip(self, data: bytes, ends: int) -> pl.DataFrame | None:
-        """Parse *data*, or return None if writing the result does not give *data* again."""
         round_trip = self._round_trip
         if round_trip is None or self._failures > 0 or round_trip.quote.encode() not in data:
             return None
@@ -185,14 +175,12 @@ class PolarsParser:
         return frame.with_columns(column.fill_null("") for column in columns_named(empty))
 
     def _has_lone_return(self, data: bytes, ends: int, rows: int) -> bool:
-        """Return whether a CR in *data*, which has *rows* row ends, is not followed by LF."""
         returns = count(data, b"\r")
         if self._crlf and returns == ends == rows:
             return False  # all of them end rows
         return returns > 0 and returns != data.count(b"\r\n")
 
     def _rewritten(self, data: bytes, ends: int) -> pl.DataFrame | None:
-        """Parse rewritten text, or return None if a quote or delimiter is out of place."""
         quotes = data.count(self._quote) if self._quote else 0
         if quotes <= _QUOTES_AT_ONCE or not self._quote:
             return self._rewritten_part(data, ends)
@@ -281,9 +269,7 @@ class PolarsParser:
 
 
 def _quoted(quote: bytes, delimiter: bytes, end: bytes) -> re.Pattern[bytes]:
-    """Match cells in quotes, and each quote that is out of place. Nothing is tried twice: a quote before the end of a
-    cell is followed by another quote, and never by a delimiter.
-    """
+    """Match cells in quotes, and each misplaced quote. It does not backtrack, because quotes in a cell are doubled."""
     mark, before, after = re.escape(quote), re.escape(delimiter), re.escape(end)
     inside = b"[^%b]*+(?:%b%b[^%b]*+)*+" % (mark, mark, mark, mark)
     return re.compile(b"%b(?:(?<![^%b\\n]%b)%b%b(?=%b|%b))?" % (mark, before, mark, inside, mark, before, after))
@@ -324,11 +310,7 @@ class RoundTrip:
     end: str
 
     def gives(self, data: bytes, frame: pl.DataFrame, always: Sequence[str]) -> bool:
-        """Return whether *frame* is written as *data*, with quotes around all cells of *always* and all that need
-        quotes.
-
-        A null is an empty cell without quotes, an empty text is one with quotes.
-        """
+        """Return whether *frame* is written as *data* if cells of *always* have quotes; a null is an unquoted cell."""
         style: Literal["always", "necessary", "never"] = "always" if len(always) == len(self.names) else "necessary"
         if 0 < len(always) < len(self.names):
             style = "never"

@@ -15,11 +15,7 @@ _THREADS = 2  # polars uses more cores itself; more threads cost memory
 
 
 def prefetched(work: Callable[[T], R], items: Iterator[T]) -> Generator[R, None, None]:
-    """Yield the result of *work* for each of *items*, in order. An exception of either is raised after all earlier
-    results.
-
-    Threads work on the next items while the caller uses the current result. A single item starts no thread.
-    """
+    """Yield the results of *work* in order, with threads ahead of the caller. Exceptions follow all earlier results."""
     first = list(islice(items, 1))
     failure: Exception | None = None
     try:

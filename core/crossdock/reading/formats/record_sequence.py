@@ -16,11 +16,6 @@ from crossdock.records import LINE
 def chosen_rows(
     parts: Iterator[Mapping[str, pl.DataFrame]], sequence: RecordSequence, batch_rows: int
 ) -> Iterator[pl.DataFrame]:
-    """Yield the wanted records of all *parts* of a file, at most *batch_rows* in a frame and in at least one frame.
-
-    Raises:
-        RefusedError: If a record is out of place, or a count or sum is wrong.
-    """
     for frames in parts:
         for rows in sequence.rows(frames):
             yield from rows.iter_slices(batch_rows)
@@ -30,12 +25,7 @@ def chosen_rows(
 
 
 class RecordSequence:
-    """Checks the records of one file in their order and selects the wanted ones.
-
-    Attributes:
-        names: The columns of the wanted records, those of their parents first.
-        count: The number of wanted records so far.
-    """
+    """Checks the records of one file in their order, and selects the wanted ones, with the columns of parents first."""
 
     def __init__(self, name: str, types: Mapping[str, RecordType], chosen: str) -> None:
         self._name, self._types, self._chosen = name, types, chosen
@@ -51,14 +41,6 @@ class RecordSequence:
         self.count = 0
 
     def rows(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        """Yield the wanted records of *frames*, with the columns of their parents first.
-
-        Args:
-            frames: Records by type, with `LINE`; types without records may be missing.
-
-        Raises:
-            RefusedError: If a record is out of place, or a count or sum is wrong.
-        """
         if not self._is_plain:
             self._check_ends(frames)
             frames = self._with_parents(frames)
@@ -69,11 +51,6 @@ class RecordSequence:
             yield found[[*self.names, LINE]]
 
     def end(self) -> None:
-        """Check what only the end of the file shows.
-
-        Raises:
-            RefusedError: If the last record is missing, or a count or sum is wrong.
-        """
         if self._last is not None and not self._ended_at:
             hint = "The file is truncated or still being written: fetch it again."
             self._refuse(f"the last record is not of the type {self._last}", self._end, hint)

@@ -44,12 +44,10 @@ class RecordType(ConfigModel):
 
     @property
     def counted(self) -> Mapping[str, tuple[str, ...]]:
-        """Map each column that states a number to the types that it depends on."""
         return {**self.counts, **{column: (of.partition(".")[0],) for column, of in self.sums.items()}}
 
 
 def code_of(name: str, kind: RecordType) -> str | None:
-    """Return the code of the type *name*; None for the type of all other records."""
     return None if kind.otherwise else kind.code or name
 
 
@@ -71,12 +69,10 @@ def ancestors(name: str, types: Mapping[str, RecordType]) -> list[str]:
 
 
 def chain_of(name: str, types: Mapping[str, RecordType]) -> list[tuple[str, str]]:
-    """Return the ancestors of *name* and *name*, each with the prefix of its places if there are several types."""
     return [(each, f"{each} " if len(types) > 1 else "") for each in [*reversed(ancestors(name, types)), name]]
 
 
 def field_places(name: str, types: Mapping[str, RecordType]) -> Iterator[tuple[str, str]]:
-    """Yield the columns of the type *name*, each with the field of its record, counted from 0."""
     for each, of in chain_of(name, types):
         for number, column in enumerate(types[each].own_columns):
             yield column, f"{of}field {number}"
@@ -87,7 +83,6 @@ def all_columns(name: str, types: Mapping[str, RecordType]) -> list[str]:
 
 
 def counts_rows(types: Mapping[str, RecordType], records: str) -> bool:
-    """Return whether the file states the number of records of the type *records*."""
     return any(
         kind.once is not None and scope_of(name, types) is None and any(records in of for of in kind.counts.values())
         for name, kind in types.items()
@@ -99,11 +94,7 @@ def has_trailer(types: Mapping[str, RecordType]) -> bool:
 
 
 def check_types(types: Mapping[str, RecordType], records: str | None) -> None:
-    """Check that the types of one file fit together.
-
-    Raises:
-        PydanticCustomError: At the first type that does not fit, with its place in the format.
-    """
+    """Raise PydanticCustomError for the first type that does not fit, with its place in the format."""
     if records is None or records not in types:
         raise misplaced(("records",), f"name the type whose records are read: {', '.join(types)}")
     for name, message, place in _faults(types):

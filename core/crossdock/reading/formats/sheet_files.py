@@ -78,22 +78,11 @@ def read_sheet(
     batch_rows: int = 100_000,
     leniencies: Leniencies | None = None,
 ) -> Iterator[pl.DataFrame]:
-    """Read one or several sheets; each is held in memory as a whole, and its file has at most `MAX_BYTES`.
+    """Read one or several sheets, as `FormatReader.rows` describes. Each is held in memory as a whole.
 
     A whole number has no point, and other numbers have their shortest text; times are ISO 8601, durations ``h:mm:ss``,
-    and truth values TRUE and FALSE. Of a formula, the value that was stored last is read.
-
-    Args:
-        batch_rows: The most rows in one frame.
-        leniencies: Counts the other sheets, if *layout* does not say which one is meant.
-
-    Returns:
-        Frames with the columns of the header as String, empty cells as ``""`` and never null, and ``_line: UInt64``,
-        the number of the row in the sheet, from 1, after those of the sheets before. At least one frame.
-
-    Raises:
-        RefusedError: While iterating, if the file or a cell cannot be read as declared, with file, sheet and cell.
-        ConfigError: If the library that reads sheets is not installed.
+    and truth values TRUE and FALSE. A formula has the value that was stored last. ``_line`` is the number of the row in
+    the sheet, after those of the sheets before.
     """
     if not can_read_sheets():
         raise ConfigError("sheets need python-calamine", where=name, hint=_INSTALL)
@@ -135,7 +124,6 @@ def _frames(
 
 
 def _batches(rows: Iterator[tuple[Any, ...]], most: int) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield *rows* in lists of at most *most*, or of fewer if they are long; at least one list."""
     batch, size = list[tuple[Any, ...]](), 0
     for number, row in enumerate(rows):
         if number and (len(batch) == most or size > _BATCH_CHARACTERS):
@@ -159,7 +147,6 @@ class _Sheet:
         self._check_merged(first)
 
     def rows(self, before: int) -> Iterator[tuple[str | int, ...]]:
-        """Yield the rows as texts, each with its number counted on from *before*. Empty last rows are left out."""
         blank = 0
         for cells in self._cells:
             self.row += 1

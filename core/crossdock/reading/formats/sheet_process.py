@@ -1,7 +1,6 @@
 """A process with its own limits that reads one sheet, because the reader of sheets allocates what a file declares.
 
-It runs only this module, which imports quickly, and writes JSON lines: the sheet, its rows and their number, or an
-error.
+It runs only this module, which imports quickly, and writes JSON lines: the sheet and its rows, or an error.
 """
 
 from __future__ import annotations
@@ -59,13 +58,7 @@ _TIMES = {"d": date.fromisoformat, "s": datetime.fromisoformat, "t": time.fromis
 
 @dataclass(frozen=True, slots=True)
 class SheetCells:
-    """One sheet.
-
-    Attributes:
-        visible: How many sheets of the file are not hidden.
-        merged: The first and the last of merged cells, as row and column from 0.
-        rows: Its cells from A1 on. Iteration raises an error if the process fails.
-    """
+    """One sheet, with its cells from A1 on. `merged` has the first and the last of merged cells, counted from 0."""
 
     title: str
     visible: int
@@ -80,15 +73,10 @@ def can_read_sheets() -> bool:
 
 @contextmanager
 def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[SheetCells]:
-    """Read the cells of a sheet in another process that ends with the context.
+    """Read a sheet, given by its name or its number among the visible ones, in a process that ends with the context.
 
-    Args:
-        sheet: Its name, or its number among the visible sheets, from 1.
-        finds_errors: Refuse cells with errors, and files in which they cannot be found.
-        shows_zeros: Give whole numbers the leading zeros that their cells show, in xlsx files.
-
-    Raises:
-        CellError: If the file cannot be read, or exceeds the memory or time for its size. Iterating may raise it, too.
+    With *finds_errors*, cells with errors are refused, and so are files in which they cannot be found. Iterating may
+    raise CellError, too.
     """
     size = file.seek(0, 2)
     memory = min(_BASE_BYTES + _BYTES_PER_BYTE * size, _MOST_BYTES)
@@ -126,7 +114,6 @@ def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_
 
 @contextmanager
 def _real_file(file: BinaryIO) -> Iterator[BinaryIO]:
-    """Return *file*, or a copy if it has no descriptor."""
     file.seek(0)
     try:
         file.fileno()
@@ -178,7 +165,6 @@ def _plain(cell: Any) -> list[Any]:
 
 
 def main() -> None:
-    """Read the sheet that the arguments name, within the limits."""
     request = json.loads(sys.argv[2])
     memory, seconds = request["memory"], request["seconds"]
     for kind, limits in (
@@ -207,7 +193,6 @@ def main() -> None:
 
 
 def _read(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
-    """Yield what precedes the rows, and the rows, as values or as JSON."""
     check_parts(file)
     if is_ods(file):
         yield from ods_answers(file, sheet, finds_errors=finds_errors)

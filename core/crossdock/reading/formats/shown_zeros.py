@@ -46,12 +46,7 @@ Shape = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A number format for some numbers.
-
-    Attributes:
-        test: Such as ``>`` and 99999; None for the numbers that are left to it by its position.
-        shape: None unless it shows only digits with leading zeros and the characters between them.
-    """
+    """A number format for numbers that pass `test`. `shape` is None if it shows more than digits with leading zeros."""
 
     test: tuple[str, Decimal] | None
     shape: Shape | None
@@ -65,7 +60,6 @@ Sections = tuple[Section, ...]
 
 
 def sections_of(code: str) -> Sections | None:
-    """Return the sections of the number format *code*, or None if no section shows leading zeros."""
     sections, test, parts, others, is_open = list[Section](), None, list[str](), "", False
     for token in _TOKEN.finditer(f"{code};"):
         match token.lastgroup:
@@ -91,7 +85,6 @@ def sections_of(code: str) -> Sections | None:
 
 
 def _shape_for(number: Decimal, sections: Sequence[Section]) -> Shape | None:
-    """Return how *number*, which is not negative, is shown."""
     tests = sum(section.test is not None for section in sections[:2])
     if not tests:
         return sections[2 if not number and sections[2:] else 0].shape
@@ -102,7 +95,6 @@ def _shape_for(number: Decimal, sections: Sequence[Section]) -> Shape | None:
 
 
 def shown(value: Any, sections: Sequence[Section]) -> Any:
-    """Return a whole number with the leading zeros that *sections* show, and any other value unchanged."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
     number = Decimal(repr(value))
@@ -117,14 +109,12 @@ def shown(value: Any, sections: Sequence[Section]) -> Any:
 
 
 class ShownZeros:
-    """The cells of one sheet whose number formats show leading zeros, as runs of rows for each column."""
-
     def __init__(self, formats: Mapping[int, Sections]) -> None:
         self._formats = formats
         self._runs = dict[int, deque[tuple[int, int, Sections]]]()
 
     def add(self, row: int, column: int, style: int) -> None:
-        """Add a cell, by its numbers from 1, if its style has such a format. Rows ascend."""
+        """Add a cell, counted from 1, if its style shows leading zeros. Rows ascend."""
         if (sections := self._formats.get(style)) is None:
             return
         runs = self._runs.setdefault(column, deque())

@@ -1,5 +1,4 @@
-"""The strict parser of delimited text. It is slow and simple, and decides about every record that polars may read
-wrong.
+"""The strict parser of delimited text, slow and simple, for every record that polars may read wrong.
 
 It follows RFC 4180 with any delimiter, and refuses what the RFC leaves open. Its errors never quote a cell.
 """
@@ -28,16 +27,7 @@ class StrictParser:
     marks: str = ""
 
     def records(self, text: str, line: int, *, crlf: bool | None = None) -> Iterator[tuple[int, list[str]]]:
-        """Yield the records of *text* with the lines where they begin. The last one may lack its line end.
-
-        Args:
-            text: Begins where a record begins.
-            line: The number of its first line.
-            crlf: Whether lines end with CRLF; None if not known yet.
-
-        Raises:
-            RefusedError: At the first deviation.
-        """
+        """Yield the records of *text* with the lines where they begin. *crlf* is None until the line end is known."""
         start = 0
         while start < len(text):
             cells, end = self._record(text, start, line)
@@ -59,7 +49,6 @@ class StrictParser:
 
     @cached_property
     def _cell_end(self) -> re.Pattern[str]:
-        """Match the end of an unquoted cell, or a quote in it."""
         special = re.escape(self.delimiter), re.escape(self.quote or self.delimiter)
         return re.compile("|".join((*special, r"\r?\n", r"\Z")))
 

@@ -1,6 +1,4 @@
-"""Cells that look damaged: UTF-8 that was read in another encoding, text that a spreadsheet has converted, and accents
-that are characters of their own.
-"""
+"""Cells that look damaged: decoded wrongly, converted by a spreadsheet, or with accents as separate characters."""
 
 from __future__ import annotations
 
@@ -64,7 +62,6 @@ class Suspicion:
 
 
 def suspicious(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicion]:
-    """Yield the damage that the text *columns* of *frame*, which has `LINE`, seem to have."""
     names = [(name, damage) for name in columns for damage in _PATTERNS]
     if not names or not frame.height:
         return

@@ -1,7 +1,4 @@
-"""Decoding of bytes into pieces of UTF-8 that hold whole records, in bounded memory.
-
-Input that is declared as UTF-8 is passed on unchecked; `as_text` checks it.
-"""
+"""Decodes bytes into pieces of UTF-8 that hold whole records. UTF-8 is passed on unchecked; `as_text` checks it."""
 
 from __future__ import annotations
 
@@ -42,8 +39,6 @@ Prepare = Callable[[Iterator[bytes]], Iterator[Block]]
 
 
 class DecodingError(Exception):
-    """The stream cannot be decoded any further."""
-
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
         self.message = message
@@ -52,7 +47,7 @@ class DecodingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NotText:
-    """A byte that is not UTF-8, and its place, from 1. *after_utf_8*: characters of several bytes precede it."""
+    """A byte that is not UTF-8, and its place, from 1. `after_utf_8`: characters of several bytes precede it."""
 
     line: int
     column: int
@@ -61,7 +56,6 @@ class NotText:
 
     @property
     def hint(self) -> str:
-        """What to do. Another encoding is advised only if the text before has no UTF-8."""
         if self.after_utf_8:
             return "The text before it is UTF-8: the file is damaged, or joins texts in two encodings. Fetch it again."
         return "Ask the sender for the encoding and declare it, such as cp1252 (Windows); others give other letters."
@@ -69,12 +63,7 @@ class NotText:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some whole records as UTF-8.
-
-    Attributes:
-        line: The number of its first line in the file, from 1.
-        data: Not empty; only the last piece may lack the line end.
-    """
+    """Some whole records as UTF-8. `data` is not empty, and `line` counts from 1; only the last may lack its end."""
 
     line: int
     data: bytes
@@ -87,11 +76,7 @@ def pieces(
 ) -> Iterator[Piece]:
     """Split *stream* into pieces of about *chunk* bytes. The first one is the first record alone.
 
-    Records end at line ends outside quotes; the quotes themselves are not checked here.
-
-    Raises:
-        RefusedError: For bytes that are not in *encoding*, for endless records, and for what *prepare* refuses, after
-            all records before them.
+    Records end at line ends outside quotes, which are not checked here. A fault is raised after all records before it.
     """
     held: Piece | None = None
     cut = _cut(prepare(_decoded(stream, encoding, name, chunk)), quote.encode() if quote else None, name)
@@ -118,7 +103,6 @@ def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Pi
 
 
 def parts(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
-    """Split *piece* into pieces of at most *size* bytes, unless a record is longer."""
     mark, data, line, start = quote.encode() if quote else None, piece.data, piece.line, 0
     while start < len(data):
         length, end = size, 0
@@ -153,9 +137,7 @@ def records_at(
     chunk: int,
     prepare: Prepare = iter,
 ) -> Iterator[bytes]:
-    """Yield the records that begin at *lines* (ascending), with line ends, of a stream that `pieces` has read to its
-    end.
-    """
+    """Yield the records that begin at *lines* (ascending) of a stream that `pieces` has read to its end."""
     mark, number = quote.encode() if quote else None, next(lines, None)
     begun, quotes = list[bytes](), 0
     for first, found in _lines(prepare(_decoded(stream, encoding, name, chunk))):
@@ -231,7 +213,6 @@ def _first_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
 
 
 def _last_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
-    """Return the index after the last line end outside quotes, or 0. *quotes* quotes came before *data*."""
     size = len(data)
     if quote is None:
         return data.rfind(b"\n") + 1
@@ -301,7 +282,6 @@ def _blocks(text: str, size: int) -> Iterator[bytes]:
 
 
 def _check_mark(head: bytes, encoding: str, name: str) -> bytes:
-    """Return the byte order mark at the start of a file, if it has one and the encoding agrees."""
     for mark, (declare, allowed) in _MARKS.items():
         if head.startswith(mark):
             if encoding not in allowed:

@@ -21,11 +21,7 @@ FILLER = "\ufdd0"
 
 
 def known_encoding(name: str) -> str:
-    """Return *name* if it names a character encoding, in any spelling that Python knows.
-
-    Raises:
-        ValueError: If it does not, with the nearest name.
-    """
+    """Return *name* if Python knows it as a character encoding. Otherwise raise ValueError with the nearest name."""
     try:
         module = encodings.normalize_encoding(codecs.lookup(name).name).lower()
     except (LookupError, ValueError):
@@ -41,7 +37,6 @@ def known_encoding(name: str) -> str:
 
 
 def is_plain_width(name: str) -> bool:
-    """Return whether each character has the same number of bytes everywhere in the encoding *name*."""
     return not codecs.lookup(name).name.replace("_", "").replace("-", "").startswith(_SWITCHING)
 
 

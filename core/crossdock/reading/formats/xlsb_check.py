@@ -1,4 +1,4 @@
-"""The merged cells of an xlsb file, of which the reader of sheets does not tell.
+"""The merged cells of an xlsb file, which the reader of sheets does not report.
 
 Its parts are records ([MS-XLSB]: a type and a length of up to two and four bytes with seven bits each, and data).
 """
@@ -21,13 +21,7 @@ Range = tuple[tuple[int, int], tuple[int, int]]
 
 
 def merged_in_xlsb(file: BinaryIO, title: str) -> list[Range]:
-    """Return the first and the last of merged cells of the sheet *title*, as row and column from 0.
-
-    Of a file that is not xlsb, there are none.
-
-    Raises:
-        CellError: If a part is missing or damaged.
-    """
+    """Return the first and the last of merged cells, as row and column from 0. A file that is not xlsb has none."""
     if not zipfile.is_zipfile(file):
         return []
     with opened_archive(file) as archive:
@@ -54,7 +48,6 @@ def _sheet(record: bytes) -> tuple[str, str]:
 
 
 def _records(archive: zipfile.ZipFile, part: str, wanted: int) -> Iterator[bytes]:
-    """Yield the data of the records of one type."""
     packed: Any = archive.open(part)  # it can be read into a buffer, of which its type says nothing
     with BufferedReader(packed, _BUFFER) as stream:
         while head := stream.read(1):

@@ -1,5 +1,4 @@
-"""Checks of xlsx files that the reader of sheets lacks: damage, cells with errors, missing results, number formats,
-numbers and dates that it would change.
+"""Checks of xlsx files that the reader of sheets lacks.
 
 An xlsx file is a zip archive of XML parts (ECMA-376, Office Open XML, part 1: ``workbook``, ``c``, ``f`` and ``v``).
 """
@@ -55,7 +54,6 @@ class CellError(Exception):
 
 
 def no_sheet(sheet: str | int, visible: int) -> CellError:
-    """What to say of a *sheet* that is not there, of *visible* ones."""
     if isinstance(sheet, str):
         return CellError(f"there is no sheet {sheet!r}", "", "Correct sheet, or ask the sender.")
     hint = "Correct sheet, or ask the sender; hidden sheets are only read by their names."
@@ -63,18 +61,11 @@ def no_sheet(sheet: str | int, visible: int) -> CellError:
 
 
 def most_unpacked(packed: int) -> int:
-    """Return how many bytes a genuine archive of *packed* bytes has at most."""
     return min(MAX_UNPACKED, max(_FREE_BYTES, _MAX_EXPANSION * packed))
 
 
 def check_parts(file: BinaryIO) -> None:
-    """Unpack all parts of a zip archive, such as an xlsx, xlsb or ods file, to verify their checksums. Skip other
-    files.
-
-    Raises:
-        CellError: If a part is damaged, two have the same name, or all together have more than `MAX_UNPACKED`, or far
-            more than the archive.
-    """
+    """Unpack all parts of a zip archive, within limits, to verify their checksums. Other files are skipped."""
     file.seek(0)
     if file.read(2) != b"PK":
         return
@@ -101,15 +92,7 @@ def _check_directory(file: BinaryIO, size: int) -> None:
 
 
 def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
-    """Look for cells without a value in the sheet *title*, and for cells that show leading zeros.
-
-    Returns:
-        None for a file that is not xlsx, whose cells cannot be checked.
-
-    Raises:
-        CellError: If a part is missing, rows or cells are not in their order, a cell is far from all others, its value
-            would be changed, or *finds_errors* and a cell holds an error or a formula that was never calculated.
-    """
+    """Check the sheet *title*, and find cells that show leading zeros; None for a file that is not xlsx."""
     if not zipfile.is_zipfile(file):
         return None
     with opened_archive(file) as archive:
@@ -123,7 +106,6 @@ def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros
 
 
 def _styles(archive: zipfile.ZipFile) -> tuple[dict[int, Sections], dict[int, _Kind]]:
-    """Return the formats that show leading zeros, and the kinds of those of times, by the numbers of styles."""
     if _STYLES not in archive.namelist():
         return {}, {}
     formats, styles, above = dict[str, Sections](), list[str](), list[str]()
@@ -153,7 +135,6 @@ def _kind_of(code: str) -> _Kind | None:
 
 
 def cell_name(row: int, column: int) -> str:
-    """Return the name of a cell, such as B7, from its numbers, which begin at 1."""
     letters = ""
     while column:
         column, letter = divmod(column - 1, 26)
@@ -219,7 +200,6 @@ def _sheet_part(archive: zipfile.ZipFile, title: str) -> str:
 
 
 def part_of(archive: zipfile.ZipFile, listed: str, relations: Sequence[str]) -> str:
-    """Return the part that the first of *relations* names in the part *listed*; a missing one is a `CellError`."""
     targets = dict[str, str]()
 
     def relation(name: str, attributes: dict[str, str]) -> None:
@@ -236,7 +216,6 @@ def part_of(archive: zipfile.ZipFile, listed: str, relations: Sequence[str]) -> 
 
 
 def _numbers(cell: str) -> tuple[int, int]:
-    """Return row and column of a cell such as ``C7``, from 1 on."""
     letters = cell.rstrip("0123456789")
     column = 0
     for letter in letters[:4]:
@@ -245,7 +224,7 @@ def _numbers(cell: str) -> tuple[int, int]:
 
 
 class _Cells:
-    """The current cell. Cells and rows without a name follow the one before."""
+    """Checks one cell after the other. Cells and rows without a name follow the one before."""
 
     def __init__(self, zeros: ShownZeros, kinds: Mapping[int, _Kind], *, finds_errors: bool) -> None:
         self.zeros, self._kinds, self._finds_errors = zeros, kinds, finds_errors

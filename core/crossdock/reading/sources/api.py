@@ -28,15 +28,13 @@ class Api:
 
     Attributes:
         base_url: https, or http on this machine, without a user, a password or a query.
-        auth: Authorizes requests.
         headers: Sent with every request; may contain credentials.
         rate: The rate limit, as far as it is known.
         throttled: Recognizes an answer by which the API limits the rate other than by 429, such as a 403.
         timeout_s: Longest silence of the server.
         total_timeout_s: Limit from the start of a request to the last byte of its answer.
         max_answer_bytes: Limit for the body of an answer, before and after decompression.
-        max_file_bytes: Limit for a file of `ApiClient.download`.
-        total_download_s: Limit for the time of a download.
+        max_file_bytes: Limit for a file of `ApiClient.download`; `total_download_s` limits its time.
         download_hosts: Other hosts from which files may be downloaded, without credentials.
         connection: Proxy, trusted certificates and client certificate, such as `HttpSettings`; also for token requests
             and, without the client certificate, for files of other hosts.

@@ -19,15 +19,7 @@ _PERSONAL = re.compile(r"[^\s@]+@[^\s@]+|\+?\d(?:[\s()/.-]?\d){5,}")  # mail add
 
 
 def reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> str:
-    """Return the message of an error answer, at most `SHOWN` characters, or an empty text.
-
-    A JSON document has it in the usual members, and an HTML page in its title. Mail addresses and long numbers are
-    masked.
-
-    Args:
-        content_type: The header, in any case.
-        redacted: Removes credentials from a text.
-    """
+    """Return the message of an error answer, at most `SHOWN` characters, without credentials and personal data."""
     try:
         return message_of(exact_json.loads(body), redacted)
     except ValueError:
@@ -39,7 +31,6 @@ def reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> st
 
 
 def message_of(document: Any, redacted: Callable[[str], str]) -> str:
-    """Do the same as `reason` for a JSON document or the list of GraphQL errors."""
     return _shown("; ".join(dict.fromkeys(_messages(document, 3))), redacted)
 
 
@@ -64,7 +55,6 @@ def _messages(value: Any, depth: int) -> Iterator[str]:
 
 
 def _by_member(name: str, value: Any) -> Iterator[str]:
-    """Yield the messages of ``{"errors": {"sku": ["is taken"]}}`` with their members."""
     for member, messages in list(value.items())[:_MOST] if name == "errors" and isinstance(value, dict) else ():
         for message in messages[:_MOST] if isinstance(messages, list) else [messages]:
             if isinstance(message, str):

@@ -24,13 +24,11 @@ class ApiRequest:
     Attributes:
         path: Below the base URL; or the whole address of a following page.
         params: Never shown, since they may contain credentials or personal data.
-        page_params: Those of the paginator; in the query they are shown in addresses, elsewhere their names are dotted
-            paths or JSON pointers.
-        json: The body as a JSON value.
+        page_params: The parameters of the paginator. In the query they are shown in addresses; elsewhere their names
+            are dotted paths or JSON pointers.
         form: The body as the fields of a form.
         graphql: A GraphQL query, sent as JSON with *variables*.
         headers: In addition to those of the client.
-        place: Where *page_params* are.
     """
 
     method: str
@@ -46,7 +44,6 @@ class ApiRequest:
 
     @property
     def query(self) -> str:
-        """``?...`` with all parameters; empty without any."""
         text = urlencode([*pairs(self.params), *self.shown_params.items()])
         return f"?{text}" if text else ""
 
@@ -74,13 +71,12 @@ class ApiRequest:
         return replace(self, page_params={**self.page_params, **params})
 
     def with_param(self, name: str, value: int) -> ApiRequest:
-        """The same request with another value of a parameter that it has."""
         if name in self.page_params:
             return self.with_page(**{name: value})
         return replace(self, params={**self.params, name: value})
 
     def following(self, address: str) -> ApiRequest:
-        """The request for the page at *address*, which holds all parameters."""
+        """Return the request for the page at *address*, which holds all parameters."""
         return replace(self, path=address, params={}, page_params={})
 
 
@@ -110,16 +106,12 @@ class ApiAnswer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, pointer: str) -> Any:
-        """The value at a JSON pointer (RFC 6901) such as ``/meta/next``; None if there is none. ``""`` is the body."""
+        """Return the value at a JSON pointer (RFC 6901) such as ``/meta/next``, or None. ``""`` is the whole body."""
         found = self._found(pointer)
         return None if found is MISSING else found
 
     def items(self, pointer: str) -> list[Any]:
-        """The list at *pointer*.
-
-        Raises:
-            RefusedError: If there is none; an answer without its list is not an empty list.
-        """
+        """Return the list at *pointer*. Raises RefusedError without one: that is not an empty list."""
         found = self._found(pointer)
         if not isinstance(found, list):
             place = f"has no list at {pointer or 'the top'}"

@@ -37,15 +37,9 @@ def archive(
     fetched: Mapping[RemoteFile, str],
     taken: Sequence[FileFacts],
 ) -> None:
-    """Move all files that every stream has finished to *folder*, the oldest first, each with its marker.
+    """Move the files that every stream has finished to *folder*, the oldest first. The first failure ends it.
 
-    The marker goes first: without its file it would make a later file of that name look complete.
-
-    Args:
-        fetched: The content hashes of the files that this run has fetched.
-
-    Raises:
-        CrossdockError: If one cannot be moved; then neither are those after it. Nothing is lost.
+    Each marker is moved first: without its file, it would make a later file of that name look complete.
     """
     finished = known.finished_by_all(listing.all_files(store), fetched, taken)
     if not finished:

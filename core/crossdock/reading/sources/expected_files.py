@@ -40,7 +40,7 @@ class Expect(ConfigModel):
     """A time of day, such as "05:00", in quotes: the interval ends there, so that a file may be late until then."""
 
     def begin(self, now: datetime, zone: tzinfo | None) -> datetime:
-        """The start of the last interval that has ended at *now*, in UTC.
+        """Return the start of the last interval that has ended at *now*, in UTC.
 
         A time of day that occurs twice on a day counts when it occurs first; one that is skipped counts as much later
         as the clocks jumped.
@@ -61,7 +61,6 @@ class Expectation:
         required: Each run needs a new file; in a scheduled run, one that came since the previous run of its job. None
             for the default: *is_usual* in scheduled runs, and false in others.
         expect: How often a new file must come; replaces *required*.
-        is_usual: The default in a scheduled run.
     """
 
     required: bool | None = None
@@ -71,10 +70,7 @@ class Expectation:
     def compare(
         self, run: SourceContext, stream: str, taken: Sequence[FileFacts], unread: Sequence[FileFacts], files: str
     ) -> InputFacts:
-        """Report to *run* what *stream* found and what is missing.
-
-        See `found` and `violation` for the arguments.
-        """
+        """Report to *run* what *stream* found and what is missing. See `found` and `violation` for the arguments."""
         known = run.intake.known(stream)
         facts = run.inputs[stream] = found(known, taken, unread, run.intake.passed(stream))
         if not facts.has_arrived and (error := self.violation(known, run, files)):
@@ -82,12 +78,7 @@ class Expectation:
         return facts
 
     def violation(self, known: Iterable[FileFacts], run: SourceContext, files: str) -> UnavailableError | None:
-        """Return the error of a stream that finds no new file in this run, or None if it needs no new file.
-
-        Args:
-            known: All files that the stream has accepted before.
-            files: The source's pattern, for the message.
-        """
+        """Return the error of a stream that needs a new file and finds none; it has read the *known* ones before."""
         missing, newest = self._missing(run), newest_of(known)
         if missing is None or (newest is not None and missing.is_met_by(newest, by_file_time=self.expect is not None)):
             return None
@@ -118,10 +109,10 @@ NO_FILE_EXPECTED = Expectation()
 
 
 def _is_caught_up_with(job: JobRun, now: datetime) -> bool:
-    """Return whether the previous run ended after this one was due, and just now: no file can have come in between.
+    """Return whether the previous run ended just now, after this one was due: no file can have come in between.
 
-    A run that is started once a day by another program is due before the previous one ends, if the program names the
-    business date of yesterday. A day has passed since, so that a file must have come.
+    A run that another program starts once a day with the date of yesterday is also due before the previous one ends.
+    A day has passed since then, so that a file must have come.
     """
     if job.previous_end is None or job.previous_end < job.due:
         return False

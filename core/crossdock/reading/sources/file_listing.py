@@ -25,11 +25,8 @@ class FileListing:
     """The files of one pattern in a store.
 
     Args:
-        stream: One of those that read it; its connection is that of the store.
-        order: Of its files; for snapshots, only the newest one counts, or all files with its date if it has parts.
         settle_s: How long files must keep their size and time before they are read; 0 for a second look at once.
         ready: The name of a file's marker; without its marker, a file does not count.
-        manifests: Folder and name pattern of manifests, which are not data.
 
     Attributes:
         newest: The name of the newest snapshot when files were last offered; `older` has the older ones.
@@ -59,11 +56,7 @@ class FileListing:
         self._manifests = split_pattern(manifests) if manifests else None
 
     def offered(self, store: FileStore) -> list[RemoteFile]:
-        """Return the files that count, by name.
-
-        Raises:
-            RefusedError: If nothing shows which snapshot is the newest, or which files are parts of it.
-        """
+        """Return the files that count, by name. Snapshots are refused if nothing shows which is the newest."""
         listed, self.older = self._listed(store), []
         if not self._order.snapshot or not listed:
             return listed
@@ -89,7 +82,6 @@ class FileListing:
         return [file for file in listed if days[file] == newest]
 
     def notes(self, older: Sequence[RemoteFile], repeated: Sequence[str] = ()) -> Iterator[str]:
-        """Yield which files match the pattern but are not read, with the reasons."""
         passed = self.left_out | {file.name: f"older than {self.newest!r}" for file in older}
         passed |= dict.fromkeys(repeated, "its content is that of another file, and nothing shows that it is newer")
         for reason in dict.fromkeys(passed.values()):
@@ -108,17 +100,13 @@ class FileListing:
         return self._markers.name(file.name) if self._markers else ""
 
     def look(self, store: FileStore) -> None:
-        """Look at the files, for the first time or again, before they are read."""
         files = self._listed(store)
         self._ahead = {file.name for file in files}, self._run.clock.monotonic()
 
     def check_complete(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
-        """Check that *files*, some of `offered`, are not too large, and have kept size and time for a while.
+        """Refuse *files*, some of `offered`, that are too large or have not kept size and time for a while.
 
         Their times are not compared with the local clock, which may differ from that of the server.
-
-        Raises:
-            RefusedError: If one fails.
         """
         for file in files:
             if file.size > MAX_BYTES:

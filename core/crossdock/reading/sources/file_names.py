@@ -73,12 +73,7 @@ class Reading:
 
 
 class NaturalNames:
-    """The readings of names.
-
-    Args:
-        files: All that are compared; their times help to choose a reading.
-        now: Dates far after it are not accepted.
-    """
+    """The readings of names. The times of all *files* help to choose one; dates far after *now* are not accepted."""
 
     def __init__(self, files: Iterable[Named], now: datetime) -> None:
         self._shapes = dict[str, Shape]()
@@ -91,7 +86,6 @@ class NaturalNames:
         self._readings = {shape: _readings(shape, group, numbers, now + _YEAR) for shape, group in groups.items()}
 
     def are_alike(self, one: str, other: str) -> bool:
-        """Return whether the names differ only in their numbers."""
         return self._shapes[one] == self._shapes[other]
 
     def turns(self, one: str, other: str) -> set[int]:
@@ -103,7 +97,6 @@ class NaturalNames:
         return iter(self._shapes)
 
     def shape(self, name: str) -> Shape:
-        """Return the part that alike names have in common."""
         return self._shapes[name]
 
     def position(self, name: str) -> Position:
@@ -135,7 +128,6 @@ def extends(base: str, other: str) -> bool:
 
 
 def extended(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of *names* of which the second extends the first."""
     stems = {name: _SUFFIX.sub("", name) for name in names}
     for step in (1, -1):
         bases = list[str]()  # each begins with the one before
@@ -158,7 +150,6 @@ def _parsed(name: str) -> tuple[Shape, tuple[str, ...]]:
 def _readings(
     shape: Shape, files: Mapping[str, Sequence[Named]], numbers: Mapping[str, tuple[str, ...]], latest: datetime
 ) -> list[Reading]:
-    """Return the plausible readings of names of one shape, the most natural first."""
     texts = [numbers[name] for name in files]
     found = list[Reading]()
     for chosen in islice(product(*_dates(shape, texts)), _MAX_READINGS):
@@ -188,7 +179,6 @@ def _sure_dates(reading: Reading) -> int:
 
 
 def _dates(shape: Shape, names: Sequence[tuple[str, ...]]) -> list[list[Date | None]]:
-    """Return the ways to read a date at each place where all *names* may have one; None for no date."""
     places, place = list[list[Date | None]](), 0
     while place < len(shape) - 1:
         forms = [*_in_parts(shape, names, place), *_in_one(shape, names, place)]
@@ -251,7 +241,6 @@ def _value(kind: str, text: str) -> int:
 
 
 def _is_within(reading: Reading, files: Mapping[str, Sequence[Named]], before: timedelta, after: timedelta) -> bool:
-    """Return whether all dates are within these bounds of the times of the files."""
     return all(
         -before.total_seconds() <= moment.timestamp() - file.at <= after.total_seconds()
         for name, (moments, _) in reading.positions.items()
@@ -292,7 +281,6 @@ def _code(code: str, texts: Sequence[str]) -> str:
 
 
 def _half_day(texts: Sequence[str]) -> str:
-    """Return the format of *texts*, such as 0900AM. All have the form of the first."""
     first = re.findall("[0-9]+", texts[0])
     if len(first) == 1 and len(first[0]) > 2:
         return "%I%M%S"[: len(first[0])] + texts[0][len(first[0]) : -2] + "%p"
@@ -306,11 +294,7 @@ Rank = tuple[tuple[datetime, ...], tuple[datetime, ...], tuple[int, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class NameTemplate:
-    """A template of names.
-
-    Attributes:
-        kinds: The strptime format of each date or time field, or "", by the name of its group in *regex*.
-    """
+    """A template of names. `kinds` has the strptime format of each field, or "", by its group in `regex`."""
 
     text: str
     regex: re.Pattern[str]
@@ -318,7 +302,6 @@ class NameTemplate:
 
     @classmethod
     def parse(cls, text: str, *, ignore_case: bool = False) -> Self:
-        """Read a template. Raises ValueError if a field is none of `NameTemplate`."""
         pattern, kinds, end = "", dict[str, str](), 0
         flags = re.DOTALL | re.IGNORECASE if ignore_case else re.DOTALL
         for number, field in enumerate(_FIELD.finditer(text)):
@@ -335,7 +318,6 @@ class NameTemplate:
         return any(not group.startswith("text") for group in self.kinds)
 
     def form(self) -> tuple[int, int]:
-        """Return the number of dates and of times."""
         return sum(group.startswith("date") for group in self.kinds), sum(
             group.startswith("time") for group in self.kinds
         )

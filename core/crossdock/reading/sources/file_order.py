@@ -62,14 +62,7 @@ Order = Annotated[
 
 
 class FileOrder:
-    """The order of the files of one pattern.
-
-    Args:
-        declared: None if it is derived.
-        snapshot: Whether only the newest file counts.
-        parts: Whether the newest snapshot may consist of several files.
-        ignore_case: Whether names are read in upper and lower case alike.
-    """
+    """The order of the files of one pattern. It is derived from names and times if *declared* is None."""
 
     def __init__(
         self, declared: Order | None = None, *, snapshot: bool = False, parts: bool = False, ignore_case: bool = False
@@ -83,7 +76,6 @@ class FileOrder:
         )
 
     def rank(self, name: str) -> Rank | None:
-        """Return what *name* says, or None if it has none of the declared forms."""
         ranks = (template.rank(name, number) for number, template in enumerate(self._templates or ()))
         return next((rank for rank in ranks if rank is not None), None)
 
@@ -99,7 +91,6 @@ class FileOrder:
         return moment.isoformat().removesuffix("T00:00:00")
 
     def newest(self, files: Sequence[RemoteFile], now: datetime) -> RemoteFile:
-        """Return the newest of *files*. Raises RefusedError if another one may be newer."""
         compared = self._compared(files, now)
         newest = max(files, key=compared.key)
         for file in files:
@@ -150,16 +141,10 @@ class FileOrder:
         late: bool = False,
         returned: Collection[str] = (),
     ) -> None:
-        """Check that each of *unread*, which are sorted, is newer than those before it and than the *known* files.
+        """Refuse *unread* files, which are sorted, unless each is newer than those before and than the *known* files.
 
-        Files that are read again need only be newer than other files that are read again.
-
-        Args:
-            late: Accept a file that is older than a known one.
-            returned: The content hashes of files that were taken in before and count as new ones.
-
-        Raises:
-            RefusedError: If one is not newer, or if nothing shows that it is.
+        Files that are read again need only be newer than other files that are read again. *late* accepts files that are
+        older than known ones; contents in *returned* were taken in before and count as new.
         """
         if self.declared == "any" or not unread:
             return
@@ -217,7 +202,6 @@ class _ByTime:
         return None if taken and first.name == second.name else "tie"
 
     def pairs(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
-        """Yield the pairs of sorted *files* in which the second must follow the first."""
         return pairwise(files)
 
     def last(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:

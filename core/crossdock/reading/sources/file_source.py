@@ -1,7 +1,7 @@
 """The source that turns files into batches of rows. It takes in no file that is incomplete, damaged, stale or known.
 
-A file is taken in as a whole: it is fetched into the spool and checked to its last line before its rows count (law 4).
-Several streams may share one source, which is then read once in a run.
+A file is taken in as a whole: it is fetched into the spool and checked to its last line before its rows count. Several
+streams may share one source, which is then read once in a run.
 """
 
 from __future__ import annotations
@@ -44,12 +44,7 @@ OpenStore = Callable[[], FileStore]
 
 @dataclass(slots=True)
 class TakenFile:
-    """A file of this run.
-
-    Attributes:
-        facts: In a plan, a name may replace its content hash (`crossdock.reading.sources.spool`).
-        parts: Arrow files with its rows, in order, if several streams read it.
-    """
+    """A file of this run. `parts` are Arrow files with its rows, in order, if several streams read it."""
 
     facts: FileFacts
     parts: Sequence[Path] = ()
@@ -67,9 +62,8 @@ class FileSource:
         stream_ids: All streams that read this source.
         kept: How long copies of finished files are kept, for joined sources. The newest snapshot is always kept.
         parts: Whether the newest snapshot may consist of several files with the same date in their names.
-        wait: How long to wait for a file that is new to all of them, in a run that waits.
+        wait: How long to wait for a file that is new to all streams, in a run that waits.
         ready: The name of a file's done marker, such as ``{name}.done``; files without one are not there yet.
-        manifest: Where the sender states what files hold.
         archive_to: The folder to which files are moved once all of their records are settled or kept.
         order: Determines which file is newer; None to use names and times.
         ordered_by_rows: The streams whose rows contain their own order.
@@ -134,7 +128,7 @@ class FileSource:
         return [self._listing.look] if self._files is None and self._failure is None else []
 
     def read(self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED) -> Iterator[RawBatch]:
-        """The rows of all files that *stream_id* has not finished: those of earlier runs, then by file name.
+        """Yield the rows of all files that *stream_id* has not finished: those of earlier runs, then by file name.
 
         A new file that is missing against *expectation* is an error of the stream that does not end it.
 
@@ -152,14 +146,9 @@ class FileSource:
     def current(
         self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED
     ) -> tuple[list[TakenFile], list[TakenFile]]:
-        """Return the files of this run and the kept files; and those of them that *stream_id* has not finished.
+        """Return the files of this run and the kept files, and those of them that *stream_id* has not finished.
 
-        Both lists are in the order in which files were accepted. The files of this run come last, by name. The run
-        learns what was found, and what is missing against *expectation*.
-
-        Raises:
-            RefusedError: See `read`.
-            LateError: See `read`.
+        Both lists are in the order of acceptance. The files of this run come last, by name. See `read` for the errors.
         """
         taken = self._taken(stream_id)
         facts = [file.facts for file in taken]
@@ -218,7 +207,6 @@ class FileSource:
         return [file.facts for file in self._files or ()]
 
     def forget_unaccepted(self) -> None:
-        """Remove the copies of files that were refused, or that every stream has finished."""
         if not (self._spool.lasting and self._spool.fetched):
             return
         accepted = {facts.content_hash for facts in self._known.unfinished()}
@@ -229,9 +217,7 @@ class FileSource:
                 self._spool.forget(content_hash)
 
     def _taken(self, stream_id: StreamId) -> list[TakenFile]:
-        """Return the files of this run. A failure is kept for the other streams, so that a failed log-in is not
-        repeated.
-        """
+        """Return the files of this run. A failure is kept for the other streams, so that no log-in is repeated."""
         if self._failure is not None:
             raise self._failure
         if self._files is None:
@@ -257,7 +243,6 @@ class FileSource:
         return self._late_file_watch.look(take, self._known.arrived)
 
     def _take(self) -> list[FileFacts]:
-        """Return the files of this run, in the spool or in place: accepted files first, then by name."""
         with writing(self._run.spool):
             private_folder(self._run.spool)
         with self._open_store() as store:
@@ -354,7 +339,6 @@ class StatedSums:
         self._found = dict.fromkeys(sums, Decimal(0))
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add *rows*. Raises RefusedError if a column is missing, or a cell is neither empty nor a number."""
         for column in self._found:
             if column not in rows.columns:
                 hint = "correct manifest.sums in the config; it names columns of the file"
@@ -363,7 +347,6 @@ class StatedSums:
             self._found[column] = EXACT.add(self._found[column], total or 0)
 
     def check(self) -> None:
-        """Compare, once all rows were added. Raises RefusedError if a sum is not as stated."""
         for column, stated in self._stated.items():
             if self._found[column] != stated:
                 message = f"the sum of column {column!r} is {plain(self._found[column])}, but {self._where} states"

@@ -14,11 +14,7 @@ _FAILED = frozenset({"INTERNAL_SERVER_ERROR", "TIMEOUT"})
 
 
 class GraphQLError(RemoteError):
-    """An answer with GraphQL errors.
-
-    Attributes:
-        codes: ``extensions.code`` of each error that has one.
-    """
+    """An answer with GraphQL errors. `codes` has the ``extensions.code`` of each error that has one."""
 
     def __init__(self, message: str, codes: frozenset[str], *, where: str) -> None:
         super().__init__(message, where=where)
@@ -33,21 +29,15 @@ def codes_of(request: ApiRequest, answer: ApiAnswer) -> frozenset[str]:
 
 
 def is_throttled(request: ApiRequest, answer: ApiAnswer) -> bool:
-    """Return whether the answer says that the cost of the GraphQL query is currently too high."""
     return THROTTLED in codes_of(request, answer)
 
 
 def is_failed(request: ApiRequest, answer: ApiAnswer) -> bool:
-    """Return whether the server failed at a GraphQL query, which it may answer later."""
     return not _FAILED.isdisjoint(codes_of(request, answer))
 
 
 def check(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
-    """Raise GraphQLError if *answer* has GraphQL errors, even beside data.
-
-    Args:
-        redacted: Removes credentials from a text.
-    """
+    """Raise GraphQLError if *answer* has GraphQL errors, even beside data."""
     errors: Any = answer.at("/errors") if request.graphql is not None else None
     if errors:
         reason = api_errors.message_of(errors, redacted)

@@ -23,26 +23,18 @@ _Due = Callable[[], Iterable[Look]]
 @runtime_checkable
 class ExpectsLooks(Protocol):
     def expect_looks(self, ctx: Any) -> None:
-        """Called when a run begins that will read the stream. Call `Looks.expect` of the run."""
+        """Called when a run begins that will read the stream. It calls `Looks.expect` of the run."""
 
 
 class Looks:
-    """The looks and pauses of one run.
-
-    Attributes:
-        paused: How long the run has paused so far, in seconds.
-    """
+    """The looks and pauses of one run; it has paused for `paused` seconds so far."""
 
     def __init__(self) -> None:
         self.paused = 0.0
         self._expected: dict[str, tuple[Callable[[], FileStore], list[_Due]]] = {}
 
     def expect(self, connection: str, open_store: Callable[[], FileStore], due: _Due) -> None:
-        """Announce that the run will read files of *connection*.
-
-        Args:
-            due: The looks at files that it has not taken in yet.
-        """
+        """Announce that the run will read *connection*. *due* returns the looks at files that are not taken in yet."""
         _, all_due = self._expected.setdefault(connection, (open_store, []))
         all_due.append(due)
 

@@ -36,15 +36,7 @@ _HARMLESS = frozenset({"accept", "accept-encoding", "connection", "content-lengt
 
 
 class HttpExchange:
-    """Sends requests with the headers and credentials of *api*.
-
-    Args:
-        transport: Replaces the network in tests, where *api* has none.
-        recorded: See `SourceContext.recorded`.
-
-    Attributes:
-        digest: The hash of the last answer's body.
-    """
+    """Sends requests with the headers and credentials of *api*. `digest` is the hash of the last answer's body."""
 
     def __init__(
         self,
@@ -80,11 +72,7 @@ class HttpExchange:
         )
 
     def send(self, address: str, request: ApiRequest) -> Answer:
-        """Send *request* to *address* and read the whole answer.
-
-        Raises:
-            UnavailableError: If it was not answered; `TimedOutError` if not in time.
-        """
+        """Send *request* and read the whole answer. Raises UnavailableError, after a time-out TimedOutError."""
         body: dict[str, Any] = {}
         headers = dict(request.headers)
         content = request.content
@@ -112,17 +100,7 @@ class HttpExchange:
         headers: Mapping[str, str] | None = None,
         may_leave: Callable[[], bool] = lambda: True,
     ) -> Answer:
-        """Send the bytes of an operation once, without credentials in the answer.
-
-        Args:
-            path: Below the base URL.
-            may_leave: See `crossdock.reading.transport.httpcore_client.HttpClient.send`.
-
-        Raises:
-            NotSentError: If it was not sent.
-            AmbiguousError: If it may have been processed.
-            UnauthorizedError: If no token is granted; it was not sent.
-        """
+        """Send the bytes of an operation once, as `HttpClient.send` does. After UnauthorizedError, it was not sent."""
         self._has_left = False
         with self._auth_guard(), delivery_errors():
             address = quote(self._api.base_url.rstrip("/") + path, safe=UNQUOTED)
@@ -146,11 +124,7 @@ class HttpExchange:
             raise AuthorCodeError(AUTH, what, where=self._api.base_url) from error
 
     def download(self, address: str, path: Path, *, authorized: bool) -> Answer:
-        """Stream the file at *address* to *path*, which changes only when the whole file has arrived.
-
-        Raises:
-            UnavailableError: As `send`.
-        """
+        """Stream the file at *address* to *path*, which changes only when the whole file has arrived."""
         part = path.with_name(f"{path.name}.part")
         limits = AnswerLimits(self._api.timeout_s, self._api.total_download_s, self._api.max_file_bytes)
         client = self._opened(limits, authorized=authorized)
@@ -182,11 +156,6 @@ class HttpExchange:
         return found
 
     def close(self) -> None:
-        """Close the connections.
-
-        Raises:
-            AuthorCodeError: If an author's transport fails.
-        """
         with guarded("close", self._api.base_url, code=self._transport, settings=self._api.connection):
             self._client.close()
 

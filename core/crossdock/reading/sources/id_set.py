@@ -24,7 +24,6 @@ class IdSet:
         return len(self._sorted) + len(self._recent)
 
     def add(self, ids: Sequence[str]) -> int:
-        """Add *ids* and return how many of them are new, each counted once."""
         found = list(dict.fromkeys(map(_hash, ids)))
         new = [each for each, is_held in zip(found, self._holds(found), strict=True) if not is_held]
         self._recent.update(new)

@@ -26,13 +26,7 @@ class ReadFile:
 
 @dataclass(slots=True)
 class InputFacts:
-    """The input of one stream.
-
-    Attributes:
-        files: The files that were read; also those that an earlier run did not finish.
-        newest: Name and modification time of the last file accepted before this run; None if there is none.
-        has_arrived: A file came that the source did not list before, or changed.
-    """
+    """The input of one stream. `has_arrived` means that a file came that is new to the source, or that changed."""
 
     state: InputState
     files: list[ReadFile] = field(default_factory=list)
@@ -40,7 +34,6 @@ class InputFacts:
     has_arrived: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Return at most `LISTED` files and the number of the others."""
         newest = self.newest and {"name": self.newest[0], "modified_at": self.newest[1].astimezone(UTC).isoformat()}
         return {
             "input": self.state,
@@ -56,12 +49,7 @@ def found(
     unread: Sequence[FileFacts],
     passed: Collection[FileDescription] = (),
 ) -> InputFacts:
-    """Describe the input of a stream that has accepted the *known* files before and has *passed* over others.
-
-    Args:
-        taken: The files of this run: new to the source, or not finished by an earlier run.
-        unread: Those of *taken* that the stream has not finished.
-    """
+    """Describe the input of a stream. *taken* are the files of this run; it has not finished the *unread* ones."""
     latest = newest_of(known)
     newest = (latest.name, latest.modified_at) if latest else None
     listed_before = {*map(described, known), *passed}
@@ -77,10 +65,7 @@ def newest_of(files: Iterable[FileFacts]) -> FileFacts | None:
 
 
 def is_to_remember(facts: FileFacts, finished: Mapping[str, FileFacts], *, snapshot: bool) -> bool:
-    """Return True unless the file is one of the *finished* ones.
-
-    Also True if a snapshot was exported again unchanged, or a file was sent again after an undo.
-    """
+    """Return whether a file is new, was exported again as a snapshot, or was sent again after an undo."""
     same = finished.get(facts.content_hash)
     if same is None:
         return True

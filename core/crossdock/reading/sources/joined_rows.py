@@ -67,11 +67,7 @@ class StoredRows:
         self._old: list[int] = []  # numbers of files
 
     def add(self, file: str, number: int, rows: pl.DataFrame, *, is_new: bool = True) -> None:
-        """Add *rows* of *file*, the *number*-th from the oldest; *is_new* unless an earlier run has finished it.
-
-        Raises:
-            RefusedError: If a needed column is missing.
-        """
+        """Add *rows* of *file*, the *number*-th from the oldest. They are refused if a needed column is missing."""
         present = [name for name in rows.columns if name != LINE]
         if missing := [name for name in self._columns or () if name not in present]:
             names = ", ".join(map(repr, missing))
@@ -87,11 +83,7 @@ class StoredRows:
         self._parts.append(path)
 
     def matching(self, keys: pl.DataFrame, rule: Rule, how: Literal["semi", "anti"] = "semi") -> pl.DataFrame:
-        """Return the rows whose columns ``rule.theirs`` are among *keys* (``semi``), or the new ones that are not
-        (``anti``).
-
-        They are in the order of files and lines.
-        """
+        """Return the rows whose `rule.theirs` are among *keys*, or the new ones that are not (``anti``), in order."""
         if not self._parts:
             return pl.DataFrame(
                 schema={**dict.fromkeys((*rule.theirs, FILE), pl.String), LINE: pl.UInt64, NUMBER: pl.UInt32}
@@ -104,11 +96,7 @@ class StoredRows:
 
 
 class Joiner:
-    """Adds the columns of look-ups and joins to rows of the main source.
-
-    Args:
-        lookups: By name; a later one may use the columns of an earlier one.
-    """
+    """Adds the columns of look-ups and joins to rows. A look-up may use the columns of an earlier one."""
 
     def __init__(
         self, lookups: Mapping[str, Rule], joins: Mapping[str, Rule], stored: Mapping[str, StoredRows], work: Path
@@ -118,11 +106,7 @@ class Joiner:
         self._matched = dict.fromkeys(joins, False)
 
     def add_columns(self, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        """Yield *rows* of the main source with the columns of all look-ups and joins, in chunks.
-
-        Raises:
-            RefusedError: If a file of a look-up lists a key twice with different rows.
-        """
+        """Yield *rows* with all columns, in chunks. A look-up file with different rows of one key is refused."""
         for chunk in rows.iter_slices(AT_ONCE):
             for name, rule in self._lookups.items():
                 chunk = self._looked_up(chunk, name, rule)  # noqa: PLW2901  each adds columns
@@ -131,11 +115,7 @@ class Joiner:
             yield chunk
 
     def orphans(self, columns: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
-        """Yield the new joined rows without a row of the main source: the file, and one row for each record.
-
-        Raises:
-            RefusedError: If every row lacks one, or more than `MAX_ORPHANS` do.
-        """
+        """Yield the new joined rows without a main row, by file, one for each record. Too many, or all, are refused."""
         for name, rule in self._joins.items():
             seen = pl.concat([_keys(pl.DataFrame(schema=dict.fromkeys(rule.on, pl.String)), rule), *self._seen[name]])
             rows = self._stored[name].matching(seen, rule, "anti")
@@ -190,7 +170,6 @@ class Joiner:
 
 
 def _keys(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
-    """Return the keys that *rows* name, without empty ones."""
     is_named = pl.all_horizontal(column.fill_null("") != "" for column in columns_named(rule.on))
     return rows[list(rule.on)].filter(is_named).unique()
 
@@ -239,7 +218,6 @@ def _newest_by_file(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
 
 
 def _refuse_contradictions(found: pl.DataFrame, name: str, rule: Rule) -> None:
-    """Refuse a file that lists a key of a look-up twice with different rows."""
     text = [column for column in found.columns if column not in {FILE, NUMBER, LINE}]
     differing = found.filter(pl.struct(columns_named(text)).n_unique().over(columns_named([*rule.theirs, NUMBER])) > 1)
     if not differing.height:
@@ -266,7 +244,6 @@ class Part:
         files: The pattern, for messages.
         stream_id: The key under which the intake log records what the stream has read of the source.
         prepare: Repairs and filters its rows.
-        expectation: Whether a run must find a new file.
     """
 
     files: str
@@ -278,11 +255,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Another source whose rows are looked up or joined.
-
-    Attributes:
-        columns: The needed columns; None for all.
-    """
+    """Another source whose rows are looked up or joined. `columns` are the needed ones; None for all."""
 
     part: Part
     rule: Rule
@@ -309,7 +282,7 @@ class JoinedFiles:
         return [look for part in self._parts for look in part.source.looks]
 
     def read(self) -> Iterator[RawBatch]:
-        """The rows of the main source with their columns; then joined rows without a row of the main source.
+        """Yield the rows of the main source with their columns; then joined rows without a row of the main source.
 
         Raises:
             RefusedError: If a file fails a check, or a source has no file; then nothing is taken in.
@@ -386,9 +359,7 @@ class JoinedFiles:
         return stored
 
     def _proof(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Proof:
-        """Return the proof of completeness: all files of a snapshot must be complete, and only those of the main source
-        count.
-        """
+        """Return the proof: all files of a snapshot must be complete, and only those of the main source count."""
         own = [self._main.source.proof(file) for file in read]
         proofs = own + [self._others[name].part.source.proof(file) for name, files in others.items() for file in files]
 

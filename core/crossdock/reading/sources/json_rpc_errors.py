@@ -20,7 +20,6 @@ _NOT_IMPLEMENTED = frozenset({501, 505})
 
 
 def check(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
-    """Raise RemoteError if *answer* to a JSON-RPC call is an error."""
     call = request.json
     if not (isinstance(call, dict) and isinstance(call.get("method"), str) and ("jsonrpc" in call or "params" in call)):
         return

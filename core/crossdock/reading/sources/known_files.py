@@ -35,14 +35,10 @@ class KnownFiles:
     """A view of the intake log for the streams of one source.
 
     Args:
-        stream_ids: All streams that read the source.
-        order: Which of its files is the newer one.
-        kept: How long copies of finished files are kept, under any version; None if they are not. Of a snapshot, the
-            newest is kept however old it is.
+        kept: How long copies of finished files are kept, under any version; the newest snapshot is always kept.
         ordered_by_rows: Streams whose rows say themselves which is the newest, so that files may come in any order.
         takes_late: Whether older files may come later, because all are put in order.
-        looked_twice: Whether files are read only after they kept size and time for `YOUNG`, so that a later change
-            shows.
+        looked_twice: Whether files are read only after they kept size and time for `YOUNG`: later changes then show.
     """
 
     def __init__(
@@ -93,9 +89,7 @@ class KnownFiles:
         return {} if self._unfinished(stream_id).keys() - done.keys() else dict(list(done.items())[-1:])
 
     def finished_by(self, files: Sequence[FileFacts]) -> list[AbstractSet[str]]:
-        """Return the contents of the finished files for each stream, without those of *files* that it must read
-        again.
-        """
+        """Return the contents that each stream has finished, without those of *files* that it must read again."""
         return [self.done(stream_id).keys() - self._contents_new_to(stream_id, files) for stream_id in self._stream_ids]
 
     def _contents_new_to(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[str]:
@@ -107,11 +101,7 @@ class KnownFiles:
             yield from self._unfinished(stream_id).values()
 
     def unread(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
-        """Return the files of sorted *files* that *stream_id* has not finished.
-
-        Raises:
-            RefusedError: If one is older than a file that was taken in before, or if nothing shows which is newer.
-        """
+        """Return the sorted *files* that the stream has not finished. One older than a known file is refused."""
         unread = self.new_to(stream_id, files)
         if not unread or self._order.parts or (stream_id in self._ordered_by_rows and not self._snapshot):
             return unread
@@ -121,12 +111,7 @@ class KnownFiles:
         return unread
 
     def repeated(self, stream_id: StreamId, files: Sequence[FileFacts], copies: Collection[FileFacts]) -> list[str]:
-        """Return the names of files that are skipped because of their content, once each: they may be meant to be
-        newer.
-
-        Args:
-            copies: Files whose content a newer one of *files* has.
-        """
+        """Return the names of files that are skipped because of their content: they may be meant to be newer."""
         if self._snapshot:
             return []
         unread = {facts.content_hash for facts in self.new_to(stream_id, files)}
@@ -142,7 +127,6 @@ class KnownFiles:
         return known is not None and described(known) == described(facts)
 
     def _is_sent_again(self, stream_id: StreamId, facts: FileFacts) -> bool:
-        """Return whether the file has the content that was read last, for the stream or for its name."""
         before = self._last(stream_id), self._by_name(stream_id).get(facts.name)
         return any(each is not None and each.content_hash == facts.content_hash for each in before)
 
@@ -162,7 +146,6 @@ class KnownFiles:
         return [file for file in older if description(file) not in known]
 
     def pass_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> None:
-        """Record that the listed *older* snapshots, and files that repeat others, are not needed."""
         files = {description(file) for file in older} | self._repeated.get(stream_id, set())
         if files != self._passed(stream_id):
             self._intake.pass_over(stream_id.stream, files)
@@ -221,9 +204,7 @@ class KnownFiles:
         return self._look_up(self._intake.forgotten, stream_id.stream, stream_id.version)
 
     def kept(self) -> dict[str, FileFacts]:
-        """Return the finished files whose copies are kept, by content hash: the last snapshot, or files of limited
-        age.
-        """
+        """Return the finished files whose copies are kept, by content hash: the last snapshot, or recent files."""
         if self._kept_for is None:
             return {}
         oldest, kept = self._run.clock.now() - self._kept_for, dict[str, FileFacts]()
@@ -247,8 +228,7 @@ class KnownFiles:
     def finished(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """Return the files that the stream has finished under any version, by content hash, oldest first.
 
-        A file is placed where it was first accepted. A snapshot, or content that has returned, is placed where it was
-        last accepted.
+        Files are placed where they were first accepted, snapshots and returned content where they were last accepted.
         """
         unfinished = self._unfinished(stream_id)
         finished = dict[str, FileFacts]()
@@ -277,7 +257,6 @@ class KnownFiles:
         return sorted(files, key=accepted)
 
     def outdated(self, taken: Sequence[FileFacts]) -> list[str]:
-        """Return the content hashes of finished files whose copies are no longer needed."""
         kept = self.kept()
         by_all = set.intersection(*map(set, self.finished_by(taken)))
         finished = [facts.content_hash for facts in taken if facts.content_hash in by_all]
@@ -286,11 +265,7 @@ class KnownFiles:
         return [content_hash for content_hash in finished if content_hash not in kept]
 
     def new(self, offered: Sequence[RemoteFile], has_copy: Callable[[str], bool] = lambda _: True) -> list[RemoteFile]:
-        """Return the *offered* files that a stream has not finished, as far as their descriptions show it.
-
-        Args:
-            has_copy: Returns whether a content hash has a copy. A file whose copy should be kept is new without it.
-        """
+        """Return the *offered* files that some stream has not finished, or whose kept copy is lost."""
         lost = {each for each in self.kept() if not has_copy(each)}
         known = [
             {
@@ -305,12 +280,6 @@ class KnownFiles:
     def finished_by_all(
         self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str], taken: Sequence[FileFacts]
     ) -> list[RemoteFile]:
-        """Return the *listed* files that every stream has read and finished, oldest first.
-
-        Args:
-            fetched: The content hashes of those that this run has fetched.
-            taken: The files of this run.
-        """
         done = [self._all_done(stream_id) for stream_id in self._stream_ids]
         by_all = set.intersection(*map(set, self.finished_by(taken)))
         read = [{described(facts) for facts in files.values() if self._is_steady(facts)} for files in done]
@@ -329,9 +298,7 @@ class KnownFiles:
         return sorted(finished, key=lambda file: (file.mtime, file.name))
 
     def sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:
-        """Yield the sizes of all files that any stream has accepted. Forgotten files may have the size of any of
-        *new*.
-        """
+        """Yield the sizes of all accepted files. Forgotten files may have the size of any of *new*."""
         for stream_id in self._stream_ids:
             yield from (facts.size for facts in self._known(stream_id))
         if any(map(self._forgotten, self._stream_ids)):
@@ -374,7 +341,6 @@ class KnownFiles:
             self._looked_up.clear()
 
     def finish(self, stream_id: StreamId) -> None:
-        """Record that all records of the files that *stream_id* has accepted are settled or kept."""
         self._intake.finish(stream_id.stream, stream_id.version)
         self._looked_up.clear()
 
@@ -387,5 +353,4 @@ class KnownFiles:
 
 
 def _is_rewritten(facts: FileFacts, before: FileFacts | None) -> bool:
-    """Return whether a file is younger than *before*, the last one read under its name, and has other content."""
     return before is not None and before.content_hash != facts.content_hash and before.at < facts.at

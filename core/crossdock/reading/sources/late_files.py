@@ -58,11 +58,7 @@ class Wait(ConfigModel):
         return span(self.poll)
 
     def deadline(self, patience: Patience) -> datetime:
-        """The instant until which a run waits, in UTC.
-
-        A time of day that occurs twice on a day counts when it occurs first; one that is skipped counts as much later
-        as the clocks jumped.
-        """
+        """Return the instant until which a run waits, in UTC. Skipped and repeated times count as in `Expect.begin`."""
         since = patience.since.astimezone(UTC)
         if self.for_ is not None:
             return since + span(self.for_)
@@ -77,11 +73,7 @@ class Wait(ConfigModel):
 
 
 class LateError(UnavailableError):
-    """The expected file has not arrived, and there is time left.
-
-    Args:
-        pause: When to try again.
-    """
+    """The expected file has not arrived, and there is time left. After *pause*, try again."""
 
     def __init__(self, message: str, *, where: str, pause: timedelta) -> None:
         super().__init__(message, where=where)
@@ -89,12 +81,7 @@ class LateError(UnavailableError):
 
 
 class LateFileWatch:
-    """Waits for the late files of one source in one run.
-
-    Attributes:
-        early: Whether there was time left when the current attempt began.
-        without: A note that the source continued without a new file; empty unless it did.
-    """
+    """Waits for the late files of one source in one run. `early` is true if the attempt began before the deadline."""
 
     def __init__(self, wait: Wait, files: str, run: SourceContext, patience: Patience) -> None:
         self._wait, self._files, self._run = wait, files, run
@@ -108,13 +95,11 @@ class LateFileWatch:
     def look(self, take: Callable[[], T], arrived: Callable[[T], bool]) -> T:
         """Call *take* and return its result if *arrived* is true of it or the time is over.
 
-        While there is time left, a refused file (one that still grows, for example) and an unavailable server also
-        count as late.
+        While there is time left, a refused file, such as one that still grows, and an unavailable server count as late.
 
         Raises:
             LateError: If there is time left. Before its pause is over, *take* is not called again.
             UnavailableError: If the time is over without a file, and that is a failure.
-            CrossdockError: What *take* raises.
         """
         if self._late is not None and self._now < self._again:
             raise self._late
@@ -150,11 +135,7 @@ class LateFileWatch:
 
 
 def has_come(run: SourceContext, streams: Sequence[str], taken: Sequence[FileFacts], *, snapshot: bool) -> bool:
-    """Return whether a file was taken in since the run was due, or a snapshot was exported again with known content.
-
-    Args:
-        taken: The files that the source has now and no stream has read.
-    """
+    """Return whether a file was taken in since the run was due, or a snapshot was exported again with known content."""
     assert run.patience is not None
     known = [run.intake.known(stream) for stream in streams]
     accepted = (facts.accepted_at for files in known for facts in files)

@@ -56,9 +56,8 @@ class OpenLists:
         reader: The stream whose code runs now; empty if none does.
         begun: Streams that have begun a list of an API since this was reset.
         unproved: Streams whose list must be the same in a second reading before a missing record counts as gone.
-        in_pages: Streams whose list had several pages, of which nothing shows whether a record that left the list moved
-            others to a page that was read already: a second reading must lack the missing records, too.
-        doubted: Why the list of a stream is not evidence, by the stream's name.
+        in_pages: Streams whose list had several pages. A record that left it may have moved others to a page that was
+            read already, so that a second reading must lack the missing records, too.
     """
 
     def __init__(self) -> None:
@@ -69,7 +68,6 @@ class OpenLists:
 
     @contextmanager
     def read_by(self, stream: str) -> Iterator[None]:
-        """Attribute the lists that are begun in this block to *stream*."""
         before, self.reader = self.reader, stream
         try:
             yield
@@ -78,7 +76,6 @@ class OpenLists:
 
     @contextmanager
     def opened(self, evidence: ListEvidence | None) -> Iterator[None]:
-        """Count a list as open while its pages are read."""
         reader = self.reader
         self.begun.add(reader)
         self._read[reader].append(evidence)
@@ -121,14 +118,12 @@ class ListEvidence:
     """The distinct records of one list, page after page, and what the API says about their number.
 
     Args:
-        key: The dotted paths of a record's key. Without one, whole records are compared, and equal ones may be
-            different records.
+        key: The dotted paths of a record's key. Without one, whole records are compared, and equal ones may differ.
         by_record: Whether each page begins after a record that the client names, wherever that is in the list.
 
     Attributes:
         counted: Whether the list is paged by position, so that changes during the reading can hide records.
         pages: How many pages brought a record that none before had.
-        read: How many records all pages have.
     """
 
     def __init__(self, key: Sequence[str] = (), *, counted: bool = False, by_record: bool = False) -> None:
@@ -148,9 +143,6 @@ class ListEvidence:
 
         If the API marks the places of pages, a changed record may be listed again. It then has another content, and its
         page has other records than the earlier page.
-
-        Args:
-            total: The number of all records, as the API states it.
         """
         names = [self._name(record) for record in records]
         distinct, new = len(set(names)), self._seen.add(names)
@@ -203,12 +195,7 @@ class ListEvidence:
         )
 
     def check_end(self, page: ApiAnswer) -> None:
-        """Compare the complete list with what the API says.
-
-        Raises:
-            DoubtfulListError: If the list changed while it was read.
-            IncompleteListError: If the API states another number of records.
-        """
+        """Raise DoubtfulListError if the list changed while it was read, and IncompleteListError for a wrong total."""
         if self.counted and self._has_moved:
             low, high = self._totals or (0, 0)
             sign = f"its total was {low:,} and {high:,}" if low < high else f"{self._again:,} were on two pages"
@@ -264,14 +251,7 @@ _Place = tuple[str, str]  # of a number in a request: the parameter or the part 
 
 @dataclass
 class _Parameter:
-    """A number in the requests so far.
-
-    Attributes:
-        last: Its value in the last request.
-        counts: The differences between the number of records read and its value, as far as they are -1, 0 or 1.
-        ascends: Whether each number was one more than the one before.
-        requests: In how many requests it was.
-    """
+    """A number in the requests so far. `counts` are its differences to the records read, if they are -1, 0 or 1."""
 
     last: int
     counts: frozenset[int]
@@ -288,12 +268,7 @@ class PagePositions:
         self._known: dict[_Place, _Parameter] | None = None
 
     def are_counted(self, request: ApiRequest, following: ApiRequest, read: int) -> bool:
-        """Return whether the list is paged by position, as far as the requests so far show.
-
-        Args:
-            request: The request before *following*; the paths of both are whole addresses, or both are not.
-            read: The number of records before *following*.
-        """
+        """Return whether the requests so far show a list paged by position. *read* records precede *following*."""
         found = dict(_numbers(request, following))
         if self._known is None:
             self._known = {place: _Parameter(each, _COUNTS & {read - each}) for place, each in found.items()}
@@ -320,7 +295,6 @@ def _is_place(name: str) -> bool:
 
 
 def _numbers(request: ApiRequest, following: ApiRequest) -> Iterator[tuple[_Place, int]]:
-    """Yield the numbers by which *following* differs from *request*, in its path, its parameters and their cursors."""
     before, after = (urlsplit(each.path).path.split("/") for each in (request, following))
     for number, (old, new) in enumerate(zip_longest(before, after)):
         if new != old and new is not None and _is_number(new):

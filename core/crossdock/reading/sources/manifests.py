@@ -73,13 +73,7 @@ class Manifest(ConfigModel):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a manifest states about a file.
-
-    Attributes:
-        where: Manifest and line.
-        facts: Texts by `rows`, `bytes`, `sha256` and `md5`, as far as they are stated.
-        sums: Numbers as texts, by the columns of the file that are summed.
-    """
+    """What a manifest states about a file, as texts. `where` is the manifest and the line."""
 
     where: str
     facts: Mapping[str, str]
@@ -90,11 +84,6 @@ class Entry:
         return "rows" in self.facts
 
     def check_form(self, manifest: Manifest) -> None:
-        """Check that numbers and checksums are well-formed.
-
-        Raises:
-            RefusedError: If one is not.
-        """
         for fact, text in self.facts.items():
             if not re.fullmatch(_FORMS[fact], text):
                 what = "a whole number" if fact in {"rows", "bytes"} else f"a {fact} in hexadecimal digits"
@@ -107,11 +96,6 @@ class Entry:
                 raise RefusedError(f"the sum of {column!r} is not a number", where=self.where, hint=hint)
 
     def check(self, file: str, fact: str, found: int | str) -> None:
-        """Check *found* against the stated value of *fact*, if there is one.
-
-        Raises:
-            RefusedError: If they differ.
-        """
         stated = self.facts.get(fact, str(found)).lower()
         if (int(stated) if isinstance(found, int) else stated) == found:
             return
@@ -123,11 +107,6 @@ class Entry:
         raise RefusedError(message, where=file, hint=hint)
 
     def check_content(self, file: str, content: Openable) -> None:
-        """Check the stated checksums.
-
-        Raises:
-            RefusedError: If one differs.
-        """
         for fact in self.facts.keys() & {"sha256", "md5"}:
             digest = hashlib.new(fact, usedforsecurity=False)
             with content.open("rb") as stream:
@@ -139,11 +118,7 @@ class Entry:
 def read_entries(
     manifest: Manifest, store: FileStore, run: SourceContext, files: Collection[RemoteFile]
 ) -> dict[str, Entry]:
-    """Return the entries of *files*, by name. If several manifests name a file, the newest counts.
-
-    Raises:
-        RefusedError: If a file has no entry, or another size; if a manifest is not as declared.
-    """
+    """Return the entries of *files*, by name; the newest manifest counts. A file without an entry is refused."""
     entries = dict[str, Entry]()
     names = [file.name for file in files]
     if not names:
@@ -183,7 +158,6 @@ def _entries(
 
 
 def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Return the rows that name one of *names*. A name may follow folders."""
     if missing := {manifest.name, *manifest.facts.values(), *manifest.sums} - set(frame.columns):
         hint = "correct 'manifest' in the config, or ask the sender"
         raise RefusedError(
@@ -193,7 +167,6 @@ def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: l
 
 
 def _file_name(path: pl.Expr) -> pl.Expr:
-    """Return the name at the end of a path, also of a Windows path."""
     return path.str.strip_chars().str.replace(r"^.*[/\\]", "")
 
 

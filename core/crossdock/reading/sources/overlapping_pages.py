@@ -19,16 +19,9 @@ _Place = tuple[tuple[Any, ...], str]  # the change and the id of a record
 
 @dataclass(slots=True)
 class _Progress:
-    """The progress in one list.
+    """The progress in one list, up to the last page that was joined to the one before.
 
-    Attributes:
-        offset: The offset of the last page that was joined to the one before.
-        places: The places of the records on that page.
-        joints: The places of which the next page must contain one.
-        step: How many records further back the reading restarts if the next page is not joined.
-        restarts: How often the list was read from its beginning again.
-        seen: The ids of all records so far.
-        without_place: How many records had no id or no change.
+    The next page must contain one of `joints`; otherwise the reading restarts `step` records further back.
     """
 
     offset: int = 0
@@ -76,12 +69,7 @@ class OverlappingPages(SizedPages):
         return super().first(request).with_page(**{self.param: 0})
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
-        """Return the request for the next page, or for an earlier one after a page that is not joined to the last.
-
-        Raises:
-            RefusedError: If *answer* is no page of a sorted list, the API ignores the offset, or the list changes too
-                fast.
-        """
+        """Return the request for the next page, or for an earlier one after a page that is not joined to the last."""
         offset, total = int(request.page_params[self.param]), self._count(answer)
         number, places, before = len(answer.items(self.records)), self._places(answer), self._progress[0]
         before.seen.add([id_ for _, id_ in places])
@@ -110,7 +98,6 @@ class OverlappingPages(SizedPages):
         return lesser if lesser is not None and int(lesser.page_params[self.size_param]) > 1 else None
 
     def _earlier(self, offset: int, answer: ApiAnswer) -> int:
-        """Return the offset to continue from, further back each time."""
         progress = self._progress[0]
         progress.step *= 2
         if progress.step < offset:
@@ -122,11 +109,7 @@ class OverlappingPages(SizedPages):
         return 0
 
     def _places(self, answer: ApiAnswer) -> list[_Place]:
-        """Return the places of the records of a page that have one.
-
-        Raises:
-            RefusedError: If no record has one, or they are not sorted.
-        """
+        """Return the places of the records that have one. A page without any, or one that is not sorted, is refused."""
         paths = (self.change,) if isinstance(self.change, str) else self.change
         found = answer.items(self.records)
         values = [(tuple(at_path(record, path) for path in paths), at_path(record, self.id)) for record in found]
@@ -153,8 +136,7 @@ class OverlappingPages(SizedPages):
 def _joints(places: Sequence[_Place], overlap: int) -> tuple[frozenset[_Place], int]:
     """Return the places of which the next page must contain one, and how far before the end of the page they begin.
 
-    Records with the last change do not count, unless there are hardly any others: records with the same change may
-    precede them on the next page.
+    Records with the last change count only if there are hardly any others: more may precede them on the next page.
     """
     last = sum(place[0] == places[-1][0] for place in places)
     if last + 1 < len(places):

@@ -16,8 +16,7 @@ class Paginator:
     Attributes:
         place: Where a request has the parameters; None for the query of a GET. A POST needs it.
         counted: Whether the client cuts the pages off by a position that it counts itself.
-        by_record: Whether each page begins after a record that the client names, so that no change of the list hides
-            others.
+        by_record: Whether each page begins after a record that the client names: no change then hides other records.
         repeats: Whether pages may be requested again; the paginator finds loops, and the end, itself.
         ends_empty: Whether the list ends with a page without records.
         size: The number of records in a full page; None if the client does not choose it.
@@ -34,20 +33,18 @@ class Paginator:
 
     @property
     def has_params(self) -> bool:
-        """Whether its requests have parameters."""
         return False
 
     @property
     def next_header(self) -> str | None:
-        """The header of an answer, in lower case, that announces a next page; None if the body does."""
+        """The header of an answer, in lower case, that announces a next page; None if the body announces it."""
         return None
 
     def first(self, request: ApiRequest) -> ApiRequest:
-        """The request for the first page."""
         return request
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:  # noqa: ARG002  for subclasses
-        """The request for the page after *answer*; None after the last page.
+        """Return the request for the page after *answer*, or None after the last page.
 
         Raises:
             RefusedError: If *answer* is no page of the list, or the list is cut.
@@ -69,11 +66,7 @@ class Paginator:
         return False
 
     def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:  # noqa: ARG002  for subclasses
-        """Return *request* with half the records, after a time-out; None if that is impossible.
-
-        Args:
-            read: How many records earlier pages gave; None if that is not known.
-        """
+        """Return *request* with half the records after a time-out, or None. *read* counts records of earlier pages."""
         return None
 
 
@@ -91,11 +84,7 @@ class LinkHeader(Paginator):
 
 @dataclass(frozen=True)
 class NextUrl(Paginator):
-    """The address of the next page in the body.
-
-    Args:
-        path: A JSON pointer such as ``/links/next``; null or absent on the last page.
-    """
+    """The address of the next page in the body, at a JSON pointer such as ``/links/next``; the last page has none."""
 
     path: str
 
@@ -111,7 +100,6 @@ class SizedPages(Paginator):
 
     Args:
         size: Records per page, halved after a time-out; None to leave it to the server.
-        size_param: The parameter for it.
         total: A JSON pointer to the number of all records, where the API states it: it is compared with the number of
             distinct records that were read.
         place: Where the parameters are: ``query``, ``body`` or ``variables`` of a GraphQL query. Outside of the query
@@ -146,7 +134,6 @@ class CursorInBody(SizedPages):
     Args:
         path: A JSON pointer such as ``/meta/next_cursor``; null, empty or absent on the last page. It is also the last
             one if this is 0 or -1 after other cursors, or in a member that is named after what is next.
-        param: The parameter.
         repeat_params: False if a request with a cursor must not repeat the other parameters.
     """
 
@@ -205,7 +192,6 @@ class CursorInHeader(SizedPages):
 
     Args:
         header: Its name; absent or empty on the last page, or 0 or -1 as with `CursorInBody`.
-        param: The parameter.
     """
 
     header: str
@@ -228,7 +214,6 @@ class PageNumber(SizedPages):
 
     Args:
         records: A JSON pointer to the list of records; ``""`` if the body is the list.
-        param: The parameter for the number.
         start: The number of the first page.
         pages: A JSON pointer to the number of pages, where the API states it: the page after the last one may be
             refused then, or be the last one again.
@@ -339,7 +324,6 @@ def _following_link(answer: ApiAnswer) -> str | None:
 
 
 def _without_params(request: ApiRequest) -> ApiRequest:
-    """Remove the author's parameters from *request*, where the paginator has its own."""
     return replace(request, params={}, json={} if request.place == "body" else request.json)
 
 
@@ -349,11 +333,7 @@ def _object(answer: ApiAnswer) -> None:
 
 
 def _text(answer: ApiAnswer, pointer: str) -> str | None:
-    """Return the text or whole number at *pointer*; None if it is null, false, empty or absent.
-
-    Raises:
-        RefusedError: If it is anything else.
-    """
+    """Return the text or whole number at *pointer*; None if it is null, false, empty or absent. Others are refused."""
     value = answer.at(pointer)
     if value is None or value is False or value == "":
         return None
@@ -363,15 +343,11 @@ def _text(answer: ApiAnswer, pointer: str) -> str | None:
 
 
 def _is_end(cursor: str, name: str, *, is_later: bool) -> bool:
-    """Return whether a cursor in the member *name* says that no page follows.
-
-    In a first answer, 0 may be the place of this page.
-    """
+    """Return whether a cursor says that no page follows. In a first answer, 0 may be the place of this page."""
     return cursor in {"0", "-1"} and (is_later or "next" in name.lower())
 
 
 def _number(record: Any, name: str) -> int | None:
-    """Return the whole number of the member *name*, which may be a text, or None."""
     value = record.get(name) if isinstance(record, dict) else None
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value)
@@ -379,7 +355,6 @@ def _number(record: Any, name: str) -> int | None:
 
 
 def _whole(answer: ApiAnswer, pointer: str | None) -> int | None:
-    """Return the whole number at *pointer*, which may be a text; None without *pointer*."""
     if pointer is None:
         return None
     if (value := _number({pointer: answer.at(pointer)}, pointer)) is None:
@@ -406,11 +381,7 @@ _escaped = re.compile(r"\\(.?)", re.DOTALL)
 
 
 def link_target(field: str, relation: str = "next") -> str | None:
-    """The target of the first link in *field* with this *relation*, in lower case; None without one.
-
-    Raises:
-        ValueError: If *field* is malformed before such a link.
-    """
+    """Return the target of the first link with *relation*, in lower case. Raises ValueError for a malformed *field*."""
     at = 0
     while found := _target(field, at):
         relations, at = _relations(field, found.end())
@@ -422,7 +393,6 @@ def link_target(field: str, relation: str = "next") -> str | None:
 
 
 def _relations(field: str, at: int) -> tuple[str, int]:
-    """Return the first parameter ``rel`` of the link whose target ends *at*, and the end of its parameters."""
     relation = None
     while found := _parameter(field, at):
         at = found.end()

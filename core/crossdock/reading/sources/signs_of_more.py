@@ -1,7 +1,4 @@
-"""Signs in the answers of a list that records were not read: a number, a next page, or an error.
-
-Many APIs give such signs, even undeclared ones. A wrong pagination ends a list after its first page.
-"""
+"""Signs in the answers of a list that records were not read: a number, a next page, or an error."""
 
 from __future__ import annotations
 
@@ -74,13 +71,11 @@ class SignsOfMore:
     """Collects the signs in the answers of one list, page by page.
 
     Args:
-        paginator: How the list is split into pages.
         records: A JSON pointer to the list of records, whose members are not examined; None if it is not known.
         ignored: JSON pointers and names of headers that have another meaning.
-        params: The author's parameters of the first request, one of which may be the size of a page.
 
     Attributes:
-        size: The parameter that asks for a number of records in a page, and that number; None if none is known.
+        size: The parameter for the number of records in a page, and that number; None if none is known.
     """
 
     def __init__(
@@ -108,7 +103,7 @@ class SignsOfMore:
         self._cursor: str | None = None  # of the only page, if nothing beside it says that it is the last one
 
     def take(self, answer: ApiAnswer, records: int | None) -> None:
-        """Add a page with this number of *records*; None if that is not known."""
+        """Add a page. *records* is None if their number is not known."""
         self._read = None if records is None or self._read is None else self._read + records
         self._pages, self._is_empty = self._pages + 1, records == 0
         numbers, self._next, is_last = dict[str, tuple[str, int]](), None, False
@@ -134,7 +129,6 @@ class SignsOfMore:
         self._numbers = {place: min(each, numbers[place]) for place, each in before.items() if place in numbers}
 
     def _is_failure(self, place: str, verdict: tuple[str, Any], records: int | None) -> bool:
-        """Return whether a member beside an empty list reports an error, unless pages with records have the same."""
         (name, value), seen = verdict, hash((place, repr(verdict)))
         if records:
             self._usual.add(seen)
@@ -143,10 +137,7 @@ class SignsOfMore:
         return records == 0 and not is_usual and _may_report_error(name, value, has_records=has_records)
 
     def _may_be_cut(self, answer: ApiAnswer, records: int) -> bool:
-        """Return whether a full first page lacks the header of a next one, which a proxy may have dropped.
-
-        The last one of several pages is not a sign: some servers send no such header with it.
-        """
+        """Return whether a full first page lacks the header of a next one. Of several, the last may lack it."""
         is_full = self._pages == 1 and self.size is not None and self.size[1] == records > 0
         return is_full and self._header not in {None, *answer.headers, *self._ignored}
 
@@ -189,7 +180,6 @@ class SignsOfMore:
         yield from islice(self._members(answer.body, "", 0), _MEMBERS)
 
     def _members(self, value: Any, place: str, depth: int) -> Iterator[tuple[str, str, Any]]:
-        """Yield the members of the objects around the list, and of those beside it that describe it."""
         if not isinstance(value, dict) or depth >= _DEEPEST:
             return
         for name, member in value.items():
@@ -203,7 +193,6 @@ class SignsOfMore:
                 yield from self._members(member, path, depth + 1)
 
     def _said_in(self, around: Mapping[str, Any], place: str, name: str) -> tuple[str, Any] | None:
-        """Return what a member says only because of the other members of its object, or None."""
         plain, value = list_members.plain(name), around[name]
         is_beside = (self._records or "/").rpartition("/")[0] == place
         if plain == "cursor" and is_beside and isinstance(value, str) and list_members.follows("next", value):
@@ -272,11 +261,7 @@ def _reports_error(name: str, value: Any) -> bool:
 
 
 def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
-    """Return whether a member beside an empty list looks like an error.
-
-    Args:
-        has_records: Whether the pages before had records. Then any unusual code is an error.
-    """
+    """Return whether a member beside an empty list looks like an error. After records, any unusual code does."""
     if _FAULT.fullmatch(name) or _TEXT_OF_FAULT.fullmatch(name):
         return not _is_fine(value)
     if _SUCCESS.fullmatch(name):
@@ -291,7 +276,6 @@ def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
 
 
 def _is_all_well(name: str, value: Any) -> bool:
-    """Return whether a member says that there is no error, whatever text is beside it."""
     if _SUCCESS.fullmatch(name):
         return value is True or str(value).lower() in {"1", "true"}
     if value == "" or not isinstance(value, str | int) or not _is_fine(value):
@@ -301,7 +285,6 @@ def _is_all_well(name: str, value: Any) -> bool:
 
 
 def _is_fine(value: Any) -> bool:
-    """Return whether the value of a member that is named after errors says that there is none."""
     if isinstance(value, dict | list):
         return all(map(_is_fine, value.values() if isinstance(value, dict) else value))
     return value is None or value is False or _FINE.fullmatch(list_members.plain(str(value))) is not None

@@ -59,8 +59,7 @@ class IntakeLog(Protocol):
     def pass_over(self, stream: str, files: set[FileDescription]) -> None:
         """Record the result of the next `passed`."""
 
-    def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
-        """Record that *files* were accepted as a whole."""
+    def accept(self, stream: str, version: str, files: list[FileFacts]) -> None: ...
 
     def finish(self, stream: str, version: str) -> None:
         """Record that every record of the accepted files is settled or kept in the state."""
@@ -75,11 +74,7 @@ class Reading:
         yield
 
     def file(self, name: str, content: str) -> None:
-        """Mark that the stream of this thread now reads the file with the content hash *content*.
-
-        Raises:
-            RefusedError: As `of`.
-        """
+        """Mark that the stream of this thread now reads a file with this content hash. Raises RefusedError as `of`."""
 
     def advance(self) -> None:
         """Mark that a batch was read."""
@@ -87,11 +82,7 @@ class Reading:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn an `OSError`, such as that of a full disk, into an error with a hint.
-
-    Raises:
-        StateError: Instead of any `OSError`.
-    """
+    """Raise StateError with a hint instead of an `OSError`, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -101,12 +92,7 @@ def writing(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """A run that waits for late files.
-
-    Attributes:
-        since: When the run was due, or began if it was not scheduled.
-        zone: The time zone for times of day; None for this machine's.
-    """
+    """A run that waits for late files. It was due, or began, at `since`; `zone` is None for that of this machine."""
 
     since: datetime
     zone: tzinfo | None = None
@@ -119,11 +105,9 @@ class Intakes:
         self._waiting: dict[str, list[Callable[[], None]]] = {}
 
     def add(self, stream: str, accept: Callable[[], None]) -> None:
-        """Register that *stream* has read an input to the end; *accept* is called when it is taken in."""
         self._waiting.setdefault(stream, []).append(accept)
 
     def accept(self, stream: str) -> None:
-        """Take in what *stream* has read. Raises StateError if the state fails."""
         for accept in self._waiting.pop(stream, ()):
             accept()
 
@@ -133,11 +117,7 @@ class Intakes:
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """The scheduled run that sources are read for.
-
-    Attributes:
-        previous_end: When the previous run of its job ended; None if there was none.
-    """
+    """The scheduled run that sources are read for. `previous_end` is None if its job has not run before."""
 
     due: datetime
     previous_end: datetime | None = None
@@ -145,11 +125,7 @@ class JobRun:
 
 
 class AtEnd(ExitStack):
-    """Closes what the streams of a run share.
-
-    Args:
-        failed: Receives the error of an author's code, which ends nothing else; None to raise it.
-    """
+    """Closes what the streams of a run share. *failed* receives errors of authors' code, which are otherwise raised."""
 
     def __init__(self, failed: Callable[[CrossdockError], None] | None = None) -> None:
         super().__init__()
@@ -191,11 +167,8 @@ class SourceContext:
         live: Whether its requests have priority over those of batches.
         interrupt: Set to end the run early; pauses of HTTP APIs end then.
         api_usage: What was requested of HTTP APIs, by connection.
-        open_lists: The lists that streams are reading, of which only the end shows whether they were complete.
         clocks_behind_s: Seconds by which an HTTP API's clock is behind this machine's, by connection, if measured.
-        observe: Receives what is read; None if that is not observed.
-        reading: Marks what is read.
-        looks: At files that may still grow.
+        observe: Receives what is read.
     """
 
     clock: Clock
@@ -225,11 +198,7 @@ class SourceContext:
     looks: Looks = field(default_factory=Looks)
 
     def apart(self, name: str) -> SourceContext:
-        """Return the same run with the spool folder *name* below the spool.
-
-        Raises:
-            StateError: If the spool cannot be created.
-        """
+        """Return the same run with the spool folder *name*. Raises StateError if the spool cannot be created."""
         with writing(self.spool):
             private_folder(self.spool)
         return replace(self, spool=self.spool / name, kept=self.kept / name)
@@ -250,7 +219,6 @@ class SourceContext:
 
     @property
     def notes(self) -> dict[str, list[str]]:
-        """Warnings and notes so far, by stream."""
         return notes_of(self.messages)
 
     @property

@@ -33,9 +33,6 @@ class Spool:
     """The files of one source in one run.
 
     The name of a file is its content hash (SHA-256, hex), or a unique random name while the hash is not needed.
-
-    Attributes:
-        fetched: The names of the files that this run has put into the spool.
     """
 
     def __init__(self, run: SourceContext) -> None:
@@ -51,9 +48,7 @@ class Spool:
     def take(self, store: FileStore, files: Sequence[RemoteFile], known: Callable[[], Iterable[int]]) -> list[str]:
         """Fetch *files*, or find them in place, and return their names.
 
-        Args:
-            known: The sizes, in bytes, of all known files. A file of another size has new content, and need not be
-                hashed, which would read it twice.
+        A file whose size none of the *known* has is new, and need not be hashed, which would read it twice.
         """
         if self.lasting or not isinstance(store, LocalStore):
             return [self._fetch(store, file) for file in files]
@@ -111,13 +106,7 @@ class Spool:
 def fetch_whole(
     store: FileStore, file: RemoteFile, sink: Sink, folder: Path, progress: Callable[[int], None] | None = None
 ) -> None:
-    """Fetch *file* from any store, also one of an author, to *sink*, which writes to *folder*.
-
-    Raises:
-        RefusedError: If it has another size than was listed, or as `FileStore.fetch`.
-        StateError: If *folder* cannot be written.
-        AuthorCodeError: If an author's store fails. An `OSError` of its own is none of *folder*.
-    """
+    """Fetch *file* to *sink*, which writes to *folder*. A file of another size than was listed is refused."""
     written = _Written(sink, folder, at_most=file.size + _BEYOND)
     with guarded("fetch", file.path, code=store):
         store.fetch(file, written, progress)
@@ -126,7 +115,7 @@ def fetch_whole(
 
 
 class _Written:
-    """Passes on what a store writes, and counts it. A store may not end."""
+    """Passes on what a store writes, and counts it: the store of an author may never end."""
 
     def __init__(self, sink: Sink, folder: Path, *, at_most: int) -> None:
         self._sink, self._folder, self._at_most, self.size = sink, folder, at_most, 0

@@ -32,14 +32,13 @@ class Settings(ConfigModel):
     @model_validator(mode="before")
     @classmethod
     def _check_addresses(cls, data: Any) -> Any:
-        """Refuse credentials in addresses, and plain http to another host, whatever the connector declares."""
         for place, fault in address_faults(data):
             raise misplaced(place, fault)
         return data
 
     @property
     def source_host(self) -> str | None:
-        """The host that is read, as ``HOST`` or ``HOST:PORT``; None if it is none. A fleet limits its runs by it."""
+        """The host that is read, as ``HOST`` or ``HOST:PORT``, or None. A fleet limits its runs by it."""
         return None
 
 
@@ -95,7 +94,7 @@ class Context(Generic[S]):
             del self._shared[name]
 
     def shared(self, name: object, make: Callable[[], T]) -> T:
-        """The result of *make*, called once in a run and shared by all streams of the connection."""
+        """Return the result of *make*, called once in a run and shared by all streams of the connection."""
         if name not in self._shared:
             self._shared[name] = make()
         value: T = self._shared[name]

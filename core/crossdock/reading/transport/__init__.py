@@ -1,4 +1,4 @@
-"""SFTP, local folders and HTTP; the only door to paramiko, httpcore and httpx."""
+"""SFTP, local folders and HTTP. In `crossdock.reading`, only this package imports paramiko and httpcore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An `httpx.Client` for connectors with the deadline, size limits and TLS of `HttpClient`. The only door to httpx."""
+"""An `httpx.Client` for connectors, with the deadline, size limits and TLS of `HttpClient`."""
 
 from __future__ import annotations
 
@@ -42,13 +42,7 @@ _HTTPX_NOT_SENT = (
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """How long an answer may take, and how large it may be.
-
-    Attributes:
-        timeout_s: Longest silence of the server.
-        total_timeout_s: From the start of a request to the last byte of its answer.
-        max_bytes: For its body, before and after decompression.
-    """
+    """Limits for an answer: the longest silence of the server, the total time, and the body, also decompressed."""
 
     timeout_s: float = 30.0
     total_timeout_s: float = TOTAL_TIMEOUT_S
@@ -69,17 +63,7 @@ def httpx_client(
     transport: httpx.BaseTransport | None = None,
     recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
 ) -> httpx.Client:
-    """A client that follows no redirects, with the proxy and certificates of *connection*.
-
-    Args:
-        connection: Proxy and certificates.
-        on_request: Called with each request right before it is sent, after *auth*.
-        transport: For tests, such as an `httpx.MockTransport`; by default a `BoundedTransport`.
-        recorded: Returns what takes the place of the transport, such as one that records the answers.
-
-    Raises:
-        ConfigError: If a certificate or the credentials of the proxy cannot be used.
-    """
+    """Make a client that follows no redirects. *on_request* is called right before each request, after *auth*."""
     used = transport or _bounded(limits, connection)
     return httpx.Client(
         base_url=base_url,
@@ -105,20 +89,16 @@ def _bounded(limits: AnswerLimits, connection: HttpConnection) -> BoundedTranspo
 
 
 def _release(response: httpx.Response) -> None:
-    """Break the reference cycle between *response* and httpx's stream.
-
-    Commands collect garbage rarely: a thousand pages of a list would be kept until then.
-    """
+    """Break a reference cycle with httpx's stream. Commands collect garbage rarely, and would keep a thousand pages."""
     response.read()
     response.stream = httpx.ByteStream(response.content)
 
 
 class BoundedTransport(httpx.BaseTransport):
-    """Sends one request at a time through *client*, so its deadline and limits apply.
+    """Sends one request at a time through *client*, so that its deadline and limits apply.
 
     A request with the extension ``sink``, an open file, has the body of a 200 written to it; ``may_leave`` is that of
-    `HttpClient.send`.
-    Failures are exceptions of httpx with the sentences of `HttpClient`, which never quote the server.
+    `HttpClient.send`. Failures are exceptions of httpx with the sentences of `HttpClient`, without texts of the server.
     """
 
     def __init__(self, client: HttpClient) -> None:
@@ -159,10 +139,7 @@ def _httpx_errors(request: httpx.Request) -> Iterator[None]:
 
 @contextmanager
 def unavailable_errors() -> Iterator[None]:
-    """Raise `UnavailableError`, after a time-out `TimedOutError`, instead of the exceptions of httpx.
-
-    Only the texts of `BoundedTransport` are kept: those of httpx and of other transports may quote the server.
-    """
+    """Raise UnavailableError or TimedOutError instead of the errors of httpx, which may quote the server."""
     try:
         yield
     except httpx.InvalidURL:
@@ -174,10 +151,7 @@ def unavailable_errors() -> Iterator[None]:
 
 @contextmanager
 def delivery_errors() -> Iterator[None]:
-    """Raise `NotSentError` or `AmbiguousError` instead of the exceptions of httpx, as `HttpClient.send` does.
-
-    If a token cannot be obtained, the request was not sent.
-    """
+    """Raise NotSentError or AmbiguousError instead of the errors of httpx. Without a token, nothing was sent."""
     try:
         yield
     except (NotSentError, AmbiguousError):

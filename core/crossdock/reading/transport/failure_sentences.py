@@ -1,7 +1,4 @@
-"""Sentences about failed connections.
-
-The libraries' own texts may quote what the server sent, such as a token or personal data, so they are never shown.
-"""
+"""Sentences about failed connections. The libraries' own texts may quote what the server sent, so they never appear."""
 
 from __future__ import annotations
 
@@ -58,7 +55,6 @@ _STATUS = re.compile("[1-5][0-9]{2}(?= |$)")
 
 
 def http_reason(error: Exception) -> str:
-    """Return why a request failed with *error*, one of `NOT_SENT` or `AMBIGUOUS`."""
     if isinstance(error, httpcore.RemoteProtocolError):
         text = str(error)
         found = (reason for beginning, reason in _BROKEN_RULES.items() if text.startswith(beginning))
@@ -84,8 +80,7 @@ def _proxy_reason(cause: object) -> str:
 
 
 def refuses_certificate(error: Exception) -> bool:
-    """Return whether *error* is the server's refusal of the client certificate, which with TLS 1.3 follows the
-    handshake.
+    """Return whether the server refuses the client certificate, which with TLS 1.3 follows the handshake.
 
     No request is processed before that (RFC 8446 section 4.4.2.4).
     """
@@ -99,7 +94,7 @@ def _certificate_hint(error: OSError) -> str:
 
 
 def network_reason(error: OSError) -> str:
-    """The text of the operating system or the TLS library; it never quotes the server."""
+    """Return the text of the operating system or the TLS library, which never quotes the server."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

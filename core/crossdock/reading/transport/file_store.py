@@ -41,7 +41,6 @@ class RemoteFile:
 
     @property
     def at(self) -> int:
-        """When it was changed, in seconds since 1970."""
         return self.mtime
 
     @property
@@ -57,7 +56,7 @@ class FileStore(Protocol):
     """A server or folder that holds files."""
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
-        """Regular files in *folder* whose name matches *pattern*, by name; no dot files.
+        """Return the regular files in *folder* whose name matches *pattern*, by name; no dot files.
 
         Links to folders, and to files that are listed themselves, are left out.
 
@@ -67,7 +66,7 @@ class FileStore(Protocol):
         """
 
     def folders(self, folder: str, pattern: str) -> Sequence[str]:
-        """The names of the folders in *folder* that match *pattern*, in order; no dot folders, and no links.
+        """Return the names of the folders in *folder* that match *pattern*, in order; no dot folders, and no links.
 
         Raises:
             ConfigError: If there is no such folder.
@@ -88,14 +87,8 @@ class FileStore(Protocol):
 
 
 class FileInPlace(Protocol):
-    """A file that is read in place."""
-
     def open(self, mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]:
-        """Open the file from its beginning.
-
-        Raises:
-            RefusedError: On entering or leaving, if it is no longer as described.
-        """
+        """Open the file from its beginning. Entering and leaving raise RefusedError if it is no longer as described."""
 
 
 @runtime_checkable
@@ -108,8 +101,6 @@ class LocalStore(FileStore, Protocol):
 
 @runtime_checkable
 class ArchivingStore(FileStore, Protocol):
-    """A store that can move files."""
-
     def move(self, file: RemoteFile, folder: str) -> str:
         """Move *file* to *folder*, under the first of `archive_names` that is free there, and return that name.
 
@@ -121,9 +112,7 @@ class ArchivingStore(FileStore, Protocol):
 
 
 def archive_names(file: RemoteFile) -> tuple[str, str]:
-    """Return the names of *file* in an archive: its own, or, if that is taken, one with its modification time in
-    UTC.
-    """
+    """Return the name of *file*, and the one for an archive where that is taken, with its modification time in UTC."""
     path = PurePosixPath(file.name)
     return file.name, f"{path.stem}.{datetime.fromtimestamp(file.mtime, UTC):%Y%m%dT%H%M%SZ}{path.suffix}"
 
@@ -168,11 +157,7 @@ def any_case(pattern: str) -> str:
 
 
 def list_below(store: FileStore, folder: str, pattern: str) -> list[RemoteFile]:
-    """As `FileStore.list`; a pattern with slashes is of folders, and of the files in them.
-
-    Raises:
-        RefusedError: Also if there are too many folders.
-    """
+    """List as `FileStore.list`. A pattern with slashes matches folders and their files; too many are refused."""
     first, slash, rest = pattern.partition("/")
     if not slash:
         return store.list(folder, pattern)
@@ -189,7 +174,6 @@ def list_below(store: FileStore, folder: str, pattern: str) -> list[RemoteFile]:
 
 
 def is_safe(name: str) -> bool:
-    """Return whether *name* is one printable path component in UTF-8 of limited length."""
     if len(name) > _MAX_NAME or name in {"", ".", ".."} or "/" in name or "\\" in name:
         return False
     return not any(unicodedata.category(character) in _UNPRINTABLE for character in name)
@@ -201,21 +185,12 @@ def matches(name: str, pattern: str) -> bool:
 
 
 def select(files: Iterable[RemoteFile], pattern: str, where: str) -> list[RemoteFile]:
-    """Return the files that match, by name.
-
-    Raises:
-        RefusedError: If a matching name is unsafe: leaving it out would lose its records silently.
-    """
+    """Return the files that match, by name. An unsafe name is refused: to leave it out would lose its records."""
     chosen = {file.name: file for file in files if matches(file.name, pattern)}
     return [chosen[name] for name in safe_names(chosen, pattern, where)]
 
 
 def safe_names(names: Iterable[str], pattern: str, where: str) -> list[str]:
-    """Sort *names*, which match.
-
-    Raises:
-        RefusedError: If one is unsafe.
-    """
     for name in names:
         if not is_safe(name):
             reason = f"a file that matches {pattern!r} has the unsafe name {name[:_MAX_NAME]!a}"
@@ -230,13 +205,7 @@ def link_refused(name: str, pattern: str, where: str) -> RefusedError:
 
 
 def disagreement(listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None) -> str | None:
-    """Return why a file is no longer as *listed*, or why the *read* bytes are not the whole file; None if all is well.
-
-    Args:
-        now: None if the file is gone.
-        when: It must have changed.
-        read: None if nothing was read.
-    """
+    """Return why a file is no longer as *listed*, or why *read* bytes are not all of it; None if all is well."""
     if now is None:
         return f"was removed or renamed {when}"
     if now.size != listed.size:

@@ -47,7 +47,7 @@ class FolderStore:
 
     Raises:
         ConfigError: If there is no such folder.
-        UnauthorizedError: If we may not read it.
+        UnauthorizedError: If it may not be read.
         UnavailableError: If the server of a share does not answer; every method raises it.
     """
 
@@ -78,7 +78,7 @@ class FolderStore:
 
     @contextmanager
     def _entries(self, folder: str, pattern: str) -> Iterator[tuple[int, Iterator[os.DirEntry[str]]]]:
-        """Yield a descriptor of *folder*, and the matching entries: describing every file of a share is slow."""
+        """Yield a descriptor of *folder*, and only the matching entries: describing every file of a share is slow."""
         shown, hint = repr(folder or "."), "correct the folder in `files`, or create it"
         missing = ConfigError(f"folder {shown} does not exist", where=self._where, hint=hint)
 
@@ -149,11 +149,7 @@ class FolderStore:
 
     @contextmanager
     def reading(self, file: RemoteFile) -> Iterator[BinaryIO]:
-        """Open *file* for reading, as long as it is as described.
-
-        Raises:
-            RefusedError: If it has changed, before or after it was read.
-        """
+        """Open *file* for reading. Entering and leaving raise RefusedError if it has changed."""
         with self._opened(file.path) as (descriptor, now):
             self._compare(file, now, AFTER_LISTED)
             try:
@@ -254,7 +250,7 @@ class _InPlace:
 
 
 class _MissingError(RemoteError):
-    """A file that is not there (any more)."""
+    """A file that does not exist, or no longer."""
 
 
 def _regular(name: str, folder: str, status: os.stat_result) -> RemoteFile | None:
@@ -266,7 +262,6 @@ def _regular(name: str, folder: str, status: os.stat_result) -> RemoteFile | Non
 
 
 def _is_folder_or_one_of(files: Container[tuple[int, ...]], link: str, folder: int) -> bool:
-    """Return whether *link* leads to a folder, or to a file with one of the revisions *files*."""
     try:
         status = os.stat(link, dir_fd=folder)
     except OSError:  # it leads nowhere, in a circle, or to where this user may not look

@@ -61,11 +61,7 @@ class BasicAuth(httpx.Auth):
 
 
 class TimedAuth(httpx.Auth):
-    """Credentials that depend on the time.
-
-    Attributes:
-        clock: Replaced by that of the run.
-    """
+    """Credentials that depend on the time. `clock` is replaced by that of the run."""
 
     clock: Clock = SystemClock()
 
@@ -76,8 +72,7 @@ class TokenAuth(TimedAuth):
     Threads may share it: one renews the token for all.
 
     Attributes:
-        header: That carries the token, after *scheme*.
-        expired_statuses: Of answers that a new token may help against.
+        expired_statuses: A new token may help against answers with these.
         message_of: The message of an error document, without credentials; replaced by that of the API's client.
     """
 
@@ -95,8 +90,7 @@ class TokenAuth(TimedAuth):
         self._renewing = threading.Lock()
 
     @abstractmethod
-    def token_request(self) -> httpx.Request:
-        """The request for a token."""
+    def token_request(self) -> httpx.Request: ...
 
     def granted(self, answer: Mapping[str, Any]) -> object:
         """Return the token in the members of an answer, or None."""
@@ -112,11 +106,9 @@ class TokenAuth(TimedAuth):
         return ""
 
     def is_expired(self, response: httpx.Response) -> bool:
-        """Return whether a new token may help."""
         return response.status_code in self.expired_statuses
 
     def credential(self, token: str) -> str:
-        """Return the value of `header`."""
         return f"{self.scheme}{token}"
 
     def auth_flow(self, request: httpx.Request) -> Flow:
@@ -300,13 +292,11 @@ _PLACES = re.compile(r"\{([^{}]+)\}")
 
 
 def _text_at(document: Any, place: str) -> str | None:
-    """Return the text of a value at a dotted path or JSON pointer."""
     found = found_at(document, place) if place.startswith("/") else at_path(document, place)
     return text_of(found) if isinstance(found, str | int) else None
 
 
 def _all_revealed(value: Any) -> Any:
-    """Replace the secrets in *value* by their texts."""
     match value:
         case Secret():
             return value.reveal()

@@ -57,11 +57,6 @@ class HttpClient:
     Args:
         total_timeout_s: Limit from the start of a request to the last byte of its response.
         max_response_bytes: Limit for a response's body, before and after decompression.
-        connection: Proxy and certificates.
-        network: Replaces sockets in tests.
-
-    Raises:
-        ConfigError: If a certificate or the credentials of the proxy cannot be used.
     """
 
     def __init__(
@@ -121,14 +116,9 @@ class HttpClient:
         may_leave: Callable[[], bool] = lambda: True,
         sink: SupportsWrite | None = None,
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-        """Send *request* and read the status, header lines and decompressed body of its response.
+        """Send *request* and read status, header lines and decompressed body; *sink* takes the body of a 200 instead.
 
-        Args:
-            sink: Takes the body of a 200, which is then returned empty.
-
-        Raises:
-            ExpiredError: As `send`.
-            AmbiguousError: As `send`; for other failures, the exceptions of `NOT_SENT` and `AMBIGUOUS` are raised.
+        Besides the errors of `send`, it raises the exceptions of `NOT_SENT` and `AMBIGUOUS`.
         """
         route = self._route(request.url)
         route.network.begin(time.monotonic() + self._total_timeout_s, may_leave)
@@ -140,7 +130,6 @@ class HttpClient:
             return response.status, response.headers, bytes(body)
 
     def _route(self, url: httpcore.URL) -> _Route:
-        """Return the route to *url*. Plain http is for this machine only, and never uses a proxy."""
         is_direct = url.scheme != b"https" or self._proxy is None or self._proxy.is_bypassed(url.host.decode("ascii"))
         return self._direct if is_direct else self._proxied
 
@@ -220,11 +209,7 @@ class _Route:
 class _Bounded(httpcore.NetworkBackend):
     """A network backend whose waits all end at one deadline, however slowly a server sends.
 
-    Args:
-        layers: Handshakes of TLS, after which a connection through a proxy carries requests; 0 without a proxy.
-
-    Attributes:
-        has_left: Whether a part of the current request was written.
+    Through a proxy, a connection carries requests only after *layers* TLS handshakes; without one, *layers* is 0.
     """
 
     def __init__(self, network: httpcore.NetworkBackend, layers: int = 0) -> None:
@@ -244,10 +229,6 @@ class _Bounded(httpcore.NetworkBackend):
         """Check that the request may still be sent, before each write of it or of a request to the proxy.
 
         A process that was suspended may have been replaced meanwhile, so it must not finish its old requests.
-
-        Raises:
-            ExpiredError: If it may not be sent, and nothing was written.
-            AmbiguousError: If it may not be sent, and a part was written.
         """
         if not self._may_leave():
             if self.has_left:
@@ -337,11 +318,7 @@ class ChosenProxy:
 
 
 def chosen_proxy(connection: HttpConnection) -> ChosenProxy | None:
-    """Return the proxy of *connection*, or of the environment where that is trusted.
-
-    Raises:
-        ConfigError: If its credentials cannot be read, or the environment names something else than a proxy for HTTP.
-    """
+    """Return the proxy of *connection*, or of the environment where that is trusted."""
     if connection.proxy is not None:
         user, password = connection.proxy_user, connection.proxy_password
         login = (user.reveal(), password.reveal() if password else "") if user else None

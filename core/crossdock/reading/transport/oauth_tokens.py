@@ -31,7 +31,6 @@ def client_fields(client_id: str, secret: str, how: ClientAuth) -> tuple[dict[st
 
 
 def members(body: bytes) -> Mapping[str, Any]:
-    """Return the members of a JSON object, or none if *body* is anything else, whose text could contain a secret."""
     try:
         document = exact_json.loads(body)
     except ValueError:
@@ -40,7 +39,6 @@ def members(body: bytes) -> Mapping[str, Any]:
 
 
 def is_token(value: object) -> bool:
-    """Return whether *value* can be sent in a header: one word of printable ASCII."""
     return isinstance(value, str) and bool(value) and value.isascii() and value.isprintable() and " " not in value
 
 
@@ -51,9 +49,7 @@ def refusal(status: int, code: object) -> str:
 
 
 def life_s(expires_in: object) -> float:
-    """Return how many seconds a token lives. An invalid value counts as missing, since a 401 replaces the token
-    anyway.
-    """
+    """Return how many seconds a token lives. An invalid value counts as missing, since a 401 replaces the token."""
     if isinstance(expires_in, str) and _SECONDS.fullmatch(expires_in):
         expires_in = int(expires_in)
     if isinstance(expires_in, bool) or not isinstance(expires_in, int | Decimal) or expires_in <= 0:

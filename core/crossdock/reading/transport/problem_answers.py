@@ -16,13 +16,7 @@ SHOWN = 300  # characters of a message, after masking
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The problem that an answer describes; its texts are `crossdock.printable`.
-
-    Attributes:
-        kind: URI of the problem type, ``about:blank`` by default; at most `MAX_TEXT` characters.
-        message: At most `MAX_TEXT` characters.
-        pointers: The members concerned, as JSON pointers of at most `MAX_POINTER` characters.
-    """
+    """The problem that an answer describes, in printable texts of limited length. `pointers` are JSON pointers."""
 
     status: int
     kind: str
@@ -31,8 +25,7 @@ class Problem:
 
 
 def read(status: int, body: bytes) -> Problem:
-    """Read an error answer. Members of a wrong type are ignored, as the RFC requires, and so are bodies other than
-    JSON.
+    """Read an error answer. Members of a wrong type are ignored, as the RFC requires, and so is a body without JSON.
 
     Only the first `MAX_ERRORS` errors are read. Longer pointers are truncated: their beginning names the member.
     """

@@ -83,11 +83,7 @@ class Message:
 
 
 class SftpWire:
-    """One session.
-
-    Args:
-        heard: Called at each whole answer, which shows that the server is alive.
-    """
+    """One session. *heard* is called at each whole answer, which shows that the server is alive."""
 
     def __init__(
         self, send: Callable[[bytes], object], receive: Callable[[int], bytes], heard: Callable[[], object]
@@ -109,7 +105,6 @@ class SftpWire:
         return self._ask(LSTAT, _text(path), ATTRS).attributes()
 
     def stat(self, path: bytes) -> Attributes:
-        """Do the same as `lstat` for the target of a link."""
         return self._ask(STAT, _text(path), ATTRS).attributes()
 
     def readlink(self, path: bytes) -> bytes:
@@ -132,7 +127,6 @@ class SftpWire:
             raise status
 
     def names(self, folder: bytes) -> Iterator[tuple[bytes, Attributes]]:
-        """Yield everything in a folder, in the server's order."""
         handle = self._ask(OPENDIR, _text(folder), HANDLE).text()
         while True:
             self._send(self._request(READDIR, _text(handle)))
@@ -149,9 +143,9 @@ class SftpWire:
     def read(self, handle: bytes, size: int, window: int) -> Iterator[bytes]:
         """Yield a file's bytes in order, requesting at most *window* bytes ahead.
 
-        Ends where the server says that the file ends, or one byte after *size*. For ordinary files a server must send
-        as much as was requested (draft-ietf-secsh-filexfer-02, 6.4). Shorter answers are accepted unless they are tiny:
-        each costs time, and memory until the bytes before it have arrived.
+        It ends where the server says that the file ends, or one byte after *size*. For ordinary files a server must
+        send as much as was requested (draft-ietf-secsh-filexfer-02, 6.4). Shorter answers are accepted unless they are
+        tiny: each costs time, and memory until the bytes before it have arrived.
         """
         waiting: dict[int, tuple[int, int]] = {}  # offset and length, by the number of the request
         ready: dict[int, bytes] = {}
@@ -201,10 +195,7 @@ class SftpWire:
         return struct.pack(">IBI", len(body) + 5, kind, self._number) + body
 
     def _answer(self, wanted: Container[int], expected: int) -> tuple[int, Message | None]:
-        """Return the next answer to one of *wanted*, with its number; None for the end of the file or listing.
-
-        Other answers are dropped: they belong to abandoned requests.
-        """
+        """Return the next answer to one of *wanted*; None at the end. Answers to abandoned requests are dropped."""
         while True:
             kind, answer = self._message()
             number = answer.number()

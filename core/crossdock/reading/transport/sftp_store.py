@@ -36,9 +36,6 @@ _LISTING = 10  # multiple of `timeout_s` that the listing of a folder may take
 def connect(login: SftpLogin, *, clock: Clock | None = None) -> SftpSession:
     """Connect, check the host key, and only then log in.
 
-    Args:
-        clock: Measures the time limits; default: the machine's.
-
     Raises:
         ConfigError: If no host key or no readable credentials are configured, or no algorithm is shared.
         UnauthorizedError: If the host key differs, or the login is refused.
@@ -101,7 +98,6 @@ class SftpSession:
         return self._translated(f"listing folder {folder!r}", missing, budget)
 
     def _is_folder_or_one_of(self, listed: Container[tuple[str, int | None, int | None]], link: RemoteFile) -> bool:
-        """Return whether *link* leads to a folder, or to a file with one of the names, sizes and times *listed*."""
         path = link.path.encode(errors="surrogateescape")
         try:
             target, attributes = self._wire.readlink(path), self._wire.stat(path)
@@ -192,7 +188,6 @@ class SftpSession:
             raise RefusedError(f"file {file.path!r} {reason}", where=self._where)
 
     def close(self) -> None:
-        """End the session; may be called twice."""
         self._line.close()
 
     def __enter__(self) -> Self:

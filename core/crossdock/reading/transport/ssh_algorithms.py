@@ -39,11 +39,7 @@ class _Sha1RsaKey(paramiko.RSAKey):
 
 
 class SafeTransport(paramiko.Transport):
-    """A transport that uses only safe algorithms, and *permitted* old ones if the server offers nothing better.
-
-    Args:
-        refused_keys: Kinds of host keys that the server must not use.
-    """
+    """A transport that uses only safe algorithms, and *permitted* old ones if the server offers nothing better."""
 
     _kex_info = {**paramiko.Transport._kex_info, _KexGroup14Sha1.name: _KexGroup14Sha1}  # type: ignore[attr-defined]  # noqa: RUF012, SLF001
     _key_info = {**paramiko.Transport._key_info, "ssh-rsa": _Sha1RsaKey}  # type: ignore[attr-defined]  # noqa: RUF012, SLF001

@@ -1,4 +1,4 @@
-"""SSH connections to servers with a pinned host key. Every wait has a deadline. No other module imports paramiko.
+"""SSH connections to servers with a pinned host key. Every wait has a deadline.
 
 paramiko has waits without a time limit, so a watchdog closes the connection under a wait that takes too long. What
 paramiko raises is translated here.
@@ -99,11 +99,7 @@ class Budget:
 
 
 class Line:
-    """A connection to a server.
-
-    Attributes:
-        expired: Which time limit the server exceeded; empty if none.
-    """
+    """A connection to a server. `expired` says which time limit the server exceeded; empty if none."""
 
     def __init__(self, login: SftpLogin, refused_keys: Sequence[str], clock: Clock) -> None:
         self.login, self._clock = login, clock
@@ -125,11 +121,9 @@ class Line:
 
     @contextmanager
     def waiting(self, doing: str, seconds: float | None = None, budget: Budget | None = None) -> Iterator[None]:
-        """Limit the time of a wait, and translate what is raised.
+        """Limit the time of a wait, from here and again from each `heard`, and translate what is raised.
 
-        Args:
-            seconds: The time allowed from here and again from each `heard`; default: `timeout_s`.
-            budget: The time allowed in total for all waits with this budget.
+        *seconds* is `timeout_s` by default. *budget* is the time allowed in total for all waits with it.
         """
         began = self._clock.monotonic()
         self._patience, self._budget = seconds or self.login.timeout_s, budget
@@ -176,7 +170,6 @@ class Line:
 
     @property
     def _is_late(self) -> bool:
-        """Whether the server took too long in total, rather than for a single answer."""
         return self._clock.monotonic() > self._end
 
     def _expire(self) -> None:
@@ -190,7 +183,6 @@ class Line:
         self.transport.close()
 
     def _nothing_shared(self, error: Exception) -> ConfigError:
-        """Return an error that says what both sides accept. The error of paramiko names only the kind."""
         reason, hint = self.transport.nothing_shared(str(error)) or (_OTHER_SSH, "fetch its files by other means")
         return ConfigError(reason, where=self.login.where, hint=hint)
 

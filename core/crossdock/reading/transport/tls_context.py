@@ -17,12 +17,7 @@ _Version = tuple[int, int, int, int]
 
 
 def tls_context(connection: HttpConnection = DIRECT) -> ssl.SSLContext:
-    """Return the TLS context of *connection*. It is cached until a file or a variable changes, since reading
-    certificates is slow.
-
-    Raises:
-        ConfigError: If a certificate or a key cannot be read or used, or others may read the key.
-    """
+    """Return the TLS context of *connection*. It is cached until a file or variable changes: reading is slow."""
     variables = tuple(map(os.environ.get, _CERTIFICATE_VARIABLES)) if connection.trust_env else None
     files = (connection.ca_file, connection.client_certificate, connection.client_key)
     return _context(*files, connection.client_key_passphrase, variables, tuple(map(_version, files)))
@@ -51,7 +46,6 @@ def _context(
 
 
 def _version(path: Path | None) -> _Version | None:
-    """Return a value that changes with the file; None without a readable file."""
     try:
         found = path.stat() if path is not None else None
     except OSError:

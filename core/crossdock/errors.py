@@ -171,7 +171,7 @@ def without_traceback(error: _Error) -> _Error:
     return error.with_traceback(None)
 
 
-def most_severe(errors: Iterable[CrossdockError]) -> int:
+def worst_exit_code(errors: Iterable[CrossdockError]) -> int:
     """Return the exit code of the most severe of *errors*; 0 without errors."""
     codes = {error.exit_code for error in errors}
     return next((code for code in _BY_SEVERITY if code in codes), 0)

@@ -13,9 +13,9 @@ import polars.selectors as cs
 
 from crossdock.errors import RefusedError
 from crossdock.printable import BLANKS, is_storable, printable
-from crossdock.values import exact_json, json_values
+from crossdock.values import exact_json, json_paths
 from crossdock.values.json_access import JsonAccess
-from crossdock.values.json_values import at_path, text_of
+from crossdock.values.json_paths import at_path, text_of
 
 Reason = Literal[
     "key_missing",  # a row without its key columns
@@ -57,13 +57,13 @@ def own(name: str) -> str:
     return _OWN + name
 
 
-def is_own(column: str) -> bool:
+def is_internal(column: str) -> bool:
     return column.startswith(_OWN)
 
 
 def is_reserved(name: str) -> bool:
     """Return whether no column of a source, and no path in JSON, may have this name."""
-    return name in RESERVED or is_own(name)
+    return name in RESERVED or is_internal(name)
 
 
 def column_named(name: str) -> pl.Expr:
@@ -190,7 +190,7 @@ def _json_rows(items: Iterable[Any], source: str, paths: Sequence[str], explode:
     columns: dict[str, list[str | None]] = {path: [] for path in (*paths, JSON, *([ELEMENT] if explode else []))}
     size = 0
     for item in items:
-        for row, element in json_values.exploded(item, explode) if explode else [(item, None)]:
+        for row, element in json_paths.exploded(item, explode) if explode else [(item, None)]:
             text = exact_json.dumps(row).decode()
             size += len(text) + _ROW_BYTES
             if explode and size > MAX_EXPLODED:

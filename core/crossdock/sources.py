@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from crossdock.config.http_settings import HttpSettings
     from crossdock.errors import UnavailableError
     from crossdock.mapping.cursors import Checkpoint, Cursor, Window, windows
-    from crossdock.mapping.joined_records import Join, Lookup
+    from crossdock.mapping.lookups_and_joins import Join, Lookup
     from crossdock.pacing.rate_limit import RateLimit
     from crossdock.reading.formats.delimited_format import DelimitedFormat
     from crossdock.reading.formats.file_formats import FileFormat
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.api_client import ApiClient
     from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
     from crossdock.reading.sources.archive import ArchiveFolder
-    from crossdock.reading.sources.damaged_cells import warnings_about_newest
     from crossdock.reading.sources.expected_files import Expect, Expectation
     from crossdock.reading.sources.file_order import NameOrder, Order
     from crossdock.reading.sources.file_source import FileSource, StreamId
+    from crossdock.reading.sources.file_wait import Wait
     from crossdock.reading.sources.graphql_errors import GraphQLError
     from crossdock.reading.sources.joined_rows import Joined, JoinedFiles, Part, Rule
-    from crossdock.reading.sources.late_files import Wait
     from crossdock.reading.sources.manifests import Manifest, Markers, MarkerTemplate
-    from crossdock.reading.sources.overlapping_pages import OverlappingPages
+    from crossdock.reading.sources.newest_file_warnings import warnings_about_newest
+    from crossdock.reading.sources.overlap_paging import OverlappingPages
     from crossdock.reading.sources.pagination import (
         AfterId,
         CursorInBody,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         RefreshTokenAuth,
         TimedAuth,
     )
-    from crossdock.reading.transport.http_connection import HttpConnection
+    from crossdock.reading.transport.http_connection_settings import HttpConnection
     from crossdock.reading.transport.sftp_store import SftpLogin, connect
     from crossdock.reading.transport.ssh_algorithms import OldAlgorithm
     from crossdock.records import Proof
@@ -67,27 +67,27 @@ _NAMES = {
     "reading.formats.delimited_format": "DelimitedFormat",
     "reading.formats.file_formats": "FileFormat",
     "config.http_settings": "HttpSettings",
-    "mapping.joined_records": "Join Lookup",
+    "mapping.lookups_and_joins": "Join Lookup",
     "records": "Proof",
     "pacing.rate_limit": "RateLimit",
     "reading.sources.api": "Api",
     "reading.sources.api_client": "ApiClient",
     "reading.sources.api_request": "ApiAnswer ApiRequest",
     "reading.sources.graphql_errors": "GraphQLError",
-    "reading.sources.overlapping_pages": "OverlappingPages",
+    "reading.sources.overlap_paging": "OverlappingPages",
     "reading.sources.pagination": "AfterId CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset"
     " PageNumber Paginator",
     "reading.transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth"
     " RefreshTokenAuth TimedAuth",
-    "reading.transport.http_connection": "HttpConnection",
+    "reading.transport.http_connection_settings": "HttpConnection",
     "reading.sources.archive": "ArchiveFolder",
     "reading.sources.expected_files": "Expect Expectation",
     "reading.sources.file_order": "NameOrder Order",
     "reading.sources.file_source": "FileSource StreamId",
     "reading.sources.joined_rows": "Joined JoinedFiles Part Rule",
-    "reading.sources.late_files": "Wait",
+    "reading.sources.file_wait": "Wait",
     "reading.sources.manifests": "Manifest MarkerTemplate Markers",
-    "reading.sources.damaged_cells": "warnings_about_newest",
+    "reading.sources.newest_file_warnings": "warnings_about_newest",
     "reading.sources.source_context": "SourceContext",
     "reading.transport.file_store": "FileStore any_case list_below split_pattern",
     "reading.transport.folder_store": "FolderStore",

@@ -1,7 +1,7 @@
 """Targets, to which operations are sent. The platform is one; a connector may declare another for its connections."""
 
 from crossdock.pacing.rate_headers import RateHeaders
-from crossdock.reading.transport.http_answers import Answer
+from crossdock.reading.transport.http_results import Answer
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape, body_of
 from crossdock.writing.targets.target import Client, EndpointProfile, Request, Rule, Target, TargetResource, Update

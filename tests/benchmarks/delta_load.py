@@ -16,8 +16,8 @@ from unittest import mock
 
 from crossdock.cli import main as command
 from crossdock.pacing.allowance import Allowance
-from crossdock.reading.transport.http_answers import Answer
-from crossdock.runs import open_run
+from crossdock.reading.transport.http_results import Answer
+from crossdock.runs import active_run
 from crossdock.state import Binding, Intent
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivery_context import DeliveringRun
@@ -106,8 +106,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fill", action="store_true")
     given, arguments = parser.parse_known_args()
-    replaced = mock.patch.object(open_run, "Dispatcher", Filling) if given.fill else nullcontext()
-    with mock.patch.object(open_run, "Senders", Answering), replaced:
+    replaced = mock.patch.object(active_run, "Dispatcher", Filling) if given.fill else nullcontext()
+    with mock.patch.object(active_run, "Senders", Answering), replaced:
         command.main(arguments)
 
 

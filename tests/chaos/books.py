@@ -330,10 +330,10 @@ class World:
             for intent in found:
                 held = self.platform.find(intent)
                 if held is None:
-                    operator_actions.not_delivered(tx, [intent], at=self.clock.now())
+                    operator_actions.settle_as_not_delivered(tx, [intent], at=self.clock.now())
                 else:
                     is_new = intent.operation == "create"
-                    operator_actions.delivered(tx, [intent], held if is_new else None, at=self.clock.now())
+                    operator_actions.settle_as_delivered(tx, [intent], held if is_new else None, at=self.clock.now())
             return len(found)
 
         with self.project.alone() as state:

@@ -18,7 +18,7 @@ from tests.chaos.mappings import BenchSettings, Row, batch
 from crossdock import Context, RawBatch, Record, Stream
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
 from crossdock.pacing.limit_estimate import LimitEstimate
-from crossdock.platform.delivery_settings import Retry
+from crossdock.platform.retry_settings import Retry
 from crossdock.reading.sources.api import Api
 from crossdock.records import Proof
 from crossdock.resources import ResourceModel

@@ -21,8 +21,8 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 from tests.hints import work_on_hints
 
 from crossdock import Context, OrderBy, RawBatch, Record, Stream
+from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_records import named
-from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session, open_session
 from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.hint_worker import HintWorker
@@ -216,7 +216,7 @@ class HintedShop:
     def _nightly(self, session: Session) -> None:
         project = self._bench._project
         assert project is not None
-        report = OpenRun(session, Silent(), threading.Event()).execute(project.selected([]))
+        report = ActiveRun(session, Silent(), threading.Event()).execute(project.selected([]))
         assert (report.errors, report.balanced) == ({}, True), report.errors
 
     def _work(self, session: Session) -> None:

@@ -26,10 +26,10 @@ from tests.chaos.books import Platform, empty
 from tests.chaos.scripted import Scripted
 
 from crossdock.config.project import project
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.runs import read_parts, runner
+from crossdock.runs import cursor_parts, runner
 from crossdock.runs.run_report import Report
 from crossdock.state import Pin, StateUrl, create
 from crossdock.targets import Target
@@ -339,7 +339,7 @@ class Stage:
         empty(self.url)
         platform, clock = Platform(keys=True), ManualClock()
         self.server.answer = platform.answer
-        self.patch.setattr(read_parts, "PART_ROWS", case.part_rows)
+        self.patch.setattr(cursor_parts, "PART_ROWS", case.part_rows)
         api = Api(case, lambda: clock.now() + timedelta(seconds=case.ahead_s))
         read = self._project(case, api)
         for _ in range(3 if case.removes and case.number else 0):

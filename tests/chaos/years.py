@@ -36,7 +36,7 @@ from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.state import StateUrl
 from crossdock.state.db import schema
-from crossdock.state.upkeep import full_purge
+from crossdock.state.upkeep import purge
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
@@ -174,7 +174,7 @@ class Site:
         """Remove all that has ended, however young, as far as the platform's keys allow; how many rows that was."""
         now = self.clock.now()
         with self.loaded.alone() as state:
-            purged, is_whole = full_purge.work(state, Ages.at(now, timedelta(), keys_kept_s=3600), batches=10_000)
+            purged, is_whole = purge.work(state, Ages.at(now, timedelta(), keys_kept_s=3600), batches=10_000)
         assert is_whole
         return sum(getattr(purged, name) for name in purged.__slots__)
 

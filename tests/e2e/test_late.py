@@ -12,14 +12,14 @@ from tests.chaos.processes import CROSSDOCK
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
 from tests.waiting import eventually
 
-from crossdock.reading.sources import late_files
-from crossdock.values.times_and_durations import span
+from crossdock.reading.sources import file_wait
+from crossdock.values.config_durations import span
 
 
 @pytest.fixture(autouse=True)
 def _a_second_of_the_config_is_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what runs in this process: its pauses end soon, in the same order."""
-    monkeypatch.setattr(late_files, "span", lambda duration: span(duration) / 10)
+    monkeypatch.setattr(file_wait, "span", lambda duration: span(duration) / 10)
 
 
 def waits(site: Site, stream: str, wait: str) -> None:

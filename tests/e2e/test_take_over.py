@@ -16,7 +16,7 @@ from tests.plan_and_sync import differences
 
 from crossdock.config.project import project
 from crossdock.platform.client import Client, Customer, Product, StoredProduct
-from crossdock.runs.open_run import OpenRun
+from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.state_session import open_session
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import ManualClock
@@ -321,7 +321,7 @@ def test_an_open_run_reads_what_has_changed_since(catalogue: Catalogue, monkeypa
     catalogue.there("A")
     catalogue.export("1;A;Lamp")
     with open_session(loaded, clock) as session:
-        run = OpenRun(session, Silent(), threading.Event())
+        run = ActiveRun(session, Silent(), threading.Event())
         with run.opened({"wms.products"}):
             run.records.read()
             run.deliver(run.streams, run._input)

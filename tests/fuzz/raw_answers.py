@@ -14,7 +14,7 @@ from tests.servers import served
 
 from crossdock.errors import UnavailableError
 from crossdock.pacing import rate_headers
-from crossdock.reading.transport.http_answers import Answer
+from crossdock.reading.transport.http_results import Answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 
 CANARY = b"canary-4711"

@@ -13,8 +13,8 @@ from tests.chaos.mappings import open_bench
 from tests.integration.inbox_desk import InboxDesk
 
 from crossdock.cli import approve
+from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_records import named
-from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session
 from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.hint_worker import Worked
@@ -32,7 +32,7 @@ def desk(tmp_path: Path, state_url: StateUrl) -> Iterator[InboxDesk]:
 
 def _nightly(desk: InboxDesk, session: Session) -> None:
     """A scheduled run of all streams in the same session."""
-    report = OpenRun(session, Silent(), desk.interrupt).execute(desk.project.selected([]))
+    report = ActiveRun(session, Silent(), desk.interrupt).execute(desk.project.selected([]))
     assert (report.errors, report.balanced) == ({}, True)
 
 

@@ -19,7 +19,7 @@ from tests.partners.threepl_stage import LONG_AGO
 
 from crossdock.sandbox import SandboxServer
 from crossdock.values import exact_json
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 
 CREATE, SET = b"mutation fulfillmentCreate", b"mutation inventorySetQuantities"
 LOOK_UP, LOOK_UP_STOCK = b"query shipments", b"query stockOf"

@@ -15,13 +15,13 @@ from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, 
 from crossdock.errors import ConnectorError
 from crossdock.mapping.cursors import Cursor
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.mapping.stream_facts import FailureLimits, no_removal
+from crossdock.mapping.stream_facts import FailureLimits, removal_problem
 from crossdock.pacing.rate_limit import RateLimit
 from crossdock.reading.sources.api_request import ApiUsage
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceModel
-from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.import_log import NoIntake
 from crossdock.sources import Api
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
@@ -199,11 +199,13 @@ def test_both_failure_limits_must_be_exceeded(failed: int, records: int, exceede
 
 def test_only_what_a_snapshot_lists_can_be_removed() -> None:
     """Invoices are written once, only a snapshot shows what is gone, and only some resources can be made inactive."""
-    assert no_removal(RESOURCES["product"], "snapshot", "archive", finds_deleted=False) is None
-    assert no_removal(RESOURCES["invoice"], "append", "nothing", finds_deleted=False) is None
-    assert "snapshot" in (no_removal(RESOURCES["product"], "append", "delete", finds_deleted=False) or "")
-    assert "written once" in (no_removal(RESOURCES["invoice"], "snapshot", "delete", finds_deleted=False) or "")
-    assert "no member active" in (no_removal(RESOURCES["customer"], "snapshot", "archive", finds_deleted=False) or "")
+    assert removal_problem(RESOURCES["product"], "snapshot", "archive", finds_deleted=False) is None
+    assert removal_problem(RESOURCES["invoice"], "append", "nothing", finds_deleted=False) is None
+    assert "snapshot" in (removal_problem(RESOURCES["product"], "append", "delete", finds_deleted=False) or "")
+    assert "written once" in (removal_problem(RESOURCES["invoice"], "snapshot", "delete", finds_deleted=False) or "")
+    assert "no member active" in (
+        removal_problem(RESOURCES["customer"], "snapshot", "archive", finds_deleted=False) or ""
+    )
 
 
 def test_a_cursor_of_another_meaning_is_not_used() -> None:

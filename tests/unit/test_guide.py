@@ -28,7 +28,7 @@ from crossdock.errors import RefusedError
 from crossdock.platform.webhooks import Reason, WebhookScheme, WebhookVerifier
 from crossdock.reading.formats.delimited_files import read_rows
 from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
-from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
+from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 from crossdock.services.inbox import endpoint, hint_worker, receiver, webhook_writer
 from crossdock.services.scheduler.daemon import LOOK_S

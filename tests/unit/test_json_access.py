@@ -8,7 +8,7 @@ from typing import Annotated, Any, assert_type
 import pytest
 from hypothesis import given
 from pydantic import BaseModel, Field, field_validator
-from tests.unit.test_json_values import VALUES, refusal
+from tests.unit.test_json_paths import VALUES, refusal
 
 from crossdock.errors import RecordError
 from crossdock.records import LINE, RawBatch, Record

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.test_json_values import VALUES
+from tests.unit.test_json_paths import VALUES
 
 from crossdock import records
 from crossdock.errors import RefusedError

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from crossdock.cli import fleet_page, records_list, run_lines
 from crossdock.cli.main import cli
-from crossdock.reading.sources import input_facts
+from crossdock.reading.sources import input_summary
 from crossdock.runs import run_report
 from crossdock.services.notifications import events
 from crossdock.services.observability import metrics
@@ -37,7 +37,7 @@ def test_states_are_those_of_the_words() -> None:
     assert set(records_list._STATES) == {state.option for state in RecordState}
     assert {*IN, *OUT} == set(get_args(Term)) == set(RecordTerm)
     assert Tally().as_json()["rows"].keys() == set(RowTerm)
-    assert set(get_args(input_facts.InputState)) == set(InputState)
+    assert set(get_args(input_summary.InputState)) == set(InputState)
 
 
 def test_tables_use_the_words() -> None:

@@ -21,7 +21,7 @@ from crossdock.sources import (
     Paginator,
 )
 from crossdock.values.config_file import misplaced
-from crossdock.values.json_values import at_path, is_pointer, replaced_at
+from crossdock.values.json_paths import at_path, is_pointer, replaced_at
 from crossdock_connectors.http_json.credentials import HeaderName
 
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, WithJs
 
 from crossdock.errors import RefusedError
 from crossdock.values import exact_json
-from crossdock.values.json_values import MISSING
+from crossdock.values.json_paths import MISSING
 
 NAMES = frozenset({"since", "start", "end"})
 _PLACE = re.compile(r"\{(since|start|end)\}")

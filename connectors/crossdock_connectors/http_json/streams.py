@@ -20,8 +20,8 @@ from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.records import JSON, LINE, column_named, with_paths
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.values import exact_json
-from crossdock.values.json_values import at_path, found_at, member_name
-from crossdock.values.times_and_durations import span
+from crossdock.values.config_durations import span
+from crossdock.values.json_paths import at_path, found_at, member_name
 from crossdock_connectors.http_json import request_templates, request_times
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.pagination import Pagination

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from crossdock import Filter
 from crossdock.errors import RemoteError
-from crossdock.reading.sources.api_errors import message_of
+from crossdock.reading.sources.api_error_messages import message_of
 from crossdock.targets import (
     Answer,
     ApiTarget,
@@ -24,7 +24,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
-from crossdock.values.json_values import at_path, found_at, text_of
+from crossdock.values.json_paths import at_path, found_at, text_of
 from crossdock.writing.targets import outcomes
 from crossdock_connectors.http_json.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from crossdock import ConfigModel, Filter
-from crossdock.platform.delivery_settings import InFlight, Retry
+from crossdock.platform.retry_settings import InFlight, Retry
 from crossdock.values.config_file import MAX_S, misplaced
 from crossdock_connectors.http_json.credentials import HeaderName
 from crossdock_connectors.http_json.draft_models import MemberName, Members

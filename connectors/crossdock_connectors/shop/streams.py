@@ -23,7 +23,7 @@ from crossdock import (
 from crossdock.mapping.stream_facts import ChangeLimits
 from crossdock.sources import Checkpoint
 from crossdock.values import exact_json
-from crossdock.values.exact_numbers import usual_arithmetic
+from crossdock.values.decimal_context import usual_arithmetic
 from crossdock_connectors.shop.sale import charge_key
 from crossdock_connectors.shop.settings import ShopSettings
 

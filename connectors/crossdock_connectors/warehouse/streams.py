@@ -68,7 +68,7 @@ class WarehouseStream(DeclaredStream[W]):
         else:
             self._source(ctx).finished(self.stream_id(ctx))
 
-    def expect_looks(self, ctx: Context[W]) -> None:
+    def announce_looks(self, ctx: Context[W]) -> None:
         source = self._joined_files if self.is_joined else self._source
         open_store = partial(_session, ctx, self._open_store, again=False, ahead=True)
         ctx.run.looks.expect(ctx.connection, open_store, lambda: source(ctx).looks)

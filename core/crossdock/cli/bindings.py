@@ -26,10 +26,10 @@ def export(config: Path, *, raw: bool) -> None:
     What a spreadsheet would take for a formula, such as an id that begins with =, is written with an apostrophe before
     it. 'bindings import' removes it.
     """
-    from crossdock.planning import binding_import
+    from crossdock.planning import binding_csv
 
     with load(config).look() as tx:
-        binding_import.export(tx, sys.stdout, raw=raw)
+        binding_csv.export(tx, sys.stdout, raw=raw)
 
 
 @bindings.command("import", epilog=example("crossdock bindings import bindings.csv"))
@@ -45,10 +45,10 @@ def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
     Nothing is imported unless all rows are. Exit codes: 0 imported; 2 the file must be corrected; 3 the state cannot be
     used; 4 an operation on one of the records is not settled.
     """
-    from crossdock.planning import binding_import
+    from crossdock.planning import binding_csv
 
     loaded, clock = load(config), SystemClock()
     targets, at = loaded.targets(clock), clock.now()
     with loaded.alone() as state:
-        number = state.apply(lambda tx: binding_import.import_bindings(tx, file, targets, at=at, raw=raw))
+        number = state.apply(lambda tx: binding_csv.import_bindings(tx, file, targets, at=at, raw=raw))
     terminal_output.print_result({"bound": number}, f"imported {counted(number, 'binding')}", as_json=as_json)

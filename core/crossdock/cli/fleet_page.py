@@ -10,8 +10,8 @@ from crossdock.cli import pages
 from crossdock.cli.page_tables import Cell, table
 from crossdock.cli.shared_options import counted
 from crossdock.state import RunRecord
+from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.run_messages import error_texts
-from crossdock.values.times_as_text import duration_text, instant_text
 
 _COLUMNS = ("tenant", "job", "business date", "started", "duration", "status", "open", "requests", "errors")
 _WORST_FIRST = ("failed", "incomplete", "running", "degraded", "done")

@@ -114,7 +114,7 @@ def _scheduler_maker(
 
 
 def preview(pattern: str, base_files: Sequence[Path], days: int, *, as_json: bool) -> int:
-    from crossdock.cli.fleet_states import FleetStates
+    from crossdock.cli.tenant_states import FleetStates
     from crossdock.values.clock import SystemClock
 
     now, states = SystemClock().now(), FleetStates(pattern, base_files)

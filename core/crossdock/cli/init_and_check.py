@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.fleet_states import FleetStates
 from crossdock.cli.shared_options import common_options, example, fleet_base, fleet_option, load
+from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.values.clock import SystemClock
-from crossdock.values.times_as_text import duration_text
+from crossdock.values.display_times import duration_text
 
 if TYPE_CHECKING:
-    from crossdock.config.project.connector_instances import Connection
+    from crossdock.config.project.connections import Connection
     from crossdock.config.project.project import Project
     from crossdock.connector import Finding, Stream
     from crossdock.platform.platform_config import Profile
@@ -146,7 +146,7 @@ def _declared(loaded: Project, connection: Connection) -> Iterator[Finding]:
 def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Request what delivery needs to read, or else one list, for which a refusal also suffices."""
     from crossdock.connector import Finding
-    from crossdock.platform import scopes
+    from crossdock.platform import access_scopes
     from crossdock.writing.targets import platform_access
 
     try:
@@ -167,8 +167,8 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
                 "platform",
                 Finding(ok=True, text=f"may not read {_plural(resource)}; look-ups are not possible, writes need none"),
             )
-    needed = scopes.needed(loaded.platform, loaded.written, {*loaded.looked_up, *loaded.read})
-    compared = scopes.compare(needed, access.scopes)
+    needed = access_scopes.needed(loaded.platform, loaded.written, {*loaded.looked_up, *loaded.read})
+    compared = access_scopes.compare(needed, access.scopes)
     yield "scopes", Finding(ok=not compared.missing, text=compared.text)
 
 
@@ -237,7 +237,7 @@ def _receive(connection: Connection) -> None:
 def _connection(connection: Connection) -> Iterator[Finding]:
     from crossdock.connector import Finding
     from crossdock.reading.sources.source_context import SourceContext
-    from crossdock.runs.intake_logs import NoIntake
+    from crossdock.runs.import_log import NoIntake
     from crossdock.values.author_code import guarded
     from crossdock.values.progress import Silent
 

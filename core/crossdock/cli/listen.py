@@ -68,14 +68,14 @@ def register(connection: str, config: Path, *, as_json: bool) -> int:
     They are sent to 'listen.public_url' of the config. What is subscribed already stays as it is. Exits with 3 if the
     vendor refuses a topic.
     """
-    from crossdock.errors import most_severe
+    from crossdock.errors import worst_exit_code
 
     with _subscriptions(config, connection) as subscriptions:
         registered = subscriptions.register()
     _show(registered.subscriptions, f"Subscriptions of {connection}", as_json=as_json)
     _tell_secrets(registered.subscriptions)
     terminal_output.print_errors(registered.refused)
-    return most_severe(registered.refused.values())
+    return worst_exit_code(registered.refused.values())
 
 
 @listen.command("list", epilog=example("crossdock listen list shop"))

@@ -11,7 +11,7 @@ from crossdock.resources import ResourceName
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.platform.member_comparison import Difference
+    from crossdock.platform.openapi_members import Difference
 
 
 def check(loaded: Project, path: Path, *, as_json: bool) -> int:

@@ -238,7 +238,7 @@ def _lines(listing: _Listing, planned: Planned) -> Iterator[str]:
 
 
 def _time_for(forecast: Forecast) -> str:
-    from crossdock.values.times_as_text import duration_text
+    from crossdock.values.display_times import duration_text
 
     if forecast.seconds is None or forecast.at_once is None or forecast.rate_per_s is None or not forecast.requests:
         return ""

@@ -13,13 +13,13 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import (
     MOST,
+    aligned_decimals,
     check_writable,
     common_options,
     counted,
     example,
     load,
     placed,
-    same_places,
     say,
 )
 from crossdock.errors import ConfigError
@@ -27,7 +27,7 @@ from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.migration.reconciliation import Reconciliation
+    from crossdock.migration.reconciliation_result import Reconciliation
     from crossdock.runs.differences import Class, Difference
 
 _SHOWN = 50
@@ -111,7 +111,7 @@ def reconciled(
 ) -> tuple[Reconciliation, dict[str, Any]]:
     """Reconcile, print the findings, save a repair, and for a migration store the result in the state."""
     from crossdock.migration import repair
-    from crossdock.migration.reconciliation import Sample
+    from crossdock.migration.reconciliation_result import Sample
     from crossdock.runs.state_session import open_session
 
     _check_options(out, sample, seed, remove_extra=remove_extra)
@@ -127,7 +127,7 @@ def reconciled(
             with session.state.begin() as tx:
                 current = tx.migrations.current()
                 if current is not None:
-                    tx.migrations.reconciled(current.id, _facts(found))
+                    tx.migrations.mark_reconciled(current.id, _facts(found))
     terminal_output.print_errors(found.errors)
     if as_json:
         terminal_output.print_json(document)
@@ -249,9 +249,9 @@ def _total_rows(found: Reconciliation) -> Iterator[tuple[str, ...]]:
     for resource, sides in found.totals.items():
         yield resource, "records", *(f"{each.records:,}" for each in sides)
         if any(each.quantities for each in sides):
-            yield "", "quantity", *same_places(each.quantity for each in sides)
+            yield "", "quantity", *aligned_decimals(each.quantity for each in sides)
         for currency in sorted({currency for each in sides for currency in each.by_currency}):
-            yield "", currency, *same_places(each.by_currency.get(currency, Decimal()) for each in sides)
+            yield "", currency, *aligned_decimals(each.by_currency.get(currency, Decimal()) for each in sides)
 
 
 def _lines(found: Reconciliation) -> Iterator[str]:
@@ -259,7 +259,7 @@ def _lines(found: Reconciliation) -> Iterator[str]:
 
     for resource, differing in found.differing_totals.items():
         for each in differing[:_FEW]:
-            amounts = " and ".join(same_places((each.source, each.platform)))
+            amounts = " and ".join(aligned_decimals((each.source, each.platform)))
             of = f"amount of customer {each.name} in {each.currency}"
             of = of if each.currency is not None else f"quantity of product {each.name}"
             yield f"{resource}: the {of} differs in the source and on the platform: {amounts}"

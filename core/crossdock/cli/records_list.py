@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.fleet_states import FleetStates
 from crossdock.cli.shared_options import (
     MOST,
     common_options,
@@ -29,6 +28,7 @@ from crossdock.cli.shared_options import (
     say_more,
     utf8,
 )
+from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError
 from crossdock.values.state_words import RecordState
 

@@ -12,7 +12,7 @@ from crossdock.cli.records_list import selection
 from crossdock.cli.shared_options import common_options, confirm, counted, example, load, say, utf8, yes_option
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.times_as_text import instant_text
+from crossdock.values.display_times import instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -124,9 +124,9 @@ def _resolve(
         if [each.id for each in intents] != [each.id for each in shown]:
             raise ConfigError("other records are in doubt by now; nothing was changed", hint="try again")
         if not_delivered:
-            operator_actions.not_delivered(tx, intents, at=at)
+            operator_actions.settle_as_not_delivered(tx, intents, at=at)
         else:
-            operator_actions.delivered(tx, intents, delivered_as, at=at)
+            operator_actions.settle_as_delivered(tx, intents, delivered_as, at=at)
 
     with loaded.alone() as state:
         state.apply(resolve)

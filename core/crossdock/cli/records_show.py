@@ -12,7 +12,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.records_list import INBOX, OPEN, Item, found, public, unverified
 from crossdock.cli.shared_options import common_options, example, load, utf8
 from crossdock.errors import ConfigError
-from crossdock.values.times_as_text import instant_text
+from crossdock.values.display_times import instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from crossdock.cli.shared_options import counted
-from crossdock.values.times_as_text import duration_text, instant_text
+from crossdock.values.display_times import duration_text, instant_text
 
 Line = tuple[str | int, ...]
 BALANCE = {

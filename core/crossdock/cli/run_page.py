@@ -13,9 +13,9 @@ from crossdock.cli.page_tables import Cell, Table, accounts, listing, table
 from crossdock.cli.shared_options import counted, parents_text
 from crossdock.state import RunRecord
 from crossdock.state.queries.run_details import Delivery, Reason, Row, RunDetails
+from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.run_messages import error_texts, remarks
 from crossdock.values.state_words import RunState
-from crossdock.values.times_as_text import duration_text, instant_text
 
 _ERROR_LINES = 20  # most lines of an error
 _FILES = ("stream", "file", "rows")

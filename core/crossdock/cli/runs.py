@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import run_lines, terminal_output, timing_lines
-from crossdock.cli.fleet_states import FleetStates
 from crossdock.cli.shared_options import (
     MOST,
     common_options,
@@ -23,11 +22,12 @@ from crossdock.cli.shared_options import (
     say,
     say_more,
 )
+from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_times import instant_text
 from crossdock.values.run_messages import error_texts
 from crossdock.values.state_words import RecordTerm, RowTerm, RunState
-from crossdock.values.times_as_text import instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

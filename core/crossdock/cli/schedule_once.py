@@ -23,8 +23,8 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.services.notifications.events import Event, ScheduledRunEnded
 from crossdock.services.observability.trace_export import traced
-from crossdock.services.scheduler import pending_notices, run_events, stderr_log
-from crossdock.services.scheduler.single_runs import apply_retention, notified, sender
+from crossdock.services.scheduler import pending_notices, run_notices, stderr_log
+from crossdock.services.scheduler.after_run_tasks import apply_retention, notified, sender
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.state import DueRun, ScheduledRun
 from crossdock.values.clock import SystemClock
@@ -100,10 +100,10 @@ class _Once:
             try:
                 done = self._run(at, log, timings, interrupt, earlier)
             except CrossdockError as error:
-                event = run_events.could_not_start(self._job, at, RunMessage.of_error("", error))
+                event = run_notices.could_not_start(self._job, at, RunMessage.of_error("", error))
                 if not self._is_logged:
                     terminal_output.print_errors({"": error})
-                self._report_end(run_events.compared_if_readable(self._loaded, event, at.instant, earlier), log)
+                self._report_end(run_notices.compared_if_readable(self._loaded, event, at.instant, earlier), log)
                 return error.exit_code
             finally:
                 self._trace(timings)
@@ -132,14 +132,14 @@ class _Once:
             check_clock(self._loaded.platform, self._clock, self._loaded.probed[0])
             send = sender(self._loaded, self._clock)
             self._log_problems(pending_notices.notify_of_killed(self._loaded, send, self._clock, self._job), log)
-            with run_events.deadline_watched(session, due_run, self._clock, partial(self._notify, log=log)):
+            with run_notices.deadline_watched(session, due_run, self._clock, partial(self._notify, log=log)):
                 report = runner.run_scheduled(session, due_run, progress=timings, interrupt=interrupt, again=True)
             if report is None:
                 forgotten = "not run: older than the retention period"
                 self.say(at.business_date, forgotten if earlier is None else "has already been run")
                 return None
-            event = run_events.ended(self._job, at, report)
-            return _Ended(report, run_events.compared_if_readable(self._loaded, event, at.instant, earlier))
+            event = run_notices.ended(self._job, at, report)
+            return _Ended(report, run_notices.compared_if_readable(self._loaded, event, at.instant, earlier))
 
     def _log(self, day: date | str) -> RunLog:
         return RunLog(self._job, day)

@@ -143,7 +143,7 @@ def say_more(shown: int, total: int, what: str, *, err: bool = False) -> None:
         say(f"{shown:,} of {total:,} {what} are shown: --limit {min(total, MOST)} shows all", err=err)
 
 
-def same_places(values: Iterable[Decimal]) -> list[str]:
+def aligned_decimals(values: Iterable[Decimal]) -> list[str]:
     """Format numbers with all their digits and the same number of decimal places: ``9.50``, not ``9.5``."""
     numbers = list(values)
     places = max((-int(each.as_tuple().exponent) for each in numbers), default=0)

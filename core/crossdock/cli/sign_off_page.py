@@ -9,11 +9,11 @@ from typing import Any
 
 from crossdock.cli import pages
 from crossdock.cli.page_tables import Cell, Table, table
-from crossdock.cli.shared_options import counted, same_places
+from crossdock.cli.shared_options import aligned_decimals, counted
 from crossdock.migration.sign_off_report import exception_counts
 from crossdock.printable import printable_json
 from crossdock.values import exact_json
-from crossdock.values.times_as_text import instant_text
+from crossdock.values.display_times import instant_text
 
 Report = Mapping[str, Any]
 _SIDES = ("source", "state", "platform")
@@ -102,9 +102,9 @@ def _total_rows(resource: str, sides: Report) -> Iterator[tuple[str, ...]]:
     each = [sides[side] for side in _SIDES]
     yield resource, "records", *(f"{side['records']:,}" for side in each)
     if any(side["quantity"] for side in each):
-        yield resource, "quantity", *same_places(Decimal(side["quantity"]) for side in each)
+        yield resource, "quantity", *aligned_decimals(Decimal(side["quantity"]) for side in each)
     for currency in sorted({name for side in each for name in side["amounts"]}):
-        yield resource, currency, *same_places(Decimal(side["amounts"].get(currency, 0)) for side in each)
+        yield resource, currency, *aligned_decimals(Decimal(side["amounts"].get(currency, 0)) for side in each)
 
 
 def _approvals(waves: Sequence[Report]) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, counted, example, load
 from crossdock.values.clock import SystemClock
-from crossdock.values.times_as_text import instant_text
+from crossdock.values.display_times import instant_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -65,8 +65,8 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     remnant is left in it; that needs as much free disk space as the file has.
     """
     from crossdock.config.project.config_model import KEPT
-    from crossdock.state.upkeep.full_purge import purge as purge_state
-    from crossdock.values.times_and_durations import span
+    from crossdock.state.upkeep.purge import purge as purge_state
+    from crossdock.values.config_durations import span
 
     loaded = load(config)
     older_than = (loaded.retention or span(KEPT)) if older_than is None else older_than
@@ -98,7 +98,7 @@ def restored(config: Path, *, as_json: bool) -> None:
     Files that were moved to an archive since the backup was made are read only if they are moved back first.
     """
     from crossdock.mapping.stream_facts import PLATFORM
-    from crossdock.runs.verification import verifiable
+    from crossdock.runs.binding_verification import verifiable
 
     clock, loaded = SystemClock(), load(config)
     resources = verifiable(loaded.targets(clock).values())
@@ -106,7 +106,7 @@ def restored(config: Path, *, as_json: bool) -> None:
     def declare(tx: Transaction) -> int:
         tx.runs.declare_restored(at=clock.now(), remembered=tx.bindings.newest_change(PLATFORM))
         tx.unverified.declare(resources)
-        tx.unknown_references.forget_unread()
+        tx.unrecorded_references.forget_unread()
         return sum(number for _, number in tx.unverified.counts())
 
     with loaded.alone(restored=True) as opened:
@@ -130,12 +130,12 @@ def readmit(stream: str | None, config: Path, *, as_json: bool) -> None:
     loaded = load(config)
     if stream is not None:
         with loaded.alone() as opened:
-            number = opened.apply(lambda tx: tx.suspected_inputs.readmit(stream))
+            number = opened.apply(lambda tx: tx.crashing_inputs.readmit(stream))
         text = f"the next run reads {number:,} inputs of {stream} once more"
         terminal_output.print_result({"readmitted": number}, text, as_json=as_json)
         return
     with loaded.look() as tx:
-        found = tx.suspected_inputs.set_aside()
+        found = tx.crashing_inputs.list_set_aside()
     if as_json:
         terminal_output.print_json({"set_aside": [asdict(each) for each in found]})
         return

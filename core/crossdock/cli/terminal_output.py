@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from crossdock.cli import run_lines
 from crossdock.cli.shared_options import counted, echo_document, say, warn
 from crossdock.printable import printable, printable_json
+from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.exact_json import time_text
 from crossdock.values.progress import Silent, Unit
 from crossdock.values.run_messages import RunMessage, error_texts, remarks
-from crossdock.values.times_as_text import duration_text, instant_text
 
 if TYPE_CHECKING:  # rich is imported when a table or a bar is drawn; JSON does not need it
     from rich.console import Console
@@ -137,7 +137,7 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
     if not wanted:
         yield Shown()
         return
-    from crossdock.cli.progress_columns import FittingBars
+    from crossdock.cli.progress_bars import FittingBars
     from crossdock.cli.safe_console import PlainConsole
 
     console = PlainConsole(stderr=True)

@@ -13,11 +13,11 @@ from crossdock.cli.records_list import selection
 from crossdock.cli.records_show import value_text
 from crossdock.cli.shared_options import common_options, example, load, parents_text, place_of, say, utf8
 from crossdock.errors import ConfigError
-from crossdock.values.times_as_text import instant_text
+from crossdock.values.display_times import instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.record_search import History
+    from crossdock.runs.record_trace import History
     from crossdock.state import Transaction
 
 
@@ -39,7 +39,7 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
     source. Records of several streams may have the same key; each is shown with its stream. Of the record's data, only
     what an update changed is shown, without personal values.
     """
-    from crossdock.runs.record_search import RecordSearch
+    from crossdock.runs.record_trace import RecordSearch
 
     loaded = load(config)
     with loaded.look() as tx:

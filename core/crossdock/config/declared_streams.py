@@ -23,10 +23,10 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from crossdock.connector import Settings, Stream
-from crossdock.mapping import joined_records
+from crossdock.mapping import lookups_and_joins
 from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, When
 from crossdock.mapping.from_column import FromColumn
-from crossdock.mapping.joined_records import Join, Lookup
+from crossdock.mapping.lookups_and_joins import Join, Lookup
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_facts import (
@@ -35,13 +35,13 @@ from crossdock.mapping.stream_facts import (
     PLATFORM,
     Destinations,
     StreamFacts,
+    adoption_problem,
+    contribution_problem,
     destination,
-    no_adoption,
-    no_contribution,
-    no_empty,
-    no_removal,
-    no_second_look,
-    unknown_read,
+    empty_problem,
+    read_problem,
+    removal_problem,
+    second_look_problem,
 )
 from crossdock.records import Record
 from crossdock.resources import ResourceModel
@@ -111,14 +111,16 @@ class StreamConfig(ConfigModel, StreamFacts):
             raise ValueError("group_by and key must name the same columns")
         if self.deleted is not None and self.mode == "snapshot":
             raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
-        if reason := no_empty(self.mode, self.empty):
+        if reason := empty_problem(self.mode, self.empty):
             raise misplaced(("empty",), reason)
         if self.gone.every is not None and not self.lists_existing:
             raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
         other = "deleted" if self.deleted is not None else "existing" if self.lists_existing else ""
-        if second := no_second_look(self.mode, self.reread, self.open_until, fetches=self.fetches, finds_deleted=other):
+        if second := second_look_problem(
+            self.mode, self.reread, self.open_until, fetches=self.fetches, finds_deleted=other
+        ):
             raise misplaced(*second)
-        if targets is not None and (reason := unknown_read(self, self.read_resource, targets)):
+        if targets is not None and (reason := read_problem(self, self.read_resource, targets)):
             raise misplaced(("reads",), reason)
         kind = self.resource_type
         if kind is None:
@@ -127,12 +129,12 @@ class StreamConfig(ConfigModel, StreamFacts):
         return self
 
     def _check_destination(self, kind: ResourceType) -> None:
-        if reason := no_removal(kind, self.mode, self.on_gone, finds_deleted=self.finds_deleted):
+        if reason := removal_problem(kind, self.mode, self.on_gone, finds_deleted=self.finds_deleted):
             raise misplaced(("on_gone",), reason)
-        if reason := no_contribution(kind, self.contributes, self.matches, self.on_gone):
+        if reason := contribution_problem(kind, self.contributes, self.matches, self.on_gone):
             raise misplaced(("contributes",), reason)
         mapped = None if isinstance(self.map, PythonFunction) else self.map
-        if reason := no_adoption(kind, self.adopt, self.to, self.contributes, mapped):
+        if reason := adoption_problem(kind, self.adopt, self.to, self.contributes, mapped):
             raise misplaced(("adopt",), reason)
         members = list(members_of(kind.draft))
         if not isinstance(self.map, PythonFunction):
@@ -250,7 +252,7 @@ class DeclaredStream(Stream[S]):
             setattr(self, fact, getattr(config, fact))
         self.target_resource, self.reads = config.resource_type, config.read_resource
         self._lookups, self._joins = lookups, joins
-        self.incomplete = joined_records.without_main_row(joins)
+        self.incomplete = lookups_and_joins.without_main_row(joins)
         self.joined_columns: Mapping[str, Sequence[str]] | None = None
         self.mapped_members: Mapping[str, Sequence[str]] = {}
         if isinstance(config.map, PythonFunction):
@@ -267,6 +269,6 @@ class DeclaredStream(Stream[S]):
         self.mapping_version = hashlib.sha256(exact_json.dumps({"layout": layout, **forms})).hexdigest()
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
-        joined_records.check(record, self._lookups, self._joins)
+        lookups_and_joins.check(record, self._lookups, self._joins)
         made: ResourceModel | Mapping[str, Any] = self._map(record)
         return made

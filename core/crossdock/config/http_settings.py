@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from crossdock.connector import Settings
-from crossdock.reading.transport.http_connection import HttpConnection
+from crossdock.reading.transport.http_connection_settings import HttpConnection
 from crossdock.values.addresses import BaseUrl
 from crossdock.values.config_file import MAX_S
 

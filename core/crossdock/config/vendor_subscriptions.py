@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock.webhooks import Subscription, SubscriptionApi
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint
 from crossdock.delta.compare import KeyOrder
-from crossdock.delta.positions import TimeNotations
+from crossdock.delta.position_columns import TimeNotations
 from crossdock.delta.records_of_rows import KeyedRecord, held_records, keyed_records, rows_of_groups
 from crossdock.delta.repeated_keys import (
     RepeatedKeys,
@@ -36,7 +36,7 @@ from crossdock.delta.row_preparation import (
     SKIP,
     UNIT,
     RowsWithoutKey,
-    is_ours,
+    is_added,
     keys_only,
     prepare,
 )
@@ -331,7 +331,7 @@ class SuspiciousCells:
             return rows
         stream = self._stream
         names = rows.columns if stream.uses is None else sorted(stream.used_columns)
-        for each in suspicious(rows, [name for name in names if name != JSON and not is_ours(name)]):
+        for each in suspicious(rows, [name for name in names if name != JSON and not is_added(name)]):
             self.found.append(each)
             if self.number > self._limit.at_most:
                 hint = "Have the sender correct the export; suspicious.at_most is how many such cells are accepted."

@@ -20,7 +20,7 @@ from crossdock.delta.row_preparation import (
     POSITION,
     SKIP,
     UNIT,
-    is_ours,
+    is_added,
     named,
     prepare,
 )
@@ -81,7 +81,7 @@ def held_records(
 def _of_rows(
     stream: Stream[Any], name: str, found: pl.DataFrame, wanted: pl.DataFrame, sources: Sequence[str]
 ) -> Iterator[KeyedRecord]:
-    text = [name for name in found.columns if not is_ours(name)]
+    text = [name for name in found.columns if not is_added(name)]
     keys, lines = found[KEY].to_list(), wanted[LINE].to_list()
     positions = wanted[POSITION].to_list() if stream.order_by else repeat(None)
     hashes = zip(wanted[KEY_HASH].to_list(), wanted[FP].to_list(), positions, strict=False)
@@ -170,7 +170,7 @@ def _grouped_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: p
     keys = wanted.select(KEY_HASH)
     read = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts])
     found = rows_of_groups(read).sort(LINE)
-    text = [name for name in found.columns if not is_ours(name)]
+    text = [name for name in found.columns if not is_added(name)]
     groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in found.iter_rows(named=True):
         groups[row[KEY_HASH]].append(row)

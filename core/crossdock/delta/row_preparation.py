@@ -10,11 +10,11 @@ from urllib.parse import quote
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta import fingerprint, positions
+from crossdock.delta import fingerprint, position_columns
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, declared
 from crossdock.mapping.repairs_and_filters import Repair, first_match
-from crossdock.records import JSON, LINE, Record, cells_named, column_named, is_own, own, with_paths
+from crossdock.records import JSON, LINE, Record, cells_named, column_named, is_internal, own, with_paths
 from crossdock.state import DeadLetter, RecordIdentity
 
 KEY, KEY_HASH, SKIP = own("key"), own("key_hash"), own("skip")
@@ -61,7 +61,7 @@ def prepare(
 
 
 def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.Expr) -> pl.Expr:
-    return pl.when(~incomplete).then(positions.of_rows(order_by, frame)).alias(POSITION)
+    return pl.when(~incomplete).then(position_columns.of_rows(order_by, frame)).alias(POSITION)
 
 
 def named(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
@@ -78,9 +78,9 @@ def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataF
     return repaired.select(_key_columns(stream, repaired, plain))
 
 
-def is_ours(column: str) -> bool:
+def is_added(column: str) -> bool:
     """Return whether a column of prepared rows does not come from their source."""
-    return column == LINE or is_own(column)
+    return column == LINE or is_internal(column)
 
 
 def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
@@ -215,7 +215,7 @@ class RowsWithoutKey:
     def _dead_letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
         empty = next((name for name in self._stream.key if not row[name]), None)
         long = (name for name in self._stream.key if len((row[name] or "").encode()) > MAX_KEY_BYTES)
-        cells = {name: row[name] for name in row if not is_ours(name)}
+        cells = {name: row[name] for name in row if not is_added(name)}
         pointer = empty or next(long, None)
         message = "the key is empty" if empty else f"the key exceeds {MAX_KEY_BYTES:,} bytes"
         identity = RecordIdentity(self._name, "", row[FP], row[FP], None, source, row[LINE])

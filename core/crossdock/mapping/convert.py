@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from crossdock.errors import RecordError
 from crossdock.mapping.number_format import DecimalMark, NumberFormat, Rounding, Sign, Thousands
-from crossdock.values.record_times import Ambiguous, TimeFormat
+from crossdock.values.time_formats import Ambiguous, TimeFormat
 
 Row = Mapping[str, str | None]
 N = TypeVar("N", Decimal, int)

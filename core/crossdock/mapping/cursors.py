@@ -13,8 +13,8 @@ from pydantic import Field, model_validator
 from crossdock.mapping import convert
 from crossdock.mapping.ordering import OrderBy
 from crossdock.values.config_file import misplaced
-from crossdock.values.exact_numbers import EXACT
-from crossdock.values.record_times import TimeFormat
+from crossdock.values.decimal_context import EXACT
+from crossdock.values.time_formats import TimeFormat
 
 OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late
 OverlapS = Annotated[float, Field(ge=0, le=30 * 86_400)]

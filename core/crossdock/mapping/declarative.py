@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from crossdock.errors import RecordError
-from crossdock.mapping import convert, joined_records
+from crossdock.mapping import convert, lookups_and_joins
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
 from crossdock.mapping.repairs_and_filters import Filter
@@ -22,7 +22,7 @@ from crossdock.printable import BLANKS
 from crossdock.records import JSON, Record
 from crossdock.resources import Reference, ResourceModel, ResourceName
 from crossdock.values.config_file import ConfigModel, Name
-from crossdock.values.json_values import MISSING, at_path, is_cut, text_of
+from crossdock.values.json_paths import MISSING, at_path, is_cut, text_of
 
 MAX_ELEMENTS = 50_000
 """The most rows of a record, or elements of its list, that become objects; each takes up to 2 KB of memory."""
@@ -265,7 +265,7 @@ def _of_join(record: Record, join: str, form: _CompiledEach) -> list[dict[str, A
         try:
             members += [form.build(row)] if form.wanted(row) else []
         except RecordError as error:
-            message = f"{error.message} ({joined_records.place(record, join, number)})"
+            message = f"{error.message} ({lookups_and_joins.place(record, join, number)})"
             raise RecordError(error.code, message, pointer=f"{join}.{error.pointer}") from None
     return members
 

@@ -18,9 +18,9 @@ from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import DateFormat
 from crossdock.values import exact_json
 from crossdock.values.config_file import ConfigModel, misplaced
-from crossdock.values.exact_numbers import EXACT
+from crossdock.values.decimal_context import EXACT
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
-from crossdock.values.record_times import Ambiguous, TimeFormat
+from crossdock.values.time_formats import Ambiguous, TimeFormat
 from crossdock.values.time_zones import zone_name
 
 KIND_LENGTH = 8

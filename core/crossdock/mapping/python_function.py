@@ -160,8 +160,8 @@ def _with_parents(name: str) -> Iterator[str]:
 
 def _is_installed(path: str, name: str) -> bool:
     package = name.partition(".")[0]
-    is_ours = package == "crossdock" or package in sys.stdlib_module_names
-    return is_ours or not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
+    is_added = package == "crossdock" or package in sys.stdlib_module_names
+    return is_added or not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
 
 
 def _loaded_source(path: str) -> bytes:

@@ -95,7 +95,7 @@ EVERY_WITHOUT_LIST = "needs existing: nothing else is read for it"
 MARKS_IN_SNAPSHOT = "is for other modes; a snapshot lists every record that exists"
 
 
-def no_second_look(
+def second_look_problem(
     mode: Mode, reread: Reread | None, open_until: OpenUntil | None, *, fetches: bool, finds_deleted: str
 ) -> tuple[tuple[str, ...], str] | None:
     """Return the key to correct and the reason, or None. *finds_deleted* names another way to find deletions."""
@@ -109,7 +109,7 @@ def no_second_look(
     return None
 
 
-def no_removal(kind: ResourceType, mode: Mode, on_gone: OnGone, *, finds_deleted: bool) -> str | None:
+def removal_problem(kind: ResourceType, mode: Mode, on_gone: OnGone, *, finds_deleted: bool) -> str | None:
     """Return why records cannot be removed as *on_gone* says, or None."""
     if on_gone == "nothing":
         return None
@@ -173,7 +173,7 @@ def destination(resource: str | None, to: str, targets: Destinations) -> Resourc
 Members = Annotated[Sequence[str], _AsTuple]
 
 
-def unknown_read(facts: StreamFacts, reads: str | None, targets: Destinations) -> str | None:
+def read_problem(facts: StreamFacts, reads: str | None, targets: Destinations) -> str | None:
     """Return what is wrong with *reads*, or with ``matches``, which may need it, or None."""
     if reads is None:
         return "matches: origin needs reads: the resource that the records are" if facts.matches == "origin" else None
@@ -186,7 +186,7 @@ def unknown_read(facts: StreamFacts, reads: str | None, targets: Destinations) -
     return None if len(facts.key) == 1 else "reads needs a key of one column, which has the target's id"
 
 
-def no_empty(mode: Mode, empty: Empty) -> str | None:
+def empty_problem(mode: Mode, empty: Empty) -> str | None:
     """Return why an empty export cannot be treated as *empty* says, or None."""
     if empty == "all_gone" and mode != "snapshot":
         return "all_gone needs mode: snapshot, which lists everything"
@@ -195,7 +195,7 @@ def no_empty(mode: Mode, empty: Empty) -> str | None:
     return None
 
 
-def no_contribution(kind: ResourceType, contributes: Sequence[str], matches: str, on_gone: OnGone) -> str | None:
+def contribution_problem(kind: ResourceType, contributes: Sequence[str], matches: str, on_gone: OnGone) -> str | None:
     """Return why a stream cannot contribute these members, or None."""
     if not contributes and not kind.creates:
         return f"is missing: the target has no request that creates {kind.name}"
@@ -231,7 +231,7 @@ Adopt = Annotated[
 ]
 
 
-def no_adoption(
+def adoption_problem(
     kind: ResourceType, adopt: Adopt, to: str, contributes: Sequence[str], mapped: Collection[str] | None = None
 ) -> str | None:
     """Return why records cannot be matched by ``adopt: {by: MEMBER}``, or None. *mapped* is None if unknown."""

@@ -7,17 +7,17 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, cast
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.platform_comparison import PlatformComparison
 from crossdock.migration.reconcile import keep_bucket, platform_context
-from crossdock.migration.reconciliation import Reconciliation
-from crossdock.migration.remaining_references import LiveReferences, in_pages
-from crossdock.migration.undone_streams import UndoneStreams, operations
+from crossdock.migration.reconciliation_result import Reconciliation
+from crossdock.migration.still_referenced import LiveReferences, in_pages
+from crossdock.migration.streams_to_undo import UndoneStreams, operations
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.resources import ResourceName
-from crossdock.runs.bound_records import Bound, bindings_to
+from crossdock.runs.platform_bindings import Bound, bindings_to
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.platform_source.settings import CHANGED
 from crossdock.state import Binding, Scope, State

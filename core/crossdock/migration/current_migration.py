@@ -11,7 +11,7 @@ from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, migration_config
 from crossdock.state import Migration, Transaction, WaveApproval
 from crossdock.values.clock import Clock
-from crossdock.values.times_as_text import instant_text
+from crossdock.values.display_times import instant_text
 
 
 @contextmanager

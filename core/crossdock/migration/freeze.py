@@ -10,12 +10,12 @@ from typing import Any
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.current_migration import opened
-from crossdock.migration.source_digests import read_sources
+from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.waves import wave_streams
 from crossdock.runs.plan_results import Planned
 from crossdock.values.clock import Clock
+from crossdock.values.display_times import duration_text
 from crossdock.values.exact_json import time_text
-from crossdock.values.times_as_text import duration_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: 
     since = datetime.fromisoformat(earlier["since"]) if earlier is not None and unchanged else began
     with opened(project) as (tx, migration):
         frozen = Frozen(clock.now(), since, wait, second.sources)
-        tx.migrations.frozen(migration.id, frozen.as_json())
+        tx.migrations.mark_frozen(migration.id, frozen.as_json())
     return frozen
 
 

@@ -16,18 +16,18 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError
 from crossdock.migration.load_pauses import LoadPause, LoadPauses
 from crossdock.migration.load_progress import DeliveryRate, LoadListener, LoadProgress, wave_numbers
-from crossdock.migration.rehearsal import Rehearsal
-from crossdock.migration.rehearsed_sources import check_rehearsal, checked_source, of_state
+from crossdock.migration.rehearsal_check import check_same_waves, checked_source, of_state
+from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, called, migration_config, numbered_waves
-from crossdock.runs.open_run import OpenRun
+from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import Migration, MigrationPart
 from crossdock.values.clock import Clock
+from crossdock.values.display_times import instant_text
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
-from crossdock.values.times_as_text import instant_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def load(
     if choice.until is not None:
         waves = waves[: called(waves, choice.until).number]
     if choice.rehearsal is not None:
-        check_rehearsal(project, choice.rehearsal)
+        check_same_waves(project, choice.rehearsal)
     return _Load(project, choice, clock, listener, interrupt).run(waves)
 
 
@@ -163,17 +163,17 @@ class _Load:
                 current = tx.migrations.current()
             assert current is not None
             if self._choice.rehearsal is not None:
-                tx.migrations.rehearsed(current.id, self._choice.rehearsal.model_dump(mode="json"))
+                tx.migrations.mark_rehearsed(current.id, self._choice.rehearsal.model_dump(mode="json"))
                 current = tx.migrations.current()
             assert current is not None
         stored = of_state(current.rehearsal)
         if stored is not None:
-            check_rehearsal(self._project, stored)  # the config may have changed since
+            check_same_waves(self._project, stored)  # the config may have changed since
         return current
 
     def _load_wave(self, session: Session, migration: Migration, wave: NumberedWave, pause: LoadPause) -> _Outcome:
         """Load *wave*. The outcome ``waits`` means that it was stopped in order, and must be loaded again later."""
-        run = OpenRun(
+        run = ActiveRun(
             session,
             self._progress(session, migration, wave),
             pause.stop,

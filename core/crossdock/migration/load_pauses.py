@@ -15,8 +15,8 @@ from crossdock.errors import StateError, StoppedError
 from crossdock.migration.time_left import allowed_again
 from crossdock.state import Migration, State, Transaction
 from crossdock.values.clock import Clock
+from crossdock.values.display_times import instant_text
 from crossdock.values.repeated_calls import call_repeatedly
-from crossdock.values.times_as_text import instant_text
 
 LOOKS_EVERY_S = 1.0
 _NOTICES_S = 0.1  # an interrupt

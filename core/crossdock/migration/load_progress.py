@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, Self
 
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
-from crossdock.migration.rehearsed_sources import of_state
+from crossdock.migration.rehearsal_check import of_state
 from crossdock.migration.time_left import time_left
 from crossdock.migration.wave_status import delivered
 from crossdock.migration.waves import NumberedWave, numbered_waves

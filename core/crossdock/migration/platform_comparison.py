@@ -9,13 +9,13 @@ from typing import Any
 
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.migration.reconciliation import Reconciliation, Sample
+from crossdock.migration.reconciliation_result import Reconciliation, Sample
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
-from crossdock.runs.bound_records import Bound
-from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison
+from crossdock.runs.platform_bindings import Bound
 from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
 
 Chosen = Mapping[Scope, set[int]]
@@ -35,7 +35,7 @@ class PlatformComparison:
     def __init__(self, state: State, scopes: set[Scope], run: SourceContext, found: Reconciliation) -> None:
         self._state, self._run, self._found = state, run, found
         self._namespaces = defaultdict[str, set[str]](set)
-        self.totals: dict[str, tuple[ControlTotals, ControlTotals]] = {}
+        self.totals: dict[str, tuple[ResourceTotals, ResourceTotals]] = {}
         self.unnamed: dict[str, Mapping[str, list[str]]] = {}
         for scope in scopes:
             self._namespaces[scope.resource].add(scope.whole.namespace)
@@ -53,7 +53,7 @@ class PlatformComparison:
             comparison = self._comparison(resource)
             for scope, binding in self._chosen(resource, sample):
                 chosen[scope].add(binding.key_hash)
-                comparison.take_one(scope, binding, live.record(resource, binding.target_id))
+                comparison.compare_looked_up(scope, binding, live.record(resource, binding.target_id))
                 self._run.progress.advance(1)
             self._add(resource, comparison)
         return chosen
@@ -70,8 +70,8 @@ class PlatformComparison:
             self._run.progress.advance(len(page))
         comparison.finish(lambda record_id: live.record(resource, record_id))
         for intent in self._unsettled:
-            is_own = intent.scope.target == PLATFORM and intent.resource == resource
-            if is_own and intent.status == "in_doubt":
+            is_internal = intent.scope.target == PLATFORM and intent.resource == resource
+            if is_internal and intent.status == "in_doubt":
                 self._found.settled.append((intent, comparison.outcome_of(intent)))
         self._add(resource, comparison)
 

@@ -10,16 +10,16 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.migration import reconciliation
+from crossdock.migration import reconciliation_result
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
-from crossdock.migration.reconciliation import Reconciliation, Sample
-from crossdock.migration.remaining_references import LiveReferences
+from crossdock.migration.reconciliation_result import Reconciliation, Sample
 from crossdock.migration.source_comparison import SourceComparison
+from crossdock.migration.still_referenced import LiveReferences
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.runs.control_totals import ControlTotals
-from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.import_log import NoIntake
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.runs.state_session import Session
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.values.progress import Progress
@@ -74,12 +74,12 @@ def reconcile(
         sources = SourceComparison(state, project, streams, comparison, found, chosen, decisions)
         sources.run(run, references if remove_extra else None)
         for resource, live_totals in comparison.totals.items():
-            of_source = sources.totals.get(resource, ControlTotals())
+            of_source = sources.totals.get(resource, ResourceTotals())
             found.totals[resource] = (of_source, *live_totals)
             if sample is None:
                 readable = of_source.plus(sources.unavailable[resource])
                 with state.look() as tx:
-                    found.differing_totals[resource] = reconciliation.differing(tx, readable, live_totals[1])
+                    found.differing_totals[resource] = reconciliation_result.differing(tx, readable, live_totals[1])
     return found
 
 

@@ -11,9 +11,9 @@ from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.migration.platform_matches import AlreadyThere, PlannedCreates, already_there
-from crossdock.migration.rehearsal import Rehearsal, RehearsedStream, RehearsedWave
-from crossdock.migration.rehearsed_decisions import Decisions
+from crossdock.migration.already_on_platform import AlreadyThere, PlannedCreates, already_there
+from crossdock.migration.decision_counts import Decisions
+from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.time_left import allowed_again, time_left
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves

@@ -5,21 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.migration.reconcile import reconcile, reconciled_streams
-from crossdock.migration.reconciliation import LISTED_AT_MOST, Reconciliation, Sample
+from crossdock.migration.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
 from crossdock.migration.source_comparison import wanted
 from crossdock.migration.waves import wave_streams
-from crossdock.planning import undos_meanwhile
+from crossdock.planning import undo_in_progress
+from crossdock.runs.active_run import REPAIR, ActiveRun
 from crossdock.runs.full_input import FullInput
-from crossdock.runs.open_run import REPAIR, OpenRun
-from crossdock.runs.plan_documents import check_digest
 from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
+from crossdock.runs.saved_plans import check_digest
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import MigrationPart, Transaction
 from crossdock.values.clock import Clock
@@ -72,7 +72,7 @@ def apply(
         raise outdated("crossdock reconcile")
     with open_session(project, clock, attempt=_ATTEMPT) as session:
         with session.state.look() as tx:
-            undos_meanwhile.check_no_undo(tx)
+            undo_in_progress.check_no_undo(tx)
         names = {*approved.selection}
         found, again = plan(session, names, Silent(), sample=None, remove_extra=approved.remove_extra)
         for error in found.errors.values():
@@ -80,7 +80,7 @@ def apply(
         if again != approved:
             raise outdated("crossdock reconcile")
         part = repair_part(session, names)
-        run = OpenRun(session, progress, interrupt, attempt=_ATTEMPT, part=part, purpose=REPAIR)
+        run = ActiveRun(session, progress, interrupt, attempt=_ATTEMPT, part=part, purpose=REPAIR)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> FullInput:
             return _ApprovedInput(bound, session, tally, run_id, found, approved.sources[bound.name])
@@ -124,8 +124,8 @@ def _corrections(found: Reconciliation, run_id: int, clock: Clock) -> Callable[[
                 tx.bindings.put(scope, [each.binding], run_id=run_id, at=at)
         for intent, (outcome, target_id) in found.settled:
             if outcome == "delivered":
-                operator_actions.delivered(tx, [intent], target_id, at=at)
+                operator_actions.settle_as_delivered(tx, [intent], target_id, at=at)
             elif outcome == "not delivered":
-                operator_actions.not_delivered(tx, [intent], at=at)
+                operator_actions.settle_as_not_delivered(tx, [intent], at=at)
 
     return write

@@ -11,16 +11,16 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.sign_off_report import Document, Signature, exception_counts, sign_off_report
-from crossdock.migration.source_digests import read_sources
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import numbered_waves, wave_streams
-from crossdock.planning import undos_meanwhile
+from crossdock.planning import undo_in_progress
 from crossdock.runs.plan_results import Planned
 from crossdock.runs.state_session import open_session
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.times_as_text import instant_text
+from crossdock.values.display_times import instant_text
 
 
 def sign_off(
@@ -95,7 +95,7 @@ def obstacles(
     if migration.paused_at is not None:
         yield Obstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
     if being_undone := list(tx.begun_undos.since()):
-        yield Obstacle(f"an undo has not ended: {', '.join(being_undone)}", undos_meanwhile.ADVICE)
+        yield Obstacle(f"an undo has not ended: {', '.join(being_undone)}", undo_in_progress.ADVICE)
     for wave in waves:
         yield from _of_wave(wave)
     yield from _of_freeze(tx, migration, now)

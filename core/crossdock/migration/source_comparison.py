@@ -6,24 +6,24 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
-from crossdock.migration.reconciliation import Reconciliation
-from crossdock.migration.remaining_references import ReferredRecords
+from crossdock.migration.reconciliation_result import Reconciliation
+from crossdock.migration.still_referenced import ReferredRecords
 from crossdock.planning.referred_ids import referred_ids
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import Record
 from crossdock.runs import dry_run
-from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.dry_run import CorrectedState
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.live_comparison import content_of
 from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import (
     Binding,
     DeadLetter,
@@ -76,8 +76,8 @@ class SourceComparison:
             for place, each in found.corrections.items()
             if each.before is None  # known only to the platform
         }
-        self.totals = defaultdict[str, ControlTotals](ControlTotals)
-        self.unavailable = defaultdict[str, ControlTotals](ControlTotals)
+        self.totals = defaultdict[str, ResourceTotals](ResourceTotals)
+        self.unavailable = defaultdict[str, ResourceTotals](ResourceTotals)
 
     def run(self, run: SourceContext, references: ReferredRecords | None) -> None:
         """Read the sources and compare them.

@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from crossdock.mapping.joined_records import NO_MAIN_ROW
+from crossdock.mapping.lookups_and_joins import NO_MAIN_ROW
 from crossdock.migration.column_profile import ColumnProfile, place, profiles
 from crossdock.records import JSON, LINE, RawBatch, columns_named, own
 from crossdock.values import exact_json
-from crossdock.values.json_values import text_of
+from crossdock.values.json_paths import text_of
 
 MAX_COLUMNS = 500
 """The most profiled columns of a stream; for JSON records, those that come first."""

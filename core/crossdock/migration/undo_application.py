@@ -7,16 +7,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
-from crossdock.migration.undo import Undo, check_known, of_migration, of_run, planned
-from crossdock.migration.undone_records import UndoneRecord
-from crossdock.migration.undone_streams import operations
-from crossdock.planning import undos_meanwhile
-from crossdock.runs.open_run import UNDO, OpenRun
+from crossdock.migration.streams_to_undo import operations
+from crossdock.migration.undo_decisions import UndoneRecord
+from crossdock.migration.undo_plan import Undo, check_known, of_migration, of_run, planned
+from crossdock.planning import undo_in_progress
+from crossdock.runs.active_run import UNDO, ActiveRun
+from crossdock.runs.decided_operations import PreparedOperations
 from crossdock.runs.plan_file import PlanFile, outdated
-from crossdock.runs.prepared_operations import PreparedOperations
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
@@ -40,7 +40,7 @@ def apply(
         with session.state.look() as tx:
             begun = tx.begun_undos.listed()
             if begun and begun[0].plan != approved.model_dump(mode="json"):
-                undos_meanwhile.check_no_undo(tx)
+                undo_in_progress.check_no_undo(tx)
         if begun:
             return _Application(session, approved, progress, interrupt).resume(begun)
         return _Application(session, approved, progress, interrupt).begin()
@@ -56,7 +56,7 @@ def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: thr
         if begun:
             approved = PlanFile.model_validate(begun[0].plan)
             return _Application(session, approved, progress, interrupt).resume(begun)
-        run = OpenRun(session, progress, interrupt, attempt=attempt)
+        run = ActiveRun(session, progress, interrupt, attempt=attempt)
         return run.execute(set(), reads=False, answers_for=left & project.scopes.keys())
 
 
@@ -96,7 +96,7 @@ class _Application:
         migration = self._undone.migration_id
         part = None if migration is None else MigrationPart(migration, "undo")
         attempt = Attempt(command=f"apply: undo of {self._undone.title}")
-        self._run = OpenRun(session, progress, interrupt, attempt=attempt, part=part, purpose=UNDO)
+        self._run = ActiveRun(session, progress, interrupt, attempt=attempt, part=part, purpose=UNDO)
 
     def begin(self) -> Report:
         session, keys = self._session, defaultdict[str, list[int]](list)
@@ -156,7 +156,7 @@ class _Application:
         if self._run.report.completed and all(self._is_for_a_person(each) for each in left):
             self._session.state.apply(lambda tx: _end(tx, self._approved, names))
         else:
-            self._progress.warn(f"the undo has not ended, and its streams are not synced; {undos_meanwhile.ADVICE}")
+            self._progress.warn(f"the undo has not ended, and its streams are not synced; {undo_in_progress.ADVICE}")
         return self._run.report
 
     def _is_for_a_person(self, intent: Intent) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RecordError
 from crossdock.planning.references import found_in
 from crossdock.records import JSON, REASONS, Record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RecordError, RefusedError
 from crossdock.records import Record
 

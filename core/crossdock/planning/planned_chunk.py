@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.planning.references import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord

@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from crossdock.config.project.connector_instances import code_of_stream
+from crossdock.config.project.connections import code_of_stream
 from crossdock.delta.records_of_rows import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
+from crossdock.planning.awaiting_parents import AwaitingParents
 from crossdock.planning.contributions import Contributions
 from crossdock.planning.draft_records import drafted, failing_target
 from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.live_matches import LiveMatches
 from crossdock.planning.own_writes import Origin, OwnWrites
 from crossdock.planning.planned_chunk import PlannedChunk
@@ -42,7 +42,7 @@ class Planner:
 
     def __init__(
         self,
-        held: HeldRecords,
+        held: AwaitingParents,
         tally: Tally,
         run: DeliveringRun | None,
         *,

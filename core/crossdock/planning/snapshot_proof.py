@@ -9,7 +9,7 @@ from typing import Literal
 
 import polars as pl
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
 from crossdock.records import Proof, RawBatch
 from crossdock.state import Intent, PastSnapshot, State, Transaction, Wait

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError
+from crossdock.planning.awaiting_parents import AwaitingParents
 from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
@@ -84,7 +84,7 @@ def updates(
     """Yield the updates that count: those of records whose content crossdock delivered before."""
     progress, known = bound.context.run.progress, set(planned)
     progress.begin(f"counting updates of {bound.name}", None)
-    held = HeldRecords(bound, state, References(bound.target.name, known), {bound.scope})
+    held = AwaitingParents(bound, state, References(bound.target.name, known), {bound.scope})
     failing = FailureCount(bound, None)
     planner = Planner(held, Tally(), None, gone=Removals(), failing=failing, at_once=_AT_ONCE)
     chunks: Iterator[PlannedChunk] | None = planner.decide(found.records())

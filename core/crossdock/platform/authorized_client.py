@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.errors import UnavailableError
 from crossdock.platform.request_authorization import Credential
-from crossdock.reading.transport.http_answers import Answer, NotSentError, redacted_answer
+from crossdock.reading.transport.http_results import Answer, NotSentError, redacted_answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.values.redaction import redacted
 

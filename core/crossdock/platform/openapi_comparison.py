@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from urllib.parse import urlsplit
 
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.platform import member_comparison
-from crossdock.platform.member_comparison import Difference, MemberComparison, nearest, plain
+from crossdock.platform import openapi_members
 from crossdock.platform.openapi_file import METHODS, Json, OpenApi, listed, mapping, types
+from crossdock.platform.openapi_members import Difference, MemberComparison, nearest, plain
 from crossdock.platform.platform_config import PATHS, Profile
 
 _SENT_HEADERS = frozenset({"accept", "authorization", "content-type", "if-match"})
@@ -161,7 +161,7 @@ class _Comparison:
 
     @staticmethod
     def _sent(resource: str) -> Json:
-        return member_comparison.sent(resource)[1]
+        return openapi_members.sent(resource)[1]
 
     def _body(self, holder: Json) -> object | None:
         inner = self._document.resolved(mapping(holder["requestBody"])) if "requestBody" in holder else holder

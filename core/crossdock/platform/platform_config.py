@@ -10,12 +10,12 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
-from crossdock.platform.delivery_settings import InFlight, Retry
-from crossdock.reading.transport.http_connection import HttpConnection
+from crossdock.platform.retry_settings import InFlight, Retry
+from crossdock.reading.transport.http_connection_settings import HttpConnection
 from crossdock.resources import ResourceName
 from crossdock.values.addresses import BaseUrl, endpoint
 from crossdock.values.config_file import MAX_S, ConfigModel, SecretRef
-from crossdock.values.times_as_text import duration_text
+from crossdock.values.display_times import duration_text
 
 PATHS: Mapping[str, str] = {
     "invoice": "/api/v1/finance/invoices",  # the only one in the specification

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard, TypeVar
 
 import polars as pl
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.printable import is_storable
@@ -54,7 +54,7 @@ def _read_by(bound: BoundStream, batches: Iterable[_Item]) -> Iterator[_Item]:
     """Attribute the lists that are read for *batches* to the stream."""
     following = iter(batches)
     while True:
-        with bound.context.run.open_lists.read_by(bound.name):
+        with bound.context.run.open_lists.reading_as(bound.name):
             try:
                 batch = next(following)
             except StopIteration:  # a default of `next` could be what an author yields by mistake

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord, kept_records
 from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.idle_records import Idle
 from crossdock.planning.removals import Removals
+from crossdock.planning.unchanged_waits import Idle
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs import stream_input
 from crossdock.state import DeadLetter, DeadLetterFilter, Intent, State
@@ -62,7 +62,7 @@ class Replay:
     def records(self) -> Iterator[KeyedRecord]:
         return kept_records(self._bound.stream, ((each.identity, each.raw) for each in self._dead_letters))
 
-    def update_candidates(self) -> UpdateCandidates:
+    def update_estimate(self) -> UpdateCandidates:
         """Return no candidates: an operator chose these records, and the limits apply to what a source brings."""
         return UpdateCandidates(0, 0, self.records, "")
 

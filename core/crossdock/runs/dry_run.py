@@ -9,31 +9,31 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
 from crossdock.pacing.limit_estimate import LimitEstimate
-from crossdock.planning import undos_meanwhile, update_limits
+from crossdock.planning import undo_in_progress, update_limits
+from crossdock.planning.awaiting_parents import AwaitingParents
+from crossdock.planning.deferred_deletes import DeferredDeletes
 from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
-from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals, verb
 from crossdock.reading.sources.source_context import AtEnd, SourceContext
-from crossdock.runs import api_limits
-from crossdock.runs.intake_logs import NoIntake, PlanIntake
+from crossdock.runs import stored_limits
+from crossdock.runs.binding_verification import note_unverified
+from crossdock.runs.import_log import NoIntake, PlanIntake
 from crossdock.runs.left_operations import LeftOperations, cannot_be_found, expected_delivery
-from crossdock.runs.live_index import note_matches
 from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.take_over_index import note_matches
 from crossdock.runs.temporary_folder import run_folder
-from crossdock.runs.verification import note_unverified
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.clock import Clock
@@ -85,8 +85,8 @@ def look_ahead(
         work = run_folder(stack, None)
         names = project.selected(selection)
         with state.look() as tx:
-            limits = api_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
-            refused = {} if corrected else undos_meanwhile.refusals(tx, names, project.scopes)
+            limits = stored_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
+            refused = {} if corrected else undo_in_progress.refusals(tx, names, project.scopes)
         intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(AtEnd(left.append))
@@ -140,8 +140,8 @@ class _Preview:
             self._restored = tx.runs.restored()
         self.result = Planned(self._forecast(PLATFORM, 0))
         self._coming = {bound.scope for bound in streams}
-        self._referring = {name: ReferringRecords(state, name, each.resources) for name, each in targets.items()}
-        self._waiting: list[tuple[BoundStream, HeldRecords, WaitingOnce]] = []
+        self._referring = {name: DeferredDeletes(state, name, each.resources) for name, each in targets.items()}
+        self._waiting: list[tuple[BoundStream, AwaitingParents, WaitingOnce]] = []
         names = {bound.name for bound in streams}
         self._left = LeftOperations.sorted_out(unsettled, targets, now, streams=names, state_restored=self._restored)
         self._held = list(self._left.held)
@@ -190,7 +190,7 @@ class _Preview:
             stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True)
         else:
             stream_input = self._source(bound, tally)
-        held = HeldRecords(bound, self._state, self._references[bound.scope.target], self._coming)
+        held = AwaitingParents(bound, self._state, self._references[bound.scope.target], self._coming)
         waiting = WaitingOnce(self._coming, self._listener)
         self._waiting.append((bound, held, waiting))
         while self._part(bound, stream_input, held, waiting) and stream_input.has_more:
@@ -226,7 +226,7 @@ class _Preview:
             waiting.finish()
             self._tally(bound.name).count("carried_on", held.discard())
 
-    def _part(self, bound: BoundStream, stream_input: StreamInput, held: HeldRecords, waiting: WaitingOnce) -> bool:
+    def _part(self, bound: BoundStream, stream_input: StreamInput, held: AwaitingParents, waiting: WaitingOnce) -> bool:
         """Read and decide about the next part of one stream. Return False if nothing more of it can be decided."""
         tally, rejected = self._tally(bound.name), self._tally(bound.name).records["rejected"]
         unsettled = [intent for intent in (*self._left.in_doubt, *self._held) if intent.scope == bound.scope]
@@ -276,7 +276,7 @@ class _Preview:
 
     def _is_refused(self, bound: BoundStream, stream_input: StreamInput) -> bool:
         """Return True if the stream would update too many records. They are listed as withheld, and none is planned."""
-        found = stream_input.update_candidates()
+        found = stream_input.update_estimate()
         try:
             withheld = update_limits.withheld(self._state, bound, found, self._known, at=self._now)
             if withheld is None:
@@ -291,7 +291,7 @@ class _Preview:
 
     def _planner(
         self,
-        held: HeldRecords,
+        held: AwaitingParents,
         tally: Tally,
         gone: Removals,
         failing: FailureCount,
@@ -300,7 +300,7 @@ class _Preview:
         return Planner(held, tally, None, gone=gone, failing=failing, operations=operations, at_once=_AT_ONCE)
 
     def _removing(self, bound: BoundStream, gone: Removals, tally: Tally | None = None) -> Planner:
-        nothing = HeldRecords(bound, self._state, self._references[bound.scope.target], frozenset())
+        nothing = AwaitingParents(bound, self._state, self._references[bound.scope.target], frozenset())
         return self._planner(nothing, tally or self._tally(bound.name), gone, FailureCount(bound, None))
 
     def _show_removals(self, bound: BoundStream, gone: Removals) -> None:

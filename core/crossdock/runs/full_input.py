@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.delta.compare import Delta, absent
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.planning.failure_count import FailureCount
@@ -93,7 +93,7 @@ class FullInput(StreamInput):
         """Remove nothing. Records that the source names as deleted are not compared."""
         return Removals()
 
-    def update_candidates(self) -> UpdateCandidates:
+    def update_estimate(self) -> UpdateCandidates:
         """Return no candidates: a person has seen the differences."""
         return UpdateCandidates(0, 0, self._read_records, "")
 

@@ -10,10 +10,10 @@ from typing import Literal
 
 import polars as pl
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.delta.compare import Delta, absent
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.positions import comparable
+from crossdock.delta.position_columns import comparable
 from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, POSITION, keys_only
 from crossdock.errors import CrossdockError, StateError
 from crossdock.planning.removals import Removals, decide, decide_deleted
@@ -22,8 +22,8 @@ from crossdock.records import RawBatch
 from crossdock.runs.checked_batches import listed_batches
 from crossdock.runs.second_look import SecondLook
 from crossdock.state import Intent, State, Wait
+from crossdock.values.config_durations import span
 from crossdock.values.tally import Tally
-from crossdock.values.times_and_durations import span
 
 _MARKED = "_marked"  # position of the row that names a record as deleted
 

@@ -14,9 +14,9 @@ from typing import Any
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.references import key_hashes
 from crossdock.reading.sources.id_set import IdSet
-from crossdock.runs.bound_records import Bound, InDoubt, bindings_to
-from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import UNKNOWN, Correction, Difference
+from crossdock.runs.platform_bindings import Bound, InDoubt, bindings_to
+from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.values import exact_json
 from crossdock.writing.delivery.operations import payload_after
@@ -72,7 +72,7 @@ class LiveComparison:
         self._moves: dict[str, tuple[Held | None, Held | None]] = {}  # by id: what the state says, what is held
         self.differences: dict[tuple[Scope, str], Difference] = {}
         self.corrections: dict[tuple[Scope, int], Correction] = {}
-        self.state_totals = ControlTotals()
+        self.state_totals = ResourceTotals()
 
     # ---- pages
 
@@ -178,7 +178,7 @@ class LiveComparison:
             self._named[name] = target_id
             self._moves[target_id] = None, held
 
-    def take_one(self, scope: Scope, binding: Binding, held: Held | None) -> None:
+    def compare_looked_up(self, scope: Scope, binding: Binding, held: Held | None) -> None:
         self.state_totals.add(binding.payload)
         if held is not None:
             self._compare(scope, binding, held, {})
@@ -323,9 +323,9 @@ class LiveComparison:
         return {place: held["id"] for place, held in self._of_unsettled.items()}
 
     @property
-    def platform_totals(self) -> ControlTotals:
+    def platform_totals(self) -> ResourceTotals:
         """The totals of the records that the state knows or that have an external id of its records."""
-        totals = ControlTotals()
+        totals = ResourceTotals()
         totals.quantities.update(self.state_totals.quantities)
         totals.amounts.update(self.state_totals.amounts)
         totals.records = self.state_totals.records

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.compare import Delta
 from crossdock.delta.row_preparation import KEY_HASH
@@ -20,11 +20,11 @@ from crossdock.planning.references import key_hashes
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates
 from crossdock.records import key_parts_of, key_text
+from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.checked_batches import fetched_batches
-from crossdock.runs.followed_records import FollowedRecords
-from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.unfinished_records import FollowedRecords
 from crossdock.state import Intent, NamedRecord, Scope, State, Transaction
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.records_in_progress import OwnRecords
@@ -59,7 +59,7 @@ class Delivered:
 
 
 class NamedRecords:
-    def __init__(self, session: Session, run: OpenRun) -> None:
+    def __init__(self, session: Session, run: ActiveRun) -> None:
         self._session, self._run = session, run
         self._streams = {bound.name: bound for bound in run.streams}
         self._awaited = AwaitedRecords(session, run)
@@ -152,7 +152,7 @@ WAITING_AT_MOST = 1_000  # waiting records of one stream that are searched
 class AwaitedRecords:
     """The records that delivered ones wait for, and those that wait for them, of all streams that can fetch records."""
 
-    def __init__(self, session: Session, run: OpenRun) -> None:
+    def __init__(self, session: Session, run: ActiveRun) -> None:
         self._state, self._targets = session.state, session.targets
         scopes, fetching = session.project.scopes, session.project.fetching - run.refused.keys()
         self._own = {bound.name: bound.scope for bound in run.streams if bound.stream.fetches}
@@ -280,7 +280,7 @@ class FetchedInput(StreamInput):
         pending = self.removals.withheld
         return () if pending is None else {*pending.key_hashes}
 
-    def update_candidates(self) -> UpdateCandidates:
+    def update_estimate(self) -> UpdateCandidates:
         """Return no candidates: the limits compare what changed with what was listed."""
         return UpdateCandidates(0, 0, self.records, "")
 

@@ -14,12 +14,12 @@ from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, Unavai
 from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Allowance
 from crossdock.reading.transport import problem_answers
-from crossdock.reading.transport.http_answers import Answer
+from crossdock.reading.transport.http_results import Answer
 from crossdock.runs.state_session import open_session
 from crossdock.state import Intent, State
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
-from crossdock.values.exact_numbers import EXACT, total
+from crossdock.values.decimal_context import EXACT, total
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.merge_patch import holds
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
-from crossdock.planning import undos_meanwhile
+from crossdock.planning import undo_in_progress
 from crossdock.runs import dry_run
-from crossdock.runs.open_run import OpenRun
-from crossdock.runs.plan_documents import ExpectedInput, PlanDocument
+from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
+from crossdock.runs.saved_plans import ExpectedInput, PlanDocument
 from crossdock.runs.state_session import open_session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
@@ -122,7 +122,7 @@ def apply(
     with open_session(project, clock, attempt=attempt) as session:
         state = session.state
         with state.look() as tx:
-            undos_meanwhile.check_no_undo(tx)
+            undo_in_progress.check_no_undo(tx)
         digest = DecisionHash.over(PlanListener.ignoring())
         planned = dry_run.look_ahead(
             project, state, list(approved.selection), digest.as_listener(), clock, Silent(), summed=True
@@ -132,11 +132,11 @@ def apply(
         if planned.operations["resend"]:
             raise RefusedError(
                 "an earlier run left operations to send",
-                hint=f"send them, without reading a source: {undos_meanwhile.RESUME}; then plan again",
+                hint=f"send them, without reading a source: {undo_in_progress.RESUME}; then plan again",
             )
         if _plan_file(project, approved.selection, planned, digest) != approved:
             raise outdated("crossdock plan")
-        run = OpenRun(session, progress, interrupt, attempt=attempt)
+        run = ActiveRun(session, progress, interrupt, attempt=attempt)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
             return ExpectedInput(bound, state, tally, run_id, digest=approved.sources[bound.name])

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from crossdock.delta.repeated_keys import RepeatedKeys
-from crossdock.errors import CrossdockError, most_severe
+from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.pacing.forecast import Forecast
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.reading.sources.source_context import Observe
@@ -75,7 +75,7 @@ class Planned:
 
     @property
     def exit_code(self) -> int:
-        return most_severe(self.errors.values())
+        return worst_exit_code(self.errors.values())
 
 
 class WaitingOnce:

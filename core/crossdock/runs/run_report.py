@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from crossdock.errors import CrossdockError, InternalError
 from crossdock.reading.sources.api_request import ApiUsage
-from crossdock.reading.sources.input_facts import InputFacts
+from crossdock.reading.sources.input_summary import InputFacts
 from crossdock.state import RunRecord
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.run_messages import RunMessages, document_of, notes_of, warnings_of

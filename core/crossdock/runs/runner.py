@@ -6,14 +6,14 @@ import threading
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.pacing.allowance import Priority
 from crossdock.reading.sources.source_context import Patience
+from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.dead_letter_replay import Replay
 from crossdock.runs.named_records import NamedRecords, check_fetching
-from crossdock.runs.open_run import OpenRun
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
@@ -48,7 +48,7 @@ def sync(
     with open_session(project, clock, attempt=attempt) as session:
         names = project.selected(selection)
         check_loaded(project, session.state, names)
-        return OpenRun(session, progress, interrupt, priority, patience, attempt=attempt).execute(names)
+        return ActiveRun(session, progress, interrupt, priority, patience, attempt=attempt).execute(names)
 
 
 def _sync_records(
@@ -64,7 +64,7 @@ def _sync_records(
     more = f" and {len(records) - _NAMED:,} more" if len(records) > _NAMED else ""
     attempt = Attempt(command=f"sync {named}{more}")
     with open_session(project, clock, attempt=attempt) as session:
-        run = OpenRun(session, progress, interrupt, priority, attempt=attempt)
+        run = ActiveRun(session, progress, interrupt, priority, attempt=attempt)
         with run.opened(project.fetching, answers_for={record.stream for record in records}):
             delivered = NamedRecords(session, run).deliver(records)
             for record in sorted(delivered.blocked):
@@ -83,7 +83,7 @@ def run_scheduled(
         if not tx.scheduled_runs.begin(due_run, at=session.clock.now(), again=again, recipients=recipients):
             return None
     patience = Patience(due_run.due, job.schedule.zone)
-    run = OpenRun(session, progress, interrupt, patience=patience, attempt=Attempt(due_run))
+    run = ActiveRun(session, progress, interrupt, patience=patience, attempt=Attempt(due_run))
     return run.execute(session.project.selected(job.streams))
 
 
@@ -106,7 +106,7 @@ def replay(
             if is_dropped:
                 hint = "it was dropped, so that only a new version from its source is processed"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
-        run = OpenRun(session, progress, interrupt, "live", attempt=attempt)
+        run = ActiveRun(session, progress, interrupt, "live", attempt=attempt)
 
         def dead_letters(bound: BoundStream, tally: Tally, _: int) -> Replay:
             return Replay(bound, session.state, tally, choice)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import polars as pl
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError

@@ -7,7 +7,7 @@ from typing import Literal
 
 import polars as pl
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, StateError, StoppedError
@@ -16,10 +16,10 @@ from crossdock.planning.snapshot_proof import Completeness
 from crossdock.reading.sources.list_evidence import IncompleteListError
 from crossdock.records import RawBatch
 from crossdock.runs.checked_batches import pulled
-from crossdock.runs.followed_records import FollowedRecords
+from crossdock.runs.cursor_parts import ReadParts, UnsortedError
 from crossdock.runs.gone_records import is_due
-from crossdock.runs.read_parts import ReadParts, UnsortedError
 from crossdock.runs.second_look import SecondLook
+from crossdock.runs.unfinished_records import FollowedRecords
 from crossdock.state import State, Transaction
 from crossdock.values.tally import Tally
 

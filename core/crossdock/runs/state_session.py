@@ -12,7 +12,7 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
@@ -22,7 +22,7 @@ from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.reading.sources.source_context import Reading
 from crossdock.reading.sources.target_bucket import TargetBucket
 from crossdock.runs import refused_runs
-from crossdock.runs.marked_reading import marked_reading
+from crossdock.runs.crashing_inputs import marked_reading
 from crossdock.runs.platform_source.live_records import READS
 from crossdock.runs.refused_runs import Attempt
 from crossdock.state import Intent, State

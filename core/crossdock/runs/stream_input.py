@@ -9,19 +9,19 @@ from itertools import chain
 
 import polars as pl
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.delta import compare
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.positions import mixed_zones
+from crossdock.delta.position_columns import mixed_zones
 from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, kept_records
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError
 from crossdock.planning.contributions import Contributions
 from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.idle_records import Idle, IdleRecords
 from crossdock.planning.references import earlier_keys
 from crossdock.planning.removals import Removals
 from crossdock.planning.snapshot_proof import Completeness, remember_snapshot, warn_about_snapshot
+from crossdock.planning.unchanged_waits import Idle, UnchangedWaits
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.records import LINE
 from crossdock.runs.checked_batches import code_of
@@ -57,7 +57,7 @@ class StreamInput:
         self._phases: SourcePhases | None = None
         self._is_held_back = False  # a part must be read again, so no later cursor is stored
         self._gone = GoneRecords(bound, state)
-        self._waits = IdleRecords(bound, takes_up_all=whole or digested)
+        self._waits = UnchangedWaits(bound, takes_up_all=whole or digested)
         keep_names(bound, state)
         self._begin_part()
 
@@ -255,7 +255,7 @@ class StreamInput:
         passed_over = {*self._delta.replaced, *self._left_alone}
         return (each for each in self._waiting if each.identity.key_hash not in passed_over)
 
-    def update_candidates(self) -> UpdateCandidates:
+    def update_estimate(self) -> UpdateCandidates:
         before = self._tally.records["updated"]
         number, known = before + self._known_changed + len(self._waiting), self._known_count
         if number and not known:  # nothing was read, so the state was not asked

@@ -9,20 +9,20 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
-from crossdock.config.project.connector_instances import BoundStream, code_of_stream
+from crossdock.config.project.connections import BoundStream, code_of_stream
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.planning import update_limits
+from crossdock.planning.awaiting_parents import AwaitingParents
+from crossdock.planning.deferred_deletes import DeferredDeletes
 from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
-from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals
-from crossdock.reading.sources.late_files import LateError
-from crossdock.runs.live_index import RunMatches
+from crossdock.reading.sources.file_wait import LateError
+from crossdock.runs.record_source import RecordSource
 from crossdock.runs.run_report import Report
-from crossdock.runs.source_or_replay import RecordSource
+from crossdock.runs.take_over_index import RunMatches
 from crossdock.runs.timings import Timings
 from crossdock.state import Scope, State
 from crossdock.values.progress import Progress
@@ -53,13 +53,13 @@ class StreamRunner:
         self._report, self._timings, self._matches, self._place = report, timings, matches, place
         self._references = References(target.name)
         self._coming = set(scopes)
-        self._held: dict[str, tuple[BoundStream, HeldRecords]] = {}
-        self._referring = ReferringRecords(run.state, target.name, target.resources)
+        self._held: dict[str, tuple[BoundStream, AwaitingParents]] = {}
+        self._referring = DeferredDeletes(run.state, target.name, target.resources)
         self._deferred: dict[str, RecordSource] = {}  # by the stream whose deletes come at the end
 
     def run(self, bound: BoundStream, source: RecordSource) -> Steps:
         """Run one stream. Return False if nothing more can be delivered. LateError comes before anything is read."""
-        held = HeldRecords(bound, self._state, self._references, self._coming)
+        held = AwaitingParents(bound, self._state, self._references, self._coming)
         self._held[bound.name] = bound, held
         try:
             goes_on = yield from self._run_part(bound, source, held)
@@ -74,7 +74,7 @@ class StreamRunner:
             self._report.messages.fail(bound.name, missing)
         return goes_on
 
-    def deliver_held(self) -> Steps:
+    def deliver_waiting(self) -> Steps:
         """Deliver what waited for records that a later stream has brought. Return as `run`."""
         is_done = False
         while not is_done:
@@ -115,7 +115,7 @@ class StreamRunner:
 
     def _deleting(self, bound: BoundStream, gone: Removals) -> Planner:
         self._timings.proceed(f"deleting {bound.name}", len(gone.removed))
-        nothing = HeldRecords(bound, self._state, self._references, frozenset())
+        nothing = AwaitingParents(bound, self._state, self._references, frozenset())
         return self._planner(nothing, gone, FailureCount(bound, None))
 
     def carry_over_held(self) -> None:
@@ -126,7 +126,7 @@ class StreamRunner:
         for bound, held in self._held.values():
             self._report.tally(bound.name).count("carried_on", held.discard())
 
-    def _run_part(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
+    def _run_part(self, bound: BoundStream, source: RecordSource, held: AwaitingParents) -> Steps:
         """Read and deliver what `RecordSource.read` reads at once. Return as `run`."""
         with self._state.look() as tx:
             unsettled = self._run.own_records.without_others(tx.intents.unsettled(bound.scope, source.named))
@@ -148,7 +148,7 @@ class StreamRunner:
         """Return True if the stream would update too many records, and store what to approve."""
         at = bound.context.run.clock.now()
         try:
-            withheld = update_limits.withheld(self._state, bound, source.update_candidates(), set(), at=at)
+            withheld = update_limits.withheld(self._state, bound, source.update_estimate(), set(), at=at)
         except StateError:
             raise
         except CrossdockError as error:
@@ -177,12 +177,12 @@ class StreamRunner:
         return self.deliver(partial(self._dispatcher.deliver, _advancing(chunks, self._timings)))
 
     def _planner(
-        self, held: HeldRecords, gone: Removals, failing: FailureCount, operations: Iterable[Operation] = ()
+        self, held: AwaitingParents, gone: Removals, failing: FailureCount, operations: Iterable[Operation] = ()
     ) -> Planner:
         tally, matches = self._report.tally(held.bound.name), self._matches.of(held.bound)
         return Planner(held, tally, self._run, gone=gone, failing=failing, operations=operations, matches=matches)
 
-    def _deliver_records(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
+    def _deliver_records(self, bound: BoundStream, source: RecordSource, held: AwaitingParents) -> Steps:
         gone = self._referring.defer(bound, source.removals)
         planner = self._planner(held, gone, source.failure_count(), source.operations)
         records = source.records()

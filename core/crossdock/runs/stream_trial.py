@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_ours, prepare
+from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.planning.draft_records import drafted
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import JSON, LINE, RawBatch, Record
 from crossdock.runs.checked_batches import pulled
-from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.import_log import NoIntake
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
@@ -137,7 +137,7 @@ def _records(trial: Trial, batches: Iterator[RawBatch], most: int) -> Iterator[t
         rows = (row for batch in unit for row in _rows(trial, batch, most))
         groups = _groups(rows, most) if bound.stream.group_by else ([row] for row in rows)
         for group in groups:
-            cells = tuple({name: cell for name, cell in row.items() if not is_ours(name)} for row, _ in group)
+            cells = tuple({name: cell for name, cell in row.items() if not is_added(name)} for row, _ in group)
             first, problem = group[0]
             yield Record(first[KEY] or "", cells, source, tuple(row[LINE] for row, _ in group)), problem
 

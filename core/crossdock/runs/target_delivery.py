@@ -7,17 +7,17 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.reading.sources.late_files import LateError
+from crossdock.reading.sources.file_wait import LateError
+from crossdock.runs.binding_verification import written_resources
+from crossdock.runs.record_source import SourceFactory
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
-from crossdock.runs.source_or_replay import SourceFactory
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_runner import Steps, StreamRunner
 from crossdock.runs.timings import Timings
-from crossdock.runs.verification import written_resources
 from crossdock.state import Intent, Transaction
 from crossdock.values.clock import POLL, Clock
 from crossdock.values.progress import Progress
@@ -114,7 +114,7 @@ class RunningStreams:
         if not (yield from self._resume_alone(name, delivery)):
             return
         try:
-            done = (yield from self._each(delivery, source)) and (yield from runner.deliver_held())
+            done = (yield from self._each(delivery, source)) and (yield from runner.deliver_waiting())
             done = done and (yield from runner.deliver_deletes())
         finally:
             runner.carry_over_held()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from crossdock.sandbox import json_codec, record_access
+from crossdock.sandbox import json_codec, narrowed_access
 from crossdock.sandbox.access_control import insufficient_scope
 from crossdock.sandbox.api_call import Call
 from crossdock.sandbox.effects_log import record_effect
@@ -59,7 +59,7 @@ def _open(connection: sqlite3.Connection, tenant: str, now: float, number: int) 
 
 def check_may_post(connection: sqlite3.Connection, call: Call) -> None:
     """Raise 403 if the scopes of the caller are narrowed to other accounts. ``invoices:write`` alone is sufficient."""
-    permitted = record_access.permitted_ids(connection, call.caller, _ACCOUNTS.kind.name, "write")
+    permitted = narrowed_access.permitted_ids(connection, call.caller, _ACCOUNTS.kind.name, "write")
     if permitted is not None and not permitted.issuperset(default_accounts(connection, call.caller.tenant, call.now)):
         raise insufficient_scope(" ".join(f"accounts:{each['code']}:write" for each in _DEFAULT_ACCOUNTS))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.sandbox import json_codec, record_access, resource_store
+from crossdock.sandbox import json_codec, narrowed_access, resource_store
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.query_parameters import refuse_unknown, whole_number
@@ -27,7 +27,7 @@ def read(connection: sqlite3.Connection, route: Route, caller: Caller, query: Ma
     if route.operation == "list":
         return _list(connection, route.collection, caller, query)
     text, tag = resource_store.load(connection, route.collection, caller.tenant, route.resource_id)
-    record_access.check_stored(connection, caller, route.collection, json_codec.read(text.encode()), "read")
+    narrowed_access.check_stored(connection, caller, route.collection, json_codec.read(text.encode()), "read")
     if route.operation == "entries":
         return _entries(connection, route.resource_id, query)
     return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
@@ -37,7 +37,7 @@ def _list(connection: sqlite3.Connection, collection: Collection, caller: Caller
     """Return a page in the order of last change. A resource that changes meanwhile is listed again, none is missed."""
     refuse_unknown(query, "limit", "cursor", "updatedSince", "externalId")
     name, limit, start = collection.kind.name, whole_number(query, "limit", 100, _PAGE_SIZES), _start(query)
-    permitted, ids = record_access.list_filter(connection, caller, name)
+    permitted, ids = narrowed_access.list_filter(connection, caller, name)
     if "externalId" in query:
         if not collection.kind.has_external_id:
             raise ProblemError(400, f"A {name} has no externalId.")

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.sandbox import json_codec, record_access
+from crossdock.sandbox import json_codec, narrowed_access
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_call import Call
 from crossdock.sandbox.body_validation import references
@@ -37,7 +37,7 @@ def load_for_change(
 ) -> tuple[dict[str, Any], str]:
     text, tag = load(connection, collection, call.caller.tenant, resource_id)
     body = json_codec.read(text.encode())
-    record_access.check_stored(connection, call.caller, collection, body, "write")
+    narrowed_access.check_stored(connection, call.caller, collection, body, "write")
     wanted = [each.strip() for each in call.headers.get("if-match", "*").split(",")]
     if "*" not in wanted and tag not in wanted:
         raise ProblemError(412, "The resource has changed: If-Match names another version.")
@@ -58,7 +58,7 @@ def check_against_stored(
     query = "SELECT 1 FROM stored WHERE resource = ? AND id = ? AND tenant = ?"
     distinct = {(resource, target) for _, resource, target in named}  # the lines of an invoice often name one product
     missing = {each for each in distinct if connection.execute(query, (*each, tenant)).fetchone() is None}
-    missing |= record_access.hidden_references(connection, caller, before, body)
+    missing |= narrowed_access.hidden_references(connection, caller, before, body)
     if missing:
         findings = [(pointer, f"names no {each[0]}") for pointer, *each in named if tuple(each) in missing]
         raise ProblemError(422, "The body refers to a resource that does not exist.", findings=findings)

@@ -15,7 +15,7 @@ from crossdock.sandbox.fault_injection import FaultInjector
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.query_parameters import refuse_unknown
 from crossdock.sandbox.rfc3339 import instant_text
-from crossdock.sandbox.webhook_pages import numbered_page
+from crossdock.sandbox.webhook_pagination import numbered_page
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
 from crossdock.sandbox.webhook_subscriptions import Subscription
 from crossdock.sandbox.webhook_transport import Answer

@@ -21,7 +21,7 @@ from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.rfc3339 import instant_text
 from crossdock.sandbox.webhook_addresses import url_fault
 from crossdock.sandbox.webhook_events import EventType
-from crossdock.sandbox.webhook_pages import numbered_page
+from crossdock.sandbox.webhook_pagination import numbered_page
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
 from crossdock.sandbox.webhook_signatures import new_secret
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.sandbox import actions, general_ledger, json_codec, record_access, resource_store
+from crossdock.sandbox import actions, general_ledger, json_codec, narrowed_access, resource_store
 from crossdock.sandbox.api_call import Call
 from crossdock.sandbox.body_validation import validated
 from crossdock.sandbox.effects_log import record_effect
@@ -105,7 +105,7 @@ def _save(
     before: Mapping[str, Any] | None,
     body: dict[str, Any],
 ) -> tuple[str, str]:
-    record_access.check_saved(connection, call.caller, collection, before, body)
+    narrowed_access.check_saved(connection, call.caller, collection, before, body)
     resource_store.check_against_stored(connection, call.caller, collection, before or {}, body, body["id"])
     if collection.kind.name != "invoice":
         return resource_store.save(connection, call, operation, collection, body)

@@ -10,7 +10,6 @@ from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, DeadLetterFilter
 from crossdock.state.tables.file_intake import FileDescription, FileFacts
-from crossdock.state.tables.followed_records import FollowedRecord
 from crossdock.state.tables.inbox import HintedRecord, NamedRecord, ReceivedWebhook
 from crossdock.state.tables.intents import Attempt, Intent, Unchanged
 from crossdock.state.tables.migrations import Migration, MigrationPart, MigrationRun, RunKind, WaveApproval
@@ -19,7 +18,8 @@ from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord, RunResult
 from crossdock.state.tables.scheduled_runs import DueRun, PendingNotice, Recipients, ScheduledRun, SkippedRun
 from crossdock.state.tables.snapshots_and_approvals import PastSnapshot, PendingApproval
-from crossdock.state.tables.unknown_references import UnknownReference
+from crossdock.state.tables.unfinished_records import FollowedRecord
+from crossdock.state.tables.unrecorded_references import UnrecordedReference
 from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
 
 __all__ = [
@@ -63,7 +63,7 @@ __all__ = [
     "Step",
     "Transaction",
     "Unchanged",
-    "UnknownReference",
+    "UnrecordedReference",
     "Wait",
     "WaitingCount",
     "WaitingRecord",

@@ -34,14 +34,14 @@ from crossdock.state.queries.run_details import KnownRecords, OpenRecords, RunDe
 from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files import fence_files
 from crossdock.state.sidecar_files.fence_files import FenceFiles
+from crossdock.state.sidecar_files.input_marks import ReadingMarks
 from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, bindings_of_keys, from_bindings, merged
-from crossdock.state.sidecar_files.reading_marks import ReadingMarks
 from crossdock.state.tables.begun_undos import BegunUndos
 from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.buckets import Buckets
+from crossdock.state.tables.crashing_inputs import CrashingInputs
 from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.file_intake import Intake
-from crossdock.state.tables.followed_records import FollowedRecords
 from crossdock.state.tables.inbox import Inbox
 from crossdock.state.tables.intents import Intents
 from crossdock.state.tables.key_index_stamps import Stamps, stamp_of
@@ -50,8 +50,8 @@ from crossdock.state.tables.record_identity import Scope
 from crossdock.state.tables.run_history import Cursors, FullLists, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.snapshots_and_approvals import SnapshotHistory
-from crossdock.state.tables.suspected_inputs import SuspectedInputs
-from crossdock.state.tables.unknown_references import UnknownReferences
+from crossdock.state.tables.unfinished_records import FollowedRecords
+from crossdock.state.tables.unrecorded_references import UnrecordedReferences
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.unverified import Unverified
 from crossdock.state.tables.waiting_records import WaitingRecords
@@ -68,7 +68,7 @@ class Transaction:
     def __init__(self, connection: Connection, expected: Callable[[Scope], int]) -> None:
         self.stamps = Stamps(connection, expected)
         self.bindings = Bindings(connection, self.stamps)
-        self.unknown_references = UnknownReferences(connection)
+        self.unrecorded_references = UnrecordedReferences(connection)
         self.untrimmed_keys = UntrimmedKeys(connection)
         self.unverified = Unverified(connection, self.bindings)
         self.runs = Runs(connection)
@@ -79,7 +79,7 @@ class Transaction:
         self.cursors = Cursors(connection)
         self.buckets = Buckets(connection)
         self.full_lists = FullLists(connection)
-        self.followed_records = FollowedRecords(connection)
+        self.unfinished_records = FollowedRecords(connection)
         self.open_records = OpenRecords(connection, self.unverified)
         self.known_records = KnownRecords(connection)
         self.migration_facts = MigrationFacts(connection)
@@ -89,7 +89,7 @@ class Transaction:
         self.retention = Retention(connection)
         self.scheduled_runs = ScheduledRuns(connection)
         self.snapshots = SnapshotHistory(connection)
-        self.suspected_inputs = SuspectedInputs(connection)
+        self.crashing_inputs = CrashingInputs(connection)
         self.inbox = Inbox(connection)
         self.migrations = Migrations(connection)
         self.begun_undos = BegunUndos(connection)

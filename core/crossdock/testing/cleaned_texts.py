@@ -15,8 +15,7 @@ from enum import IntEnum
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-from crossdock.testing import exact_text
-from crossdock.testing.exact_text import Number
+from crossdock.testing import readable_json
 from crossdock.testing.personal_members import (
     Kind,
     Path,
@@ -25,6 +24,7 @@ from crossdock.testing.personal_members import (
     is_free_text,
     is_secret_parameter,
 )
+from crossdock.testing.readable_json import Number
 from crossdock.testing.substitutes import EMAIL, WORD, Substitutes
 from crossdock.values.redaction import MASK, SHORTEST
 
@@ -102,7 +102,7 @@ class CleanedTexts:
     # ---- JSON
 
     def json(self, value: Any) -> Any:
-        """Remove secrets and personal data from *value*, which `exact_text.loads` has read."""
+        """Remove secrets and personal data from *value*, which `readable_json.loads` has read."""
         return self._members.replaced(value, self._leaf)
 
     def parameters(self, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -170,7 +170,7 @@ class CleanedTexts:
         text = self._without_credentials(text)
         if text[:1] in {"{", "["} and depth < _MOST_DEEP:
             try:
-                return exact_text.changed(text, self.json)
+                return readable_json.changed(text, self.json)
             except ValueError:
                 pass
         text = _PARAMETER.sub(self._in_url, text)

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.config.project import project
-from crossdock.config.project.connector_instances import BoundStream, Connection
-from crossdock.config.project.stream_declarations import check_declaration
+from crossdock.config.project.connections import BoundStream, Connection
+from crossdock.config.project.stream_class_checks import check_declaration
 from crossdock.connector import Connector, Context, Settings
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.platform.platform_config import ApiKey, Profile
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.import_log import NoIntake
 from crossdock.runs.stream_trial import Trial, trial_of, try_stream
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import Clock

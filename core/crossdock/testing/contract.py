@@ -17,8 +17,8 @@ from unittest import SkipTest, mock
 
 import polars as pl
 
-from crossdock.config.project.connector_instances import BoundStream
-from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_ours, prepare
+from crossdock.config.project.connections import BoundStream
+from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added, prepare
 from crossdock.errors import RecordError
 from crossdock.planning.draft_records import drafted
 from crossdock.records import RawBatch, Record, key_parts_of
@@ -175,7 +175,7 @@ def fetched_records(bound: BoundStream, keys: Sequence[str]) -> dict[str, Rows]:
     for batch in bound.stream.fetch(bound.context, [key_parts_of(key) for key in keys]):
         rows = sorted(_kept(bound, batch), key=itemgetter(KEY))
         for key, group in groupby(rows, key=itemgetter(KEY)):
-            cells = [{name: cell for name, cell in row.items() if not is_ours(name)} for row in group]
+            cells = [{name: cell for name, cell in row.items() if not is_added(name)} for row in group]
             found[key] = tuple(cells) if bound.stream.group_by else (cells[-1],)
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from crossdock.connector import Connector, Context, Settings, Stream
-from crossdock.platform.delivery_settings import Retry
+from crossdock.platform.retry_settings import Retry
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
 from crossdock.targets import ApiTarget

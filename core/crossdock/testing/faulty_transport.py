@@ -26,7 +26,7 @@ FAULTS: dict[str, Callable[[httpx.Response], httpx.Response | None]] = {
 """The replacements of a proper answer, by name; None for a connection that breaks."""
 
 
-class RecordedTransport(httpx.BaseTransport):
+class RequestRecorder(httpx.BaseTransport):
     """Passes requests on to *transport*, and keeps their methods, URLs and bodies in `requests`."""
 
     def __init__(self, transport: httpx.BaseTransport) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RecordError
 from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_evidence import DoubtfulListError
@@ -20,10 +20,10 @@ from crossdock.runs.stream_trial import Trial
 from crossdock.testing.connector_context import bound_stream, context
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.drifted_records import drifted_objects
-from crossdock.testing.faulty_transport import FAULTS, RecordedTransport, faulty
-from crossdock.testing.json_pages import ListPath, at, in_reverse, lists, refilled
+from crossdock.testing.faulty_transport import FAULTS, RequestRecorder, faulty
+from crossdock.testing.json_pages import ListPath, at, in_reverse, lists, without_records
 from crossdock.values import exact_json
-from crossdock.values.json_values import at_path, text_of
+from crossdock.values.json_paths import at_path, text_of
 
 
 class HttpStreamContract(StreamContract):
@@ -50,7 +50,7 @@ class HttpStreamContract(StreamContract):
         is_asked_for = None if since is None else self._from_cursor(since)
         if is_asked_for is None:
             return self.network()
-        return self.transport(refilled(self.pages, self._listed_records()[1], is_asked_for))
+        return self.transport(without_records(self.pages, self._listed_records()[1], is_asked_for))
 
     def networks_in_another_order(self) -> Iterator[httpx.BaseTransport]:
         """Yield APIs with the records of each page in reverse order, unless the stream relies on their order."""
@@ -117,7 +117,7 @@ class HttpStreamContract(StreamContract):
 
     def test_faults_of_the_network_lose_nothing_silently(self) -> None:
         """After 429, 5xx, a cut or foreign answer to any request, all records are read or there is an error."""
-        recorded = RecordedTransport(self.network())
+        recorded = RequestRecorder(self.network())
         count = len(self.read_from(recorded).records)
         for fault in FAULTS:
             for number in range(len(recorded.requests)):
@@ -129,7 +129,7 @@ class HttpStreamContract(StreamContract):
 
     def test_throttling_is_survived(self) -> None:
         """A request that is answered with 429 once is repeated."""
-        recorded = RecordedTransport(self.network())
+        recorded = RequestRecorder(self.network())
         count = len(self.read_from(recorded).records)
         for number in range(len(recorded.requests)):
             trial = self.read_from(faulty(self.network(), "429", number, 1))
@@ -161,7 +161,7 @@ class HttpStreamContract(StreamContract):
         cursor = next((cursor for cursor, _ in reversed(batches) if cursor is not None), None)
         if cursor is None:
             return
-        first, second = RecordedTransport(self.network()), RecordedTransport(self.network())
+        first, second = RequestRecorder(self.network()), RequestRecorder(self.network())
         self.read_from(first)
         trial = self.read_from(second, cursor)
         assert first.requests != second.requests, "the cursor changes no request: everything is read in each run"

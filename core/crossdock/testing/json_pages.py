@@ -39,7 +39,7 @@ def in_reverse(pages: Sequence[Any], places: Iterable[ListPath]) -> list[Any]:
     return changed
 
 
-def refilled(pages: Sequence[Any], places: Iterable[ListPath], is_kept: Callable[[Any], bool]) -> list[Any]:
+def without_records(pages: Sequence[Any], places: Iterable[ListPath], is_kept: Callable[[Any], bool]) -> list[Any]:
     """Return a copy of *pages* without some records. Later ones move up, so that the last pages have fewer."""
     changed = copy.deepcopy(list(pages))
     for place in places:

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from crossdock.errors import ConfigError
-from crossdock.testing import exact_text
-from crossdock.testing.exact_text import Number
+from crossdock.testing import readable_json
+from crossdock.testing.readable_json import Number
 
 Pairs = list[tuple[str, str]]
 
@@ -50,7 +50,7 @@ class RecordedExchange:
         """Return the content of its file."""
         request = {"method": self.method, "url": self.url, "params": [*map(list, self.params)], **self.body}
         answer = {"status": Number(self.status), "headers": [*map(list, self.headers)], **self.answer}
-        return exact_text.indented({"request": request, "answer": answer}) + "\n"
+        return readable_json.indented({"request": request, "answer": answer}) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> RecordedExchange:
@@ -60,7 +60,7 @@ class RecordedExchange:
             ConfigError: If the file cannot be read, or has another content.
         """
         try:
-            document = exact_text.loads(path.read_text(encoding="utf-8"))
+            document = readable_json.loads(path.read_text(encoding="utf-8"))
             request, answer = dict(document["request"]), dict(document["answer"])
             method, url, params = request.pop("method"), request.pop("url"), _pairs(request.pop("params"))
             status, headers = int(answer.pop("status")), _pairs(answer.pop("headers"))
@@ -97,15 +97,15 @@ def body_of(content: bytes, content_type: str) -> dict[str, Any]:
 
 def _json_of(text: str) -> dict[str, Any]:
     try:
-        return {"json": exact_text.loads(text)}
+        return {"json": readable_json.loads(text)}
     except ValueError:
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) < 2 or not lines[0].startswith(("{", "[")):
             raise
-        return {"lines": [exact_text.loads(line) for line in lines]}
+        return {"lines": [readable_json.loads(line) for line in lines]}
 
 
 def content_of(body: Mapping[str, Any]) -> str:
     if "lines" in body:
-        return "".join(f"{exact_text.dumps(line)}\n" for line in body["lines"])
-    return exact_text.dumps(body["json"]) if "json" in body else ""
+        return "".join(f"{readable_json.dumps(line)}\n" for line in body["lines"])
+    return readable_json.dumps(body["json"]) if "json" in body else ""

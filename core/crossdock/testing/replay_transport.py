@@ -12,8 +12,8 @@ from urllib.parse import unquote
 import httpx
 
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.testing.exact_text import Number
 from crossdock.testing.personal_members import Kind, PersonalMembers, is_secret_parameter
+from crossdock.testing.readable_json import Number
 from crossdock.testing.recorded_exchange import Pairs, RecordedExchange, body_of, content_of
 from crossdock.values.redaction import MASK
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from unittest import mock
 
-from crossdock.config.project.connector_instances import BoundStream, Connection
+from crossdock.config.project.connections import BoundStream, Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Connector, Context, Stream
 from crossdock.errors import UnavailableError
@@ -21,7 +21,7 @@ from crossdock.mapping.cursors import Checkpoint
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import RawBatch
-from crossdock.runs import read_parts, runner
+from crossdock.runs import cursor_parts, runner
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox import SandboxServer, SandboxSettings
@@ -116,7 +116,7 @@ class Tenant:
         """
         pull = _Pull(network, most)
         self.clock.advance(_BETWEEN_SYNCS_S)
-        with mock.patch.object(read_parts, "PART_ROWS", 1):
+        with mock.patch.object(cursor_parts, "PART_ROWS", 1):
             project = replace(self._project, pull=pull)
             report = runner.sync(
                 project, [], clock=self.clock, progress=Silent(), interrupt=threading.Event()

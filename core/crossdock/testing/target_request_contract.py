@@ -10,7 +10,7 @@ from crossdock.errors import RecordError
 from crossdock.targets import ApiTarget, Request
 from crossdock.testing.target_under_test import NAMESPACE, TargetUnderTest, texts_of
 from crossdock.values import exact_json
-from crossdock.values.json_values import found_at
+from crossdock.values.json_paths import found_at
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}  # RFC 9110 section 9.2.1
 _METHODS = _SAFE | {"POST", "PUT", "PATCH", "DELETE"}

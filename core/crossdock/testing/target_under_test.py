@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from crossdock.config.project.connector_instances import Connection
+from crossdock.config.project.connections import Connection
 from crossdock.records import key_text
 from crossdock.resources import Reference
 from crossdock.targets import Answer, ApiTarget, ExpectedRecord, Request, Update

@@ -11,9 +11,9 @@ from typing import Any, TypeVar, overload
 from pydantic import BaseModel, ValidationError
 
 from crossdock.errors import RecordError
-from crossdock.values import json_values
-from crossdock.values.json_values import MISSING
-from crossdock.values.record_times import UNIX, Ambiguous, TimeFormat
+from crossdock.values import json_paths
+from crossdock.values.json_paths import MISSING
+from crossdock.values.time_formats import UNIX, Ambiguous, TimeFormat
 
 J = TypeVar("J", str, bool, int, Decimal, list[Any], dict[str, Any])
 D = TypeVar("D")
@@ -46,17 +46,17 @@ class JsonAccess(ABC):
             kind: ``str``, ``bool``, ``int``, ``Decimal`` (which takes whole numbers too), ``list`` or ``dict``.
             default: Returned if the value is missing or null.
         """
-        value = json_values.at_pointer(self._document, pointer, shown=self._shown)
+        value = json_paths.at_pointer(self._document, pointer, shown=self._shown)
         if default is not MISSING and (value is None or value is MISSING):
             return default
-        return json_values.checked(value, kind, self._shown(pointer))
+        return json_paths.checked(value, kind, self._shown(pointer))
 
     def identifier(self, pointer: str) -> str:
         """Return the identifier at *pointer*: a text that is not empty, or the text of a whole number."""
-        value = json_values.at_pointer(self._document, pointer, shown=self._shown)
+        value = json_paths.at_pointer(self._document, pointer, shown=self._shown)
         if type(value) is int:
             return str(value)
-        text: str = json_values.checked(value, str, self._shown(pointer))
+        text: str = json_paths.checked(value, str, self._shown(pointer))
         if not text:
             raise RecordError("bad_value", "is empty", pointer=self._shown(pointer))
         return text
@@ -73,10 +73,10 @@ class JsonAccess(ABC):
                 ``"1990"`` are 19.90, and ``19.90`` is an error.
             default: Returned if the value is missing, null or an empty text.
         """
-        value = json_values.at_pointer(self._document, pointer, shown=self._shown)
+        value = json_paths.at_pointer(self._document, pointer, shown=self._shown)
         if default is not MISSING and (value is None or value is MISSING or value == ""):
             return default
-        return json_values.number(value, self._shown(pointer), minor_units)
+        return json_paths.number(value, self._shown(pointer), minor_units)
 
     @overload
     def day(self, pointer: str, *, layout: str | None = None) -> date: ...
@@ -135,9 +135,9 @@ class JsonAccess(ABC):
 
     def _text(self, pointer: str, default: Any, *, or_number: bool = False) -> str | None:
         """Return the text at *pointer*; None if it is missing or empty, and there is a *default*."""
-        value = json_values.at_pointer(self._document, pointer, shown=self._shown) if or_number else None
+        value = json_paths.at_pointer(self._document, pointer, shown=self._shown) if or_number else None
         if type(value) in {int, Decimal}:
-            return json_values.text_of(value)
+            return json_paths.text_of(value)
         if default is MISSING:
             return self.at(pointer, str)
         return self.at(pointer, str, default=None) or None
@@ -160,7 +160,7 @@ class JsonAccess(ABC):
         try:
             return model.model_validate(self._document)
         except ValidationError as error:
-            (pointer, message), *more = json_values.model_errors(error, self._document)
+            (pointer, message), *more = json_paths.model_errors(error, self._document)
             others = [f"{self._shown(place)}: {text}" if place else text for place, text in more]
             raise RecordError("bad_value", "; ".join([message, *others]), pointer=self._shown(pointer)) from None
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from crossdock.errors import CrossdockError, FindingsError, most_severe, without_traceback
+from crossdock.errors import CrossdockError, FindingsError, without_traceback, worst_exit_code
 from crossdock.printable import printable_lines
 
 Level = Literal["error", "warning", "note"]
@@ -90,7 +90,7 @@ class RunMessages:
 
     @property
     def exit_code(self) -> int:
-        return most_severe(self.all_errors)
+        return worst_exit_code(self.all_errors)
 
     def _remark(self, message: RunMessage) -> None:
         if message in self._said:

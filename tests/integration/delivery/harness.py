@@ -17,7 +17,7 @@ import pytest
 from tests.allowances import allowance
 
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.transport.http_answers import Answer as HttpAnswer
+from crossdock.reading.transport.http_results import Answer as HttpAnswer
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction
 from crossdock.state.tables.intents import Status

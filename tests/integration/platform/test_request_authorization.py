@@ -19,7 +19,7 @@ from tests.waiting import eventually
 
 from crossdock.errors import UnauthorizedError
 from crossdock.platform.token_endpoint import ATTEMPTS
-from crossdock.reading.transport.http_answers import Answer, NotSentError
+from crossdock.reading.transport.http_results import Answer, NotSentError
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.targets.platform_target import PlatformTarget
 

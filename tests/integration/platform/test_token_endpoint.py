@@ -22,7 +22,7 @@ from tests.integration.platform.token_server import (
 
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.platform.token_endpoint import ATTEMPTS
-from crossdock.reading.transport.http_answers import NotSentError
+from crossdock.reading.transport.http_results import NotSentError
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.targets import platform_access
 from crossdock.writing.targets.platform_target import PlatformTarget

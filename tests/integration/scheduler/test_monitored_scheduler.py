@@ -25,11 +25,11 @@ from crossdock.config.project.project import Project, load
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.errors import StateBusyError
 from crossdock.runs import runner
-from crossdock.runs.open_run import OpenRun
+from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.run_report import Report
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
-from crossdock.services.scheduler import run_events
+from crossdock.services.scheduler import run_notices
 from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
@@ -193,7 +193,7 @@ def test_a_run_that_hangs_is_reported_at_its_deadline(
 ) -> None:
     """Once, while it runs."""
     monkeypatch.setenv("KEY", "k")
-    monkeypatch.setattr(run_events, "WATCH_S", 0.01)
+    monkeypatch.setattr(run_notices, "WATCH_S", 0.01)
     case = ServiceCase(
         tmp_path, receiver, caplog, jobs={"nightly": job("UTC", schedule={"at": "12:00"}, done_by="13:00")}
     )
@@ -346,7 +346,7 @@ def test_people_are_told_once_of_a_run_whose_process_is_killed_at_each_attempt(
 ) -> None:
     """Before the second attempt, which may be killed as well, and when it is over."""
     with monkeypatch.context() as patch:
-        patch.setattr(OpenRun, "_finish", killed)
+        patch.setattr(ActiveRun, "_finish", killed)
         for _ in range(4):
             nightly.is_killed()
     ((kind, error),) = notifications(receiver)
@@ -393,16 +393,16 @@ def test_people_are_told_of_a_run_that_fails_because_runs_must_not_overlap(
     monkeypatch.setenv("KEY", "k")
     jobs = {"nightly": job("UTC", schedule={"every": "1h", "catch_up": "all"}, overlap="forbid")}
     case = ServiceCase(tmp_path, receiver, caplog, jobs=jobs)
-    deliver = OpenRun.deliver
+    deliver = ActiveRun.deliver
 
-    def slow(run: OpenRun, *args: Any, **settings: Any) -> None:
+    def slow(run: ActiveRun, *args: Any, **settings: Any) -> None:
         case.clock.advance(3_700)
         deliver(run, *args, **settings)
 
     case.service.look()
     case.clock.advance(1)
     with monkeypatch.context() as patch:
-        patch.setattr(OpenRun, "deliver", slow)
+        patch.setattr(ActiveRun, "deliver", slow)
         case.service.look()
     case.clock.advance(60)
     case.looks()

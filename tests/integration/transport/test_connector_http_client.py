@@ -24,8 +24,8 @@ from tests.servers import served
 from crossdock.errors import UnavailableError
 from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, unavailable_errors
 from crossdock.reading.transport.failure_sentences import AMBIGUOUS, NOT_SENT
-from crossdock.reading.transport.http_answers import TooLargeError, UnreadableError
-from crossdock.reading.transport.http_connection import HttpConnection
+from crossdock.reading.transport.http_connection_settings import HttpConnection
+from crossdock.reading.transport.http_results import TooLargeError, UnreadableError
 from crossdock.reading.transport.httpcore_client import HttpClient
 
 CANARY = "canary-0123456789"

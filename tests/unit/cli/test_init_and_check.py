@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
-from crossdock.config.project.connector_instances import Connection
+from crossdock.config.project.connections import Connection
 from crossdock.errors import RemoteError
 from crossdock.sandbox import SandboxServer
 from crossdock.sandbox.openapi_document import document

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from crossdock.cli.run_lines import input_sentence
-from crossdock.reading.sources.input_facts import InputFacts, ReadFile
+from crossdock.reading.sources.input_summary import InputFacts, ReadFile
 
 NEWEST = ("a.csv", datetime(2026, 3, 9, 1, 2, 3, tzinfo=UTC))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.cli.main import main
-from crossdock.cli.shared_options import same_places
+from crossdock.cli.shared_options import aligned_decimals
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_every_command_reads_all_configs(files: list[str], tmp_path: Path, comma
 
 def test_numbers_beside_each_other_have_the_same_places() -> None:
     """Equal amounts look equal, whatever their zeros, and no digit is rounded away."""
-    assert same_places([Decimal("63481.00"), Decimal("63481.0"), Decimal("1E+3")]) == [
+    assert aligned_decimals([Decimal("63481.00"), Decimal("63481.0"), Decimal("1E+3")]) == [
         "63,481.00",
         "63,481.00",
         "1,000.00",
     ]
-    assert same_places([Decimal(10**40 + 1), Decimal(0)]) == [f"{10**40 + 1:,}", "0"]
+    assert aligned_decimals([Decimal(10**40 + 1), Decimal(0)]) == [f"{10**40 + 1:,}", "0"]

@@ -18,7 +18,7 @@ from tests.unit.cli.conftest import CONFIG, CommandLine
 from crossdock.cli.try_stream import _beside, _dotted, _leaves
 from crossdock.records import RESERVED, is_reserved
 from crossdock.testing import context, read, replay
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 
 CUSTOMERS = """\
       customers:

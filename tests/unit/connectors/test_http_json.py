@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock import RawBatch
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
 from crossdock.mapping.cursors import Checkpoint
@@ -26,7 +26,7 @@ from crossdock.sources import ApiAnswer
 from crossdock.testing import ManualClock, context, read
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.http_contract import HttpStreamContract
-from crossdock.values.json_values import MISSING, found_at
+from crossdock.values.json_paths import MISSING, found_at
 from crossdock_connectors.http_json import CONNECTOR, request_templates
 from crossdock_connectors.http_json.pagination import pointer
 from crossdock_connectors.http_json.settings import HttpJsonSettings

@@ -54,7 +54,7 @@ def test_a_half_made_record_is_given_up_whole(state: State) -> None:
         tx.waiting_records.put([waiting(1, 77)], run_id=1, at=AT)
         with pytest.raises(ConfigError, match="is in doubt"):
             operator_actions.drop(tx, [], tx.waiting_records.chosen(DeadLetterFilter(STREAM)), found, at=AT)
-        operator_actions.not_delivered(tx, found, at=AT)
+        operator_actions.settle_as_not_delivered(tx, found, at=AT)
         operator_actions.drop(tx, [], tx.waiting_records.chosen(DeadLetterFilter(STREAM)), [], at=AT)
     with state.begin() as tx:
         assert tx.dead_letters.facts(STREAM) == [DeadLetterFacts(1, 77, None, "dropped", "whole")]
@@ -65,7 +65,7 @@ def test_what_did_not_happen_is_as_if_never_sent(state: State) -> None:
     """An operation that a person says did not happen keeps its key and is pending, without a first sending."""
     found = unsettled(state, intent(1))
     with state.begin() as tx:
-        operator_actions.not_delivered(tx, found, at=AT)
+        operator_actions.settle_as_not_delivered(tx, found, at=AT)
     with state.begin() as tx:
         (left,) = tx.intents.unsettled()
     assert (left.status, left.first_sent_at, left.idempotency_key) == ("pending", None, "key-1")
@@ -77,9 +77,9 @@ def test_a_creation_that_happened_needs_its_id(state: State) -> None:
     with state.begin() as tx:
         for chosen, given in ((found, "acc_1"), (found[:1], None)):
             with pytest.raises(ConfigError, match="give the record's id"):
-                operator_actions.delivered(tx, chosen, given, at=AT)
+                operator_actions.settle_as_delivered(tx, chosen, given, at=AT)
         assert tx.bindings.count() == {}
-        operator_actions.delivered(tx, found[:1], "acc_1", at=AT)
+        operator_actions.settle_as_delivered(tx, found[:1], "acc_1", at=AT)
     with state.begin() as tx:
         assert tx.bindings.ids(found[0].scope, [1, 2]) == {1: "acc_1"}
         assert [each.identity.key for each in tx.intents.unsettled()] == ["K2"]

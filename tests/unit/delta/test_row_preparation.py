@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.hashes import HASHES
 from tests.unit.delta.things import Rows, Things, batch, scanned
-from tests.unit.test_json_values import VALUES
+from tests.unit.test_json_paths import VALUES
 
 from crossdock.delta import row_preparation
 from crossdock.delta.row_preparation import (
@@ -31,7 +31,7 @@ from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.printable import BLANKS, is_storable
 from crossdock.records import JSON, RawBatch, key_text
-from crossdock.values.json_values import at_path, text_of
+from crossdock.values.json_paths import at_path, text_of
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]) | st.just("\0")), min_size=1, max_size=5)
 CELL = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | st.just("a" * (MAX_KEY_BYTES + 1))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from crossdock import Connector, Context, RawBatch, Record, Settings, Stream
-from crossdock.config.project.connector_instances import Connection
+from crossdock.config.project.connections import Connection
 from crossdock.platform.webhooks import signed_headers
 from crossdock.services.inbox.endpoint import Endpoint
 from crossdock.values.clock import Clock, SystemClock

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.migration.reconciliation import DifferingTotal, differing
+from crossdock.migration.reconciliation_result import DifferingTotal, differing
 from crossdock.planning.references import name_in_placeholder, placeholder
-from crossdock.runs.control_totals import ControlTotals
+from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Scope, State
 
 CUSTOMERS = Scope("platform", "customer", "wms")
@@ -26,7 +26,7 @@ def known(state: State) -> State:
 
 
 def found(state: State, source: list[dict[str, Any]], platform: list[dict[str, Any]]) -> list[DifferingTotal]:
-    ours, theirs = ControlTotals(), ControlTotals()
+    ours, theirs = ResourceTotals(), ResourceTotals()
     for totals, records in ((ours, source), (theirs, platform)):
         for each in records:
             totals.add(each)

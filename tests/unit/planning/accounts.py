@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.conftest import PIN
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Context, Settings, Stream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RecordError
@@ -17,7 +17,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
-from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.import_log import NoIntake
 from crossdock.state import RecordIdentity, Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 from tests.unit.planning.accounts import account, bound_accounts
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.errors import InternalError, RecordError
 from crossdock.planning import draft_records
 from crossdock.planning.draft_records import drafted

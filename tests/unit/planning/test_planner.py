@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from tests.conftest import PIN
 from tests.unit.planning.accounts import account, bound_accounts, platform_target
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_facts import FailureLimits
+from crossdock.planning.awaiting_parents import AwaitingParents
 from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References, key_hashes
@@ -90,7 +90,7 @@ class Run:
 
     def planner(self, gone: Removals, records: int | None = None) -> Planner:
         references = References("platform", self.planned)
-        self.held = HeldRecords(self.bound, self.state, references, {self.bound.scope})
+        self.held = AwaitingParents(self.bound, self.state, references, {self.bound.scope})
         failing = FailureCount(self.bound, records)
         return Planner(self.held, self.tally, self._run, gone=gone, failing=failing, at_once=2)
 

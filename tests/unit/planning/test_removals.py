@@ -19,11 +19,11 @@ from tests.conftest import PIN
 from tests.examples import examples
 from tests.hashes import HASHES
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Context, Settings, Stream
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
-from crossdock.planning.held_records import HeldRecords
+from crossdock.planning.awaiting_parents import AwaitingParents
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
@@ -31,7 +31,7 @@ from crossdock.planning.removals import _keys, _without
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import LINE, Proof, RawBatch, Record
-from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.import_log import NoIntake
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Scope, State, create, parse_url
 from crossdock.state.tables.snapshots_and_approvals import COMPARED_SNAPSHOTS
@@ -152,7 +152,7 @@ class Warehouse:
             run_id = tx.runs.start(business_date="2026-01-01", at=self._clock.now())
         reading = StreamInput(self._bound, self._state, tally, run_id)
         reading.read([], lambda _rows: None)
-        held = HeldRecords(self._bound, self._state, References(self._target.name), {self._bound.scope})
+        held = AwaitingParents(self._bound, self._state, References(self._target.name), {self._bound.scope})
         run = DeliveringRun(self._state, run_id, self._clock, threading.Event())
         planner = Planner(held, tally, run, gone=reading.removals, failing=reading.failure_count())
         chunks: Iterator[PlannedChunk] | None = planner.decide(reading.records())

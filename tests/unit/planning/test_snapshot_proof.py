@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.delta.things import Things, batch
 from tests.unit.planning.accounts import bound_accounts
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.mapping.stream_facts import GoneLimits
 from crossdock.planning.snapshot_proof import (

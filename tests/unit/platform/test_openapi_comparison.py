@@ -16,8 +16,8 @@ from tests.unit.targets.test_platform_access import profile_of
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.platform import openapi_comparison
-from crossdock.platform.member_comparison import Difference
 from crossdock.platform.openapi_file import OpenApi
+from crossdock.platform.openapi_members import Difference
 from crossdock.resources import ResourceName
 from crossdock.sandbox.openapi_document import document
 from crossdock.values import exact_json

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from crossdock.config.project.connector_instances import Connection
+from crossdock.config.project.connections import Connection
 from crossdock.config.project.webhook_hints import hints_of
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConnectorError, RecordError

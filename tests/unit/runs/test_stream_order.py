@@ -10,10 +10,10 @@ from typing import Any, cast, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Stream
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.reading.sources.late_files import LateError
+from crossdock.reading.sources.file_wait import LateError
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.runs.target_delivery import StreamOrder
 from crossdock.state import Scope

@@ -14,7 +14,7 @@ from crossdock.config.schedules.due_times import Due
 from crossdock.printable import printable
 from crossdock.services.inbox.hint_worker import Partners, Worked
 from crossdock.services.scheduler import stderr_log
-from crossdock.services.scheduler.run_events import could_not_start
+from crossdock.services.scheduler.run_notices import could_not_start
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.values.run_messages import RunMessage
 

@@ -91,7 +91,7 @@ def test_declared_forms_follow_each_other() -> None:
     names = ["S_20261124-CORR", "S_20261125", "S_20261125-CORR", "S_20261125_v2", "S_20261125_v10"]
     assert [facts.name for facts in declared.in_order(files(*names[::-1]), NOW)] == names
     declared.check(files(*names), [], NOW)
-    assert declared.is_outside("S_20261325")
+    assert declared.fits_no_template("S_20261325")
     assert declared.moment("S_20261125_v2") == "2026-11-25"
 
 

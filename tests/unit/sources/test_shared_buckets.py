@@ -16,7 +16,7 @@ from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit import RateLimit
 from crossdock.reading.sources.shared_buckets import SharedBucket, SharedBuckets
 from crossdock.reading.sources.source_allowance import SourceAllowance
-from crossdock.reading.transport.http_answers import Answer
+from crossdock.reading.transport.http_results import Answer
 from crossdock.testing.manual_clock import ManualClock
 
 BATCH, LIVE = 400, 60

@@ -9,7 +9,7 @@ from crossdock.pacing.rate_limit import RateLimit
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.sources.target_bucket import TargetBucket
-from crossdock.reading.transport.http_answers import Answer
+from crossdock.reading.transport.http_results import Answer
 from crossdock.testing.manual_clock import ManualClock
 
 

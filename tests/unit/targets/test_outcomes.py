@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.reading.transport import problem_answers
-from crossdock.reading.transport.http_answers import AmbiguousError, Answer, NotSentError
+from crossdock.reading.transport.http_results import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.values import exact_json

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.testing import exact_text
+from crossdock.testing import readable_json
 from crossdock.testing.cleaned_texts import CleanedTexts
 from crossdock.testing.personal_members import PersonalMembers
 
@@ -27,11 +27,11 @@ def cleaned(*values: Any, credentials: tuple[str, ...] = ()) -> list[Any]:
     texts = CleanedTexts(PersonalMembers())
     for credential in credentials:
         texts.add_credential(credential)
-    read = [exact_text.loads(json.dumps(value)) for value in values]
+    read = [readable_json.loads(json.dumps(value)) for value in values]
     for value in read:
         texts.json(value)
     texts.collecting = False
-    return [json.loads(exact_text.dumps(texts.json(value))) for value in read]
+    return [json.loads(readable_json.dumps(texts.json(value))) for value in read]
 
 
 ENCODINGS: dict[str, Callable[[str], str]] = {

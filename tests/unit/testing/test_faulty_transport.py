@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from crossdock.testing.faulty_transport import FAULTS, RecordedTransport, faulty
+from crossdock.testing.faulty_transport import FAULTS, RequestRecorder, faulty
 
 GOOD = httpx.MockTransport(lambda request: httpx.Response(200, json=[1], headers={"link": "<x>"}))
 
@@ -13,7 +13,7 @@ GOOD = httpx.MockTransport(lambda request: httpx.Response(200, json=[1], headers
 @pytest.mark.parametrize("fault", FAULTS)
 def test_only_the_wanted_requests_fail(fault: str) -> None:
     """Those before and after have the proper answer, and every request reaches the transport."""
-    recorded = RecordedTransport(GOOD)
+    recorded = RequestRecorder(GOOD)
     answers: list[httpx.Response | None] = []
     with httpx.Client(transport=faulty(recorded, fault, 1, 1, ["hunter22"]), base_url="https://a.example") as client:
         for _ in range(3):

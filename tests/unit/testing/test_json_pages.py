@@ -1,4 +1,4 @@
-"""Lists of records in pages: found, reversed and refilled."""
+"""Lists of records in pages: found, reversed and without_records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.testing.json_pages import at, in_reverse, lists, refilled
+from crossdock.testing.json_pages import at, in_reverse, lists, without_records
 
 PAGES = st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=5)
 
@@ -24,7 +24,7 @@ def test_lists_are_found_with_their_paths() -> None:
 def test_records_that_are_left_out_let_the_later_ones_move_up(contents: list[list[int]], least: int) -> None:
     """The order stays, no page grows, and none is empty before one that is not, unless it was."""
     pages: list[Any] = [{"items": items} for items in contents]
-    made = [page["items"] for page in refilled(pages, [("items",)], lambda item: item >= least)]
+    made = [page["items"] for page in without_records(pages, [("items",)], lambda item: item >= least)]
     assert [item for page in made for item in page] == [item for page in contents for item in page if item >= least]
     assert all(len(after) <= len(before) for before, after in zip(contents, made, strict=True))
     shorter = [index for index, page in enumerate(made) if len(page) < len(contents[index])]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.testing.exact_text import Number
+from crossdock.testing.readable_json import Number
 from crossdock.testing.recorded_exchange import RecordedExchange, body_of, content_of
 
 

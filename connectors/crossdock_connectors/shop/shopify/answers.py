@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.printable import printable
 from crossdock.targets import Answer, Outcome, RateHeaders, body_of
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 
 POINTS = 25
 """The points counted for a request of a target: a mutation costs 10, a look-up of stock 10, of an order up to 38."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from crossdock import RawBatch
 from crossdock.mapping.cursors import instant_cursor
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.lists_read_once import OVERLAP
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, listed, number_of

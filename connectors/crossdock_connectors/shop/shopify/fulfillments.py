@@ -11,7 +11,7 @@ from typing import Any
 
 from crossdock import RecordError
 from crossdock.targets import Outcome
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify.pages import number_of
 
 _MOST = 100  # fulfillments of an order that are read

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from crossdock import RecordError
 from crossdock.values.json_access import JsonAccess
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify.pages import Item, number_of
 from crossdock_connectors.shop.streams import CREDIT_NOTE
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from crossdock import RefusedError
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, whole
 from crossdock_connectors.shop.shopify.queries import VARIANTS, ShopList

@@ -9,7 +9,7 @@ from typing import Any
 from crossdock import Context
 from crossdock.mapping.cursors import OVERLAP_S
 from crossdock.sources import ApiAnswer, GraphQLConnection, GraphQLError
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify.queries import VERSION, Children, ShopList
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.shopify.invoicing import invoice_due, refund_rows
 from crossdock_connectors.shop.shopify.pages import Item, number_of

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from crossdock.sources import ApiAnswer
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 ORDERS_SEEN = timedelta(days=60)

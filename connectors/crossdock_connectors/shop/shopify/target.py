@@ -24,7 +24,7 @@ from crossdock.targets import (
     body_of,
 )
 from crossdock.values import exact_json
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import answers, fulfillments, stock_levels
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings

@@ -16,11 +16,11 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.mapping.cursors import instant_cursor
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.lists_read_once import Pages, reached
-from crossdock_connectors.shop.named_keys import ids_in, orders_of_guests
 from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus
+from crossdock_connectors.shop.shop_key_ids import ids_in, orders_of_guests
 from crossdock_connectors.shop.streams import CREDIT_NOTE, Dialect, Read
 from crossdock_connectors.shop.woocommerce import lists, mapping, named_records
 from crossdock_connectors.shop.woocommerce.lists import Item, WooContext, number_of

@@ -12,7 +12,7 @@ from typing import Any
 from crossdock import Context
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.sources import OverlappingPages
-from crossdock.values.json_values import MISSING, at_path
+from crossdock.values.json_paths import MISSING, at_path
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Feed, Pages, read_once
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 

@@ -52,8 +52,8 @@ def found(items: Any, name: str | None, target_id: str | None) -> Outcome:
         return Outcome("unavailable", "answered a look-up without a list", 200)
     for item in items:
         own = _id_of(item, order)
-        is_ours = own == target_id if target_id is not None else item.get("tracking_number") == key_parts_of(number)[0]
-        if own is not None and is_ours:
+        is_added = own == target_id if target_id is not None else item.get("tracking_number") == key_parts_of(number)[0]
+        if own is not None and is_added:
             return Outcome("found", status=200, target_id=own, held={})
     return Outcome("absent", status=200, held={})
 

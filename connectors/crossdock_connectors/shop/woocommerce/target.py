@@ -25,7 +25,7 @@ from crossdock.targets import (
     body_of,
 )
 from crossdock.values.field_types import Code, Text
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.target_records import StockLevel
 from crossdock_connectors.shop.woocommerce import parcels, stock_writes
 from crossdock_connectors.shop.woocommerce.lists import API

@@ -28,7 +28,7 @@ from crossdock.mapping.stream_facts import Mode
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.sources import Checkpoint, CursorInBody
 from crossdock.values import exact_json
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.mapping_versions import version_of

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from crossdock import InvoiceDraft, RawBatch, Record, RefusedError
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.sources import Checkpoint
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.threepl.record_values import joined
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.lists import (

@@ -9,7 +9,7 @@ from typing import Any
 from crossdock import Context, Filter, RefusedError, Stream
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.sources import NextUrl, PageNumber
-from crossdock.values.json_values import at_path, text_of
+from crossdock.values.json_paths import at_path, text_of
 from crossdock_connectors.threepl.mapping_versions import version_of
 from crossdock_connectors.threepl.record_values import Products
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings

@@ -17,7 +17,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.resources import LotMovementDraft, Tracking
-from crossdock.values.exact_numbers import total
+from crossdock.values.decimal_context import total
 from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.threepl.record_values import Products, parcels, status_of, units
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills

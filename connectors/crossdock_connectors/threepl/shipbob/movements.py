@@ -13,7 +13,7 @@ from crossdock import InventoryLotDraft, RawBatch, Record
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.resources import LotMovementDraft
 from crossdock.sources import Checkpoint
-from crossdock.values.json_values import at_path, text_of
+from crossdock.values.json_paths import at_path, text_of
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.lists import (
     Item,

@@ -13,7 +13,7 @@ from crossdock import Filter, Finding, InventoryLotDraft, ProductDraft, RawBatch
 from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.sources import Checkpoint
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.threepl.record_values import joined, key_in, names_of
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.bills import Bills

@@ -16,7 +16,7 @@ from crossdock.config.vendor_subscriptions import created_once, read_subscriptio
 from crossdock.errors import ConfigError
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.sources import NextUrl
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock.webhooks import Subscription, SubscriptionApi
 from crossdock_connectors.threepl.shipbob.lists import PAGE_SIZE, ShipBobContext
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings

@@ -9,13 +9,13 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, counted, example, interruptible, load
-from crossdock.values.times_as_text import instant_text
+from crossdock.values.display_times import instant_text
 
 UNITS = "smh"
 
 
 def _duration(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta:
-    from crossdock.values.times_and_durations import is_duration, span
+    from crossdock.values.config_durations import is_duration, span
 
     if not is_duration(value, UNITS):
         raise click.BadParameter(f"{value!r} is no duration, such as 90s, 10m or 2h")

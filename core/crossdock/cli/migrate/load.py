@@ -53,7 +53,7 @@ def load(
     """
     from crossdock.migration.load import LoadChoice
     from crossdock.migration.load import load as load_waves
-    from crossdock.migration.rehearsal import Rehearsal
+    from crossdock.migration.rehearsal_file import Rehearsal
     from crossdock.values.clock import SystemClock
 
     project = shared_options.load(config)

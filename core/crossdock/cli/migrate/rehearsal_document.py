@@ -12,10 +12,10 @@ from crossdock.cli.shared_options import counted
 from crossdock.values.exact_json import time_text
 
 if TYPE_CHECKING:
+    from crossdock.migration.already_on_platform import Match
     from crossdock.migration.column_profile import Cell, ColumnProfile
-    from crossdock.migration.platform_matches import Match
+    from crossdock.migration.decision_counts import Decisions, Rejected, StreamDecisions
     from crossdock.migration.rehearse import Rehearsed, WaveForecast
-    from crossdock.migration.rehearsed_decisions import Decisions, Rejected, StreamDecisions
     from crossdock.migration.source_profile import SourceProfile
 
 _EXAMPLES = 5

@@ -10,7 +10,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.migrate.person import by_option
 from crossdock.cli.shared_options import check_writable, common_options, example, interruptible, load, say, utf8
-from crossdock.values.times_as_text import instant_text
+from crossdock.values.display_times import instant_text
 
 
 def _reason(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

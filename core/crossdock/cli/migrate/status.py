@@ -10,10 +10,10 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, counted, example, load, say
-from crossdock.values.times_as_text import duration_text, instant_text
+from crossdock.values.display_times import duration_text, instant_text
 
 if TYPE_CHECKING:
-    from crossdock.migration.left import Left
+    from crossdock.migration.remaining_work import Left
     from crossdock.migration.wave_status import WaveStatus
     from crossdock.state import Migration
 
@@ -32,7 +32,7 @@ def status(config: Path, *, as_json: bool) -> None:
 
     Its waves with their gates, what people decided, and the last checks.
     """
-    from crossdock.migration.left import left_of
+    from crossdock.migration.remaining_work import remaining_work_of
     from crossdock.migration.wave_status import wave_status
     from crossdock.migration.waves import numbered_waves
     from crossdock.values.clock import SystemClock
@@ -42,7 +42,7 @@ def status(config: Path, *, as_json: bool) -> None:
     with loaded.look() as tx:
         migration = tx.migrations.current() or tx.migrations.last()
         found = [wave_status(tx, loaded, migration, wave) for wave in waves]
-        left = left_of(tx, loaded, migration, found, SystemClock().now())
+        left = remaining_work_of(tx, loaded, migration, found, SystemClock().now())
     if as_json:
         terminal_output.print_json(_document(migration, found, left))
     else:

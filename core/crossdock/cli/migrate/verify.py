@@ -9,7 +9,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, example, load
-from crossdock.values.times_as_text import instant_text
+from crossdock.values.display_times import instant_text
 
 _LARGEST = 1 << 30  # bytes
 

@@ -14,8 +14,8 @@ from crossdock.config.schedules.job_config import JobConfig, ordered
 from crossdock.platform.platform_config import Profile
 from crossdock.state.upkeep.removable_rows import MAX_AGE
 from crossdock.values.addresses import BaseUrl
+from crossdock.values.config_durations import is_duration, span
 from crossdock.values.config_file import ConfigModel, ConfigPath, Name
-from crossdock.values.times_and_durations import is_duration, span
 
 KEPT = "90d"
 _LEAST_KEPT = timedelta(days=7)

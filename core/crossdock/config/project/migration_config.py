@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.mapping.stream_facts import Percent
+from crossdock.values.config_durations import TimeOfDay
 from crossdock.values.config_file import ConfigModel, Name
 from crossdock.values.time_zones import shown, zone_name
-from crossdock.values.times_and_durations import TimeOfDay
 
 
 class Gate(ConfigModel):

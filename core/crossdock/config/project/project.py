@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.config_model import ConfigFile, ListenConfig
-from crossdock.config.project.connector_instances import BoundStream, Connection, load_connections
+from crossdock.config.project.connections import BoundStream, Connection, load_connections
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.connector import Stream
@@ -24,15 +24,15 @@ from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
 from crossdock.mapping.stream_facts import PLATFORM, AdoptBy
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.growing_files import ExpectsLooks
+from crossdock.reading.sources.growing_files import AnnouncesLooks
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.state import Pin, Recipients, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.config_durations import span
 from crossdock.values.config_file import Document
-from crossdock.values.times_and_durations import span
 from crossdock.values.yaml_reader import Place
 from crossdock.writing.delivery.senders import Masks
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -173,8 +173,8 @@ class Project:
                     connection.bind(name, stream, targets, context, origins, as_written) for name, stream in chosen
                 ]
         for each in bound:
-            if isinstance(each.stream, ExpectsLooks):
-                each.stream.expect_looks(each.context)
+            if isinstance(each.stream, AnnouncesLooks):
+                each.stream.announce_looks(each.context)
         order = {(name, kind): number for name, each in targets.items() for number, kind in enumerate(each.resources)}
         return sorted(
             bound, key=lambda item: (order[item.scope.target, item.scope.resource], item.scope.is_contribution)

@@ -36,9 +36,9 @@ from crossdock.mapping.stream_facts import (
     OpenUntil,
     Percent,
     Reread,
-    no_adoption,
-    no_removal,
-    no_second_look,
+    adoption_problem,
+    removal_problem,
+    second_look_problem,
 )
 from crossdock.values import exact_json
 from crossdock.values.config_file import ConfigModel, Document, Name, misplaced, unknown
@@ -98,16 +98,16 @@ class StreamOverrides(ConfigModel):
             raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
         reread, marks = self.reread or stream.reread, stream.finds_deleted and not stream.rereads_gone
         other = "deleted" if self.deleted is not None else "the way in which the stream finds them" if marks else ""
-        if second := no_second_look(
+        if second := second_look_problem(
             stream.mode, reread, self.open_until or stream.open_until, fetches=stream.fetches, finds_deleted=other
         ):
             raise misplaced(*second)
         finds_deleted = bool(other) or (reread is not None and reread.finds_gone)
         kind, on_gone = stream.resource_type, self.on_gone or "nothing"
-        if reason := no_removal(kind, stream.mode, on_gone, finds_deleted=finds_deleted):
+        if reason := removal_problem(kind, stream.mode, on_gone, finds_deleted=finds_deleted):
             raise misplaced(("on_gone",), reason)
         adopt = self.adopt or stream.adopt
-        if reason := no_adoption(kind, adopt, stream.to, stream.contributes):
+        if reason := adoption_problem(kind, adopt, stream.to, stream.contributes):
             raise misplaced(("adopt",), reason)
         draft = kind.draft
         for number, name in enumerate(self.personal):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crossdock.config.project.connector_instances import Connection
+from crossdock.config.project.connections import Connection
 from crossdock.errors import ConnectorError, RecordError
 from crossdock.values.author_code import AuthorCodeError, guarded, shortened
 from crossdock.webhooks import Hint, Webhook, Webhooks

@@ -8,9 +8,9 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
 from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.values.config_durations import TimeOfDay
 from crossdock.values.config_file import ConfigModel, unknown
 from crossdock.values.time_zones import first_showing, shown
-from crossdock.values.times_and_durations import TimeOfDay
 
 
 class JobConfig(ConfigModel):

@@ -13,9 +13,7 @@ from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from crossdock.config.schedules.calendar_days import DAY_NAMES, ONE_DAY, WEEKDAYS, days_of_month, is_named, is_working
-from crossdock.values.config_file import ConfigModel
-from crossdock.values.time_zones import zone_name
-from crossdock.values.times_and_durations import (
+from crossdock.values.config_durations import (
     A_TIME,
     TIME_SCHEMA,
     duration_schema,
@@ -24,6 +22,8 @@ from crossdock.values.times_and_durations import (
     span,
     time_of_day,
 )
+from crossdock.values.config_file import ConfigModel
+from crossdock.values.time_zones import zone_name
 
 MOST_CAUGHT_UP = 10_000  # runs; more is a mistake in the config
 _MINUTES = 24 * 60

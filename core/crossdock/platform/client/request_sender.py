@@ -14,7 +14,7 @@ from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_headers import retry_after_s
 from crossdock.platform.client.client_errors import ProblemError
 from crossdock.reading.transport.connector_http_client import unavailable_errors
-from crossdock.reading.transport.http_answers import UnreadableError
+from crossdock.reading.transport.http_results import UnreadableError
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 

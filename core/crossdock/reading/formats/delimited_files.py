@@ -12,17 +12,17 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import Openable, Readable, open_stream
 from crossdock.reading.formats.delimited_format import DelimitedFormat, DelimitedRecordType
 from crossdock.reading.formats.delimited_rows import DelimitedRows, RowEnds
-from crossdock.reading.formats.file_ends import is_cut
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.left_out_lines import without_blank_lines, without_comments, without_preamble
 from crossdock.reading.formats.leniencies import FittingCells, Leniencies
 from crossdock.reading.formats.other_kinds import refuse_message
 from crossdock.reading.formats.polars_parser import PolarsParser, RecordFormat
 from crossdock.reading.formats.prefetch import prefetched
-from crossdock.reading.formats.record_sequence import RecordSequence, chosen_rows
+from crossdock.reading.formats.record_type_order import RecordSequence, chosen_rows
 from crossdock.reading.formats.record_types import code_of, field_places
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import Block, Piece, Prepare, as_text, parts, pieces, records_at
+from crossdock.reading.formats.truncation import is_cut
 from crossdock.records import LINE
 
 _CHUNK_BYTES = 4 << 20  # larger pieces are no faster and take more memory

@@ -11,18 +11,18 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import Openable, Readable, open_stream
-from crossdock.reading.formats.file_ends import is_cut
 from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell, is_odd
-from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
+from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.left_out_lines import without_blank_lines, without_preamble
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.prefetch import prefetched
-from crossdock.reading.formats.record_sequence import RecordSequence, chosen_rows
+from crossdock.reading.formats.record_type_order import RecordSequence, chosen_rows
 from crossdock.reading.formats.record_types import chain_of, code_of, field_places
 from crossdock.reading.formats.text_decoding import Block, DecodingError, Piece, Prepare, as_text, parts, pieces
 from crossdock.reading.formats.text_encodings import FILLER, Widths
+from crossdock.reading.formats.truncation import is_cut
 from crossdock.records import LINE
 
 _CHUNK_BYTES = 4 << 20  # larger pieces are no faster and take more memory

@@ -23,7 +23,7 @@ from shutil import copyfileobj
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from crossdock.reading.formats.ods_sheet import is_ods, ods_answers
-from crossdock.reading.formats.xlsb_check import merged_in_xlsb
+from crossdock.reading.formats.xlsb_merged_cells import merged_in_xlsb
 from crossdock.reading.formats.xlsx_check import CellError, check_cells, check_parts, no_sheet
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from crossdock.errors import RefusedError
-from crossdock.values.json_values import MISSING, described, found_at, replaced_at
+from crossdock.values.json_paths import MISSING, described, found_at, replaced_at
 
 Params = Mapping[str, str | int | Sequence[str | int] | None]
 """Query parameters: a list is a repeated parameter, None is left out."""

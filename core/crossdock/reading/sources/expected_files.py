@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from crossdock.errors import UnavailableError
-from crossdock.reading.sources.input_facts import InputFacts, found, newest_of
+from crossdock.reading.sources.input_summary import InputFacts, found, newest_of
 from crossdock.reading.sources.source_context import JobRun, SourceContext
 from crossdock.state import FileFacts
+from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, span
 from crossdock.values.config_file import ConfigModel
-from crossdock.values.times_and_durations import TimeOfDay, duration_schema, is_duration, span
-from crossdock.values.times_as_text import instant_text
+from crossdock.values.display_times import instant_text
 
 _UNITS = "mhd"
 _LONGEST = timedelta(days=366)

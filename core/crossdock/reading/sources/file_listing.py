@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import MAX_BYTES
 from crossdock.reading.sources.file_order import FileOrder
-from crossdock.reading.sources.input_facts import LISTED
+from crossdock.reading.sources.input_summary import LISTED
 from crossdock.reading.sources.manifests import Markers
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, any_case, list_below, matches, split_pattern
@@ -142,7 +142,7 @@ class FileListing:
                 continue
             elif self._markers and self._markers.name(file.name) not in markers:
                 self.left_out[file.name] = f"its marker {self._markers.template} is not there"
-            elif self._order.is_outside(file.name):
+            elif self._order.fits_no_template(file.name):
                 self.left_out[file.name] = "its name does not have the form that 'order' declares"
             else:
                 files.append(file)

@@ -79,7 +79,7 @@ class FileOrder:
         ranks = (template.rank(name, number) for number, template in enumerate(self._templates or ()))
         return next((rank for rank in ranks if rank is not None), None)
 
-    def is_outside(self, name: str) -> bool:
+    def fits_no_template(self, name: str) -> bool:
         return self._templates is not None and self.rank(name) is None
 
     def moment(self, name: str) -> str | None:
@@ -119,7 +119,7 @@ class FileOrder:
         If only the times say so, one of the *known* files must have an earlier name of the same form: then *one* is not
         a copy.
         """
-        if self.declared == "any" or self.is_outside(one.name):
+        if self.declared == "any" or self.fits_no_template(one.name):
             return False
         compared = self._compared([last, one], now)
         if one.name == last.name:
@@ -148,7 +148,7 @@ class FileOrder:
         """
         if self.declared == "any" or not unread:
             return
-        before = {facts.content_hash: facts for facts in known if not self.is_outside(facts.name)}
+        before = {facts.content_hash: facts for facts in known if not self.fits_no_template(facts.name)}
         again = {facts.content_hash for facts in unread if facts.content_hash in before}.difference(returned)
         new = [facts for facts in unread if facts.content_hash not in again]
         compared = self._compared([*before.values(), *unread], now)

@@ -24,17 +24,17 @@ from crossdock.reading.sources.archive import archive
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.reading.sources.file_listing import FileListing, facts_of
 from crossdock.reading.sources.file_order import FileOrder, Order
+from crossdock.reading.sources.file_wait import LateError, LateFileWatch, Wait
 from crossdock.reading.sources.growing_files import Look
-from crossdock.reading.sources.input_facts import ReadFile
+from crossdock.reading.sources.input_summary import ReadFile
 from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
-from crossdock.reading.sources.late_files import LateError, LateFileWatch, Wait
 from crossdock.reading.sources.manifests import Entry, Manifest, read_entries
 from crossdock.reading.sources.source_context import SourceContext, writing
 from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.records import Again, Empty, Proof, RawBatch, kept
 from crossdock.state import FileFacts
-from crossdock.values.exact_numbers import EXACT
+from crossdock.values.decimal_context import EXACT
 from crossdock.values.local_files import create_private, private_folder
 
 __all__ = ["FileSource", "StreamId"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from crossdock.errors import RemoteError
-from crossdock.reading.sources import api_errors
+from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
 
 THROTTLED = "THROTTLED"
@@ -40,6 +40,6 @@ def check(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable
     """Raise GraphQLError if *answer* has GraphQL errors, even beside data."""
     errors: Any = answer.at("/errors") if request.graphql is not None else None
     if errors:
-        reason = api_errors.message_of(errors, redacted)
+        reason = api_error_messages.message_of(errors, redacted)
         message = f"answered with GraphQL errors: {reason or 'without a message'}"
         raise GraphQLError(message, codes_of(request, answer), where=shown)

@@ -21,8 +21,8 @@ _Due = Callable[[], Iterable[Look]]
 
 
 @runtime_checkable
-class ExpectsLooks(Protocol):
-    def expect_looks(self, ctx: Any) -> None:
+class AnnouncesLooks(Protocol):
+    def announce_looks(self, ctx: Any) -> None:
         """Called when a run begins that will read the stream. It calls `Looks.expect` of the run."""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.reading.sources import api_errors
+from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiRequest, pairs
 from crossdock.reading.transport.connector_http_client import (
@@ -19,8 +19,8 @@ from crossdock.reading.transport.connector_http_client import (
     httpx_client,
     unavailable_errors,
 )
-from crossdock.reading.transport.http_answers import Answer, redacted_answer
 from crossdock.reading.transport.http_auth import TimedAuth, TokenAuth
+from crossdock.reading.transport.http_results import Answer, redacted_answer
 from crossdock.reading.transport.httpcore_client import UNQUOTED
 from crossdock.values import exact_json
 from crossdock.values.author_code import AUTH, AuthorCodeError, described, guarded, interrupts
@@ -54,7 +54,7 @@ class HttpExchange:
         if isinstance(api.auth, TimedAuth):
             api.auth.clock = clock
         if isinstance(api.auth, TokenAuth):
-            api.auth.message_of = partial(api_errors.message_of, redacted=self.redacted)
+            api.auth.message_of = partial(api_error_messages.message_of, redacted=self.redacted)
         limits = AnswerLimits(api.timeout_s, api.total_timeout_s, api.max_answer_bytes)
         self._client = self._opened(limits, authorized=True)
 

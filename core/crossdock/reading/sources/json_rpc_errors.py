@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from crossdock.errors import RemoteError
-from crossdock.reading.sources import api_errors
+from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
 
 _PERMANENT = frozenset({-32700, -32600, -32601, -32602})
@@ -26,7 +26,7 @@ def check(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable
     if (error := answer.at("/error")) and answer.at("/result") is None:
         found = [error, error.get("data")] if isinstance(error, dict) else [error]
         code = f" {error['code']}" if isinstance(error, dict) and isinstance(error.get("code"), int) else ""
-        reason = api_errors.message_of(found, redacted) or "without a message"
+        reason = api_error_messages.message_of(found, redacted) or "without a message"
         raise RemoteError(f"answered with the JSON-RPC error{code}: {reason}", where=shown)
 
 

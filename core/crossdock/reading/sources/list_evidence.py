@@ -16,8 +16,8 @@ from urllib.parse import parse_qsl, urlsplit
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, pairs
 from crossdock.reading.sources.id_set import IdSet
-from crossdock.values import exact_json, list_members
-from crossdock.values.json_values import at_path, text_of
+from crossdock.values import exact_json, pagination_members
+from crossdock.values.json_paths import at_path, text_of
 
 _IGNORED = (
     "an API that does not know a parameter ignores it, and repeats its first page: check the paginator's parameters,"
@@ -67,7 +67,7 @@ class OpenLists:
         self._read = defaultdict[str, list[ListEvidence | None]](list)
 
     @contextmanager
-    def read_by(self, stream: str) -> Iterator[None]:
+    def reading_as(self, stream: str) -> Iterator[None]:
         before, self.reader = self.reader, stream
         try:
             yield
@@ -287,7 +287,7 @@ def _is_position(name: str, found: _Parameter) -> bool:
 
 
 def _is_page(name: str) -> bool:
-    return _PAGE.fullmatch(list_members.plain(name)) is not None
+    return _PAGE.fullmatch(pagination_members.plain(name)) is not None
 
 
 def _is_place(name: str) -> bool:

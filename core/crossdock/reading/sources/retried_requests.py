@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_headers import retry_after_s
-from crossdock.reading.sources import api_errors, graphql_errors, json_rpc_errors
+from crossdock.reading.sources import api_error_messages, graphql_errors, json_rpc_errors
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
 from crossdock.reading.sources.source_allowance import SourceAllowance
-from crossdock.reading.transport.http_answers import Answer, TimedOutError, TooLargeError, UnreadableError
+from crossdock.reading.transport.http_results import Answer, TimedOutError, TooLargeError, UnreadableError
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 
@@ -113,7 +113,7 @@ class RetriedRequests:
             if not throttled:
                 self._check(answer, shown, unreadable, body)
                 if graphql_errors.is_failed(request, read):
-                    said = api_errors.message_of(read.at("/errors"), self.redacted)
+                    said = api_error_messages.message_of(read.at("/errors"), self.redacted)
                     raise UnavailableError(f"a GraphQL query failed with an internal error{said and f': {said}'}")
                 return read
             refusals += 1
@@ -130,7 +130,7 @@ class RetriedRequests:
         if status >= 500 and not json_rpc_errors.is_permanent(status, body):
             raise _ServerError(answer)
         if not 200 <= status < 300:
-            reason = api_errors.reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
+            reason = api_error_messages.reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
             suffix = f": {reason}" if reason else ""
             if status in {401, 403}:
                 raise UnauthorizedError(

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.reading.sources.source_bucket import SentRequest, SourceBucket
-from crossdock.reading.transport.http_answers import Answer
+from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.pagination import Paginator, SizedPages, link_target
-from crossdock.values import exact_json, list_members
-from crossdock.values.list_members import Kind
+from crossdock.values import exact_json, pagination_members
+from crossdock.values.pagination_members import Kind
 
 _ERROR = re.compile("errors?")
 _SUCCESS = re.compile("(is)?success(ful)?|succeeded|ok")
@@ -122,7 +122,7 @@ class SignsOfMore:
                 self._next, is_last = self._next or (place if value else None), is_last or not value
             elif kind == "previous":
                 self._previous = self._previous or (place if value and self._pages == 1 else None)
-            elif (number := list_members.whole(value)) is not None:
+            elif (number := pagination_members.whole(value)) is not None:
                 numbers[place] = kind, number
         self._cursor = None if is_last else self._cursor
         before = numbers if self._numbers is None else self._numbers
@@ -188,21 +188,21 @@ class SignsOfMore:
                 continue
             if (found := _said(name, member) or self._said_in(value, place, name)) is not None:
                 yield path, *found
-            is_report = _REPORT.fullmatch(list_members.plain(name)) is not None
-            if is_report or list_members.is_envelope(name) or (self._records or "").startswith(f"{path}/"):
+            is_report = _REPORT.fullmatch(pagination_members.plain(name)) is not None
+            if is_report or pagination_members.is_envelope(name) or (self._records or "").startswith(f"{path}/"):
                 yield from self._members(member, path, depth + 1)
 
     def _said_in(self, around: Mapping[str, Any], place: str, name: str) -> tuple[str, Any] | None:
-        plain, value = list_members.plain(name), around[name]
+        plain, value = pagination_members.plain(name), around[name]
         is_beside = (self._records or "/").rpartition("/")[0] == place
-        if plain == "cursor" and is_beside and isinstance(value, str) and list_members.follows("next", value):
+        if plain == "cursor" and is_beside and isinstance(value, str) and pagination_members.follows("next", value):
             return "cursor", None
         if plain == "length" and is_beside and len(around) == 2:  # of Odoo; others give the size of a page so
             return "total", value
         if _TEXT_OF_FAULT.fullmatch(plain):
             return (
                 None
-                if any(map(_is_all_well, map(list_members.plain, around), around.values()))
+                if any(map(_is_all_well, map(pagination_members.plain, around), around.values()))
                 else _verdict(name, value)
             )
         is_verdict = any(names.fullmatch(plain) for names in (_FAULT, _SUCCESS, _CODE, _STATUS))
@@ -210,13 +210,13 @@ class SignsOfMore:
 
 
 def _verdict(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
-    return "verdict", (list_members.plain(name), value)
+    return "verdict", (pagination_members.plain(name), value)
 
 
 def _said(name: str, value: Any) -> tuple[str, Any] | None:
-    kind, plain = list_members.kind_of(name), list_members.plain(name)
+    kind, plain = pagination_members.kind_of(name), pagination_members.plain(name)
     if kind == "next":
-        return "next", list_members.tells_of_next(name, value)
+        return "next", pagination_members.tells_of_next(name, value)
     if kind is not None:
         return _meant(kind, value)
     if plain in _FIRST and value is False:
@@ -231,12 +231,12 @@ def _meant(kind: Kind, value: Any) -> tuple[str, Any]:
         return "next", not value  # it says whether this is the last page
     if kind in {"total", "pages"}:
         return kind, value
-    return "previous" if kind == "previous" else "next", list_members.follows(kind, value)
+    return "previous" if kind == "previous" else "next", pagination_members.follows(kind, value)
 
 
 def _page_size(params: Iterable[tuple[str, str | int | None]]) -> tuple[str, int] | None:
     for name, value in params:
-        if _SIZE.fullmatch(list_members.plain(name)) and (number := list_members.whole(value)):
+        if _SIZE.fullmatch(pagination_members.plain(name)) and (number := pagination_members.whole(value)):
             return name, number
     return None
 
@@ -256,7 +256,7 @@ def _reports_error(name: str, value: Any) -> bool:
     if _PARTIAL.fullmatch(name):
         return value is True
     if name == "shards" and isinstance(value, Mapping):  # of Elasticsearch
-        return bool(list_members.whole(value.get("failed")))
+        return bool(pagination_members.whole(value.get("failed")))
     return name == "status" and isinstance(value, str) and value.lower() in _FAILED
 
 
@@ -268,7 +268,7 @@ def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
         return str(value).lower() in _FALSE or _is_failed(value)
     if isinstance(value, bool | dict | list) or value is None:
         return False
-    number = list_members.whole(value)
+    number = pagination_members.whole(value)
     if number is None or number < 0:
         return _is_failed(value)
     is_unusual = has_records and number != 1 and not _is_fine(value) and _CODE.fullmatch(name) is not None
@@ -287,7 +287,7 @@ def _is_all_well(name: str, value: Any) -> bool:
 def _is_fine(value: Any) -> bool:
     if isinstance(value, dict | list):
         return all(map(_is_fine, value.values() if isinstance(value, dict) else value))
-    return value is None or value is False or _FINE.fullmatch(list_members.plain(str(value))) is not None
+    return value is None or value is False or _FINE.fullmatch(pagination_members.plain(str(value))) is not None
 
 
 def _is_failed(value: Any) -> bool:

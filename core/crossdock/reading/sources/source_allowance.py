@@ -11,7 +11,7 @@ from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.api_request import ApiUsage
 from crossdock.reading.sources.shared_buckets import ApiBucket
 from crossdock.reading.sources.source_bucket import SentRequest
-from crossdock.reading.transport.http_answers import Answer
+from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
 
 LEAST_WAIT_S = 0.00001

@@ -17,7 +17,7 @@ from crossdock.pacing.samples import Sample
 from crossdock.pacing.throttled_waits import throttled_wait_s
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.reading.sources.unreported_limit import UnreportedLimit
-from crossdock.reading.transport.http_answers import Answer
+from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
 
 FIRST_PER_S = 1.0  # while nothing is known of a bucket that is empty

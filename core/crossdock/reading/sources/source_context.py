@@ -15,7 +15,7 @@ from crossdock.errors import CrossdockError, StateError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.api_request import ApiUsage
 from crossdock.reading.sources.growing_files import Looks
-from crossdock.reading.sources.input_facts import InputFacts
+from crossdock.reading.sources.input_summary import InputFacts
 from crossdock.reading.sources.list_evidence import OpenLists
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.records import RawBatch

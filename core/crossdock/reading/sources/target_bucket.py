@@ -11,7 +11,7 @@ from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.reduced_rate import ReducedRate
 from crossdock.reading.sources.source_bucket import SentRequest
-from crossdock.reading.transport.http_answers import Answer
+from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
 
 

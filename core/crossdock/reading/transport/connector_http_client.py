@@ -19,8 +19,8 @@ from crossdock.reading.transport.failure_sentences import (
     REQUEST_FAILED,
     http_reason,
 )
-from crossdock.reading.transport.http_answers import AmbiguousError, NotSentError, TimedOutError, UnreadableError
-from crossdock.reading.transport.http_connection import DIRECT, HttpConnection
+from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
+from crossdock.reading.transport.http_results import AmbiguousError, NotSentError, TimedOutError, UnreadableError
 from crossdock.reading.transport.httpcore_client import (
     CONNECT_TIMEOUT_S,
     DEFAULT_HEADERS,

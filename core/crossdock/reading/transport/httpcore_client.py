@@ -27,7 +27,8 @@ from crossdock.reading.transport.failure_sentences import (
     http_reason,
     refuses_certificate,
 )
-from crossdock.reading.transport.http_answers import (
+from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
+from crossdock.reading.transport.http_results import (
     AmbiguousError,
     Answer,
     ExpiredError,
@@ -35,7 +36,6 @@ from crossdock.reading.transport.http_answers import (
     TooLargeError,
     UnreadableError,
 )
-from crossdock.reading.transport.http_connection import DIRECT, HttpConnection
 from crossdock.reading.transport.tls_context import tls_context
 from crossdock.values.addresses import proxy_address
 

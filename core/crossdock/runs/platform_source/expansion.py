@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from crossdock.connector import Context
 from crossdock.errors import UnauthorizedError
-from crossdock.platform import scopes
+from crossdock.platform import access_scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.retried_requests import NotFoundError
@@ -55,7 +55,7 @@ def naming_scope(profile: Profile, resource: ResourceName) -> Iterator[None]:
     try:
         yield
     except UnauthorizedError as error:
-        (scope,) = scopes.needed(profile, (), (resource,))
+        (scope,) = access_scopes.needed(profile, (), (resource,))
         plural = f"{resource.replace('_', ' ')}s"
         hint = f"check platform.auth: to read {plural}, its credential needs the scope {scope.name}"
         raise UnauthorizedError(error.message, where=error.where, hint=hint) from None

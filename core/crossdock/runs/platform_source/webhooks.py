@@ -15,7 +15,7 @@ from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
-from crossdock.values.json_values import at_path
+from crossdock.values.json_paths import at_path
 from crossdock.webhooks import Hint, Subscription, SubscriptionApi, Webhook, Webhooks, WebhookScheme
 
 SCHEME = WebhookScheme()

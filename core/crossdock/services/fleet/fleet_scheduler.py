@@ -16,7 +16,7 @@ from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError
 from crossdock.services.fleet import worker
 from crossdock.services.fleet.executors import Opened
-from crossdock.services.fleet.fleet_schedule import DueCall, FleetSchedule
+from crossdock.services.fleet.fleet_due_runs import DueCall, FleetSchedule
 from crossdock.services.fleet.run_slots import SLOW_S, Place, RunSlots
 from crossdock.services.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.services.fleet.tenants import Tenant

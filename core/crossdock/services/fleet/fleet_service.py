@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from crossdock.config.project.project import this_process
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.errors import CrossdockError, StateBusyError, StateError
+from crossdock.services.fleet.fleet_reporting import FleetReporting
 from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener
 from crossdock.services.fleet.grouped_notices import GroupedNotices
-from crossdock.services.fleet.run_reports import RunReports
 from crossdock.services.fleet.tenant_files import TenantFiles
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.stderr_log import LOGGER
@@ -36,7 +36,7 @@ class FleetService:
     ) -> None:
         self._files, self._open_database, self._clock, self._interrupt = files, database, clock, interrupt
         self._metrics, self._notices = metrics, notices
-        self._reports = RunReports(clock, metrics, notices)
+        self._reports = FleetReporting(clock, metrics, notices)
         self._scheduler = make_scheduler(self._reports, self._known)
         self._resources = ExitStack()  # of leading
         self._leader: Leader | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
 from crossdock.config.project.config_model import FleetConfig
-from crossdock.config.project.connector_instances import Connection
+from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.errors import ConfigError

@@ -20,8 +20,8 @@ from crossdock.services.fleet.scheduled_call import VERSION, CallResult, RunFact
 from crossdock.services.fleet.tenants import digest_of
 from crossdock.services.notifications.events import ScheduledRunEnded, kinds
 from crossdock.services.observability.trace_export import traced
-from crossdock.services.scheduler import pending_notices, run_events, stderr_log
-from crossdock.services.scheduler.single_runs import apply_retention, notified, sender
+from crossdock.services.scheduler import pending_notices, run_notices, stderr_log
+from crossdock.services.scheduler.after_run_tasks import apply_retention, notified, sender
 from crossdock.state import DueRun, Transaction
 from crossdock.state.fleet_database import JobFacts
 from crossdock.values.clock import Clock, SystemClock
@@ -122,8 +122,8 @@ def _begun(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) 
     if result.error == call.reported:
         problems = pending_notices.send_pending(loaded, sender(loaded, clock), clock)
         return result.model_copy(update={"problems": tuple(problems)})
-    event = run_events.could_not_start(due_run.job, Due(due_run.due, due_run.business_date), result.message)
-    event = run_events.compared_if_readable(loaded, event, due_run.due)
+    event = run_notices.could_not_start(due_run.job, Due(due_run.due, due_run.business_date), result.message)
+    event = run_notices.compared_if_readable(loaded, event, due_run.due)
     return result.model_copy(update={"problems": notified(loaded, event, clock)})
 
 
@@ -143,8 +143,8 @@ def _run(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
             pending = state.ask(lambda tx: _pending_notices(tx, loaded, now))
             jobs = state.apply(lambda tx: _facts(tx, loaded))
             return CallResult(outcome="ended_before", jobs=jobs, problems=problems, pending_notices=pending)
-        event = run_events.ended(due_run.job, Due(due_run.due, due_run.business_date), report)
-        event = state.ask(lambda tx: run_events.compared(tx, event, due_run.due))
+        event = run_notices.ended(due_run.job, Due(due_run.due, due_run.business_date), report)
+        event = state.ask(lambda tx: run_notices.compared(tx, event, due_run.due))
         if not kinds(event):  # nobody is to be told of it
             state.apply(lambda tx: pending_notices.remember(tx, "fleet", event, delivered=True))
     if not _INTERRUPT.is_set():

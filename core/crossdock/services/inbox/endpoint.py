@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from crossdock.config.project.connector_instances import Connection
+from crossdock.config.project.connections import Connection
 from crossdock.config.project.webhook_hints import hints_of
 from crossdock.delta.row_preparation import MAX_KEY_BYTES
 from crossdock.errors import ConfigError, CrossdockError, RecordError

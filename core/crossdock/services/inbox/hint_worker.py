@@ -18,8 +18,8 @@ from typing import NamedTuple
 from crossdock.config.project.project import Project
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.removals import still_withheld
+from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_records import Delivered, NamedRecords
-from crossdock.runs.open_run import OpenRun
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.state_session import Session
 from crossdock.state import HintedRecord, NamedRecord, Transaction
@@ -186,7 +186,7 @@ class HintWorker:
         known = partners_of(session.project)
         others = {each for each in known.values() if each.target == work.partners.target}
         attempt = Attempt(job=work.partners.job, continues=True, shared_by=max(1, len(others)))
-        run = OpenRun(session, self._progress(), work.ending, "live", attempt=attempt)
+        run = ActiveRun(session, self._progress(), work.ending, "live", attempt=attempt)
         with run.opened(known.keys() & work.streams):
             run.report.messages.forget_errors()  # of earlier work; what still fails is found again
             part, before = _Part(session, run, self._clock, work), replace(run.report.counters)
@@ -240,7 +240,7 @@ class HintWorker:
 
 
 class _Part:
-    def __init__(self, session: Session, run: OpenRun, clock: Clock, work: _Work) -> None:
+    def __init__(self, session: Session, run: ActiveRun, clock: Clock, work: _Work) -> None:
         self._state, self._run, self._clock = session.state, run, clock
         self._streams, self._interrupt = work.streams, work.ending
         self._named = NamedRecords(session, run)

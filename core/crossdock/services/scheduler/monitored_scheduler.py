@@ -25,7 +25,7 @@ from crossdock.services.inbox.receiver import RefusedCounts
 from crossdock.services.notifications.events import Event, RunOverdue, ScheduledRunEnded
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
-from crossdock.services.scheduler import pending_notices, run_events
+from crossdock.services.scheduler import pending_notices, run_notices
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog, hints_slow
@@ -164,7 +164,7 @@ class Service:
             one = next(due(job.schedule, self._unknown_since(job, now), now), None)
             if one is not None and name not in self._reported_lost and now >= self._notify_at:
                 refused_runs.record(self.project, self._clock, error, Attempt(job=name))
-                event = run_events.could_not_start(name, one, RunMessage.of_error("", error))
+                event = run_notices.could_not_start(name, one, RunMessage.of_error("", error))
                 if self._notify(event, RunLog(name, one.business_date)):
                     self._reported_lost.add(name)
 
@@ -176,7 +176,7 @@ class Service:
         """
         if self._looked_at is not None:
             return self._looked_at
-        catches_up = job.schedule.catch_up != "none" and now - self._started >= run_events.LATE
+        catches_up = job.schedule.catch_up != "none" and now - self._started >= run_notices.LATE
         return self._started - (A_DAY if catches_up else ON_TIME)
 
     def _report_waiting(self, now: datetime) -> None:
@@ -185,7 +185,7 @@ class Service:
         for name, at in self._scheduler.waiting.items():
             if (name, at) in self._late:
                 continue
-            event = run_events.not_started(name, self.project.jobs[name], at, now, 0.0, reason)
+            event = run_notices.not_started(name, self.project.jobs[name], at, now, 0.0, reason)
             if event is not None:
                 self._late.add((name, at))
                 log = RunLog(name, at.business_date)
@@ -210,7 +210,7 @@ class Service:
         self._metrics.began(due_run.job)
         timings = log.timings(self._clock)
         try:
-            with run_events.deadline_watched(session, due_run, self._clock, tell):
+            with run_notices.deadline_watched(session, due_run, self._clock, tell):
                 return runner.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)
         finally:
             self._trace(timings)
@@ -221,9 +221,9 @@ class Service:
         log = self._logs.pop(ended.job, None) or RunLog(ended.job, ended.due.business_date)
         if report is None:
             messages = () if ended.error is None else (RunMessage.of_error("", ended.error),)
-            event = run_events.could_not_start(ended.job, ended.due, *messages)
+            event = run_notices.could_not_start(ended.job, ended.due, *messages)
         else:
-            event = run_events.ended(ended.job, ended.due, report)
+            event = run_notices.ended(ended.job, ended.due, report)
             self._metrics.sent(report.counters.requests, report.counters.throttled)
             for name, tally in report.tallies.items():
                 self._metrics.counted(name, {str(term): number for term, number in tally.records.items()})
@@ -231,7 +231,7 @@ class Service:
                 self._metrics.opened(name, counts)
         self._metrics.ended(ended.job, event.status, event.seconds)
         log.ended(event)
-        self._notify(run_events.compared_if_readable(self.project, event, ended.due.instant), log)
+        self._notify(run_notices.compared_if_readable(self.project, event, ended.due.instant), log)
 
     def _send_pending_notices(self, now: datetime) -> None:
         if now < self._notify_at:

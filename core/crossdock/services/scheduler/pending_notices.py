@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
 from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds
-from crossdock.services.scheduler import run_events
+from crossdock.services.scheduler import run_notices
 from crossdock.state import PendingNotice, Recipients, Transaction
 from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
 from crossdock.values.clock import Clock
@@ -111,7 +111,7 @@ def event_of(tx: Transaction, project: Project, run: PendingNotice, ended_before
         previous=None,
         open=record.open or NOTHING_OPEN,
     )
-    return run_events.compared(tx, event, run.due)
+    return run_notices.compared(tx, event, run.due)
 
 
 def _messages(tx: Transaction, run: PendingNotice, day: date, messages: Iterable[RunMessage]) -> Iterable[RunMessage]:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, StateBusyError
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state.upkeep import full_purge
+from crossdock.state.upkeep import purge
 from crossdock.values.clock import Clock
 
 EVERY = timedelta(days=1)  # for all schedulers of a state together
@@ -47,7 +47,7 @@ class RetentionTask:
         assert project.retention is not None
         ages = project.ages(project.retention, now)
         with project.alone() as state:
-            purged, is_whole = full_purge.work(state, ages, batches=BATCHES)
+            purged, is_whole = purge.work(state, ages, batches=BATCHES)
             if is_whole:
                 state.apply(lambda tx: tx.retention.applied(now))
                 self._next = now + EVERY

@@ -16,9 +16,9 @@ from crossdock.runs.timings import Timings
 from crossdock.services.inbox.hint_worker import Partners, Worked
 from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.values.clock import Clock
+from crossdock.values.display_times import duration_text
 from crossdock.values.progress import Silent
 from crossdock.values.run_messages import error_texts
-from crossdock.values.times_as_text import duration_text
 
 LogFormat = Literal["text", "json"]
 LOGGER = logging.getLogger("crossdock.schedule")

@@ -111,13 +111,13 @@ class Migrations:
     def resume(self, migration_id: int) -> None:
         self._set(migration_id, paused_at=None, paused_by=None)
 
-    def rehearsed(self, migration_id: int, facts: dict[str, Any]) -> None:
+    def mark_rehearsed(self, migration_id: int, facts: dict[str, Any]) -> None:
         self._set(migration_id, rehearsal=facts)
 
-    def frozen(self, migration_id: int, facts: dict[str, Any]) -> None:
+    def mark_frozen(self, migration_id: int, facts: dict[str, Any]) -> None:
         self._set(migration_id, freeze=facts)
 
-    def reconciled(self, migration_id: int, facts: dict[str, Any]) -> None:
+    def mark_reconciled(self, migration_id: int, facts: dict[str, Any]) -> None:
         self._set(migration_id, reconciliation=facts)
 
     def sign_off(self, migration_id: int, *, at: datetime, by: str, report_sha256: str) -> None:

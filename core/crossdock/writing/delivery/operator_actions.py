@@ -30,7 +30,7 @@ def check_id(intents: Sequence[Intent], target_id: str | None) -> None:
         raise ConfigError(f"the record has the id {others.pop()} at the target", where=target_id)
 
 
-def delivered(tx: Transaction, intents: Sequence[Intent], target_id: str | None, *, at: datetime) -> None:
+def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: str | None, *, at: datetime) -> None:
     """Settle operations in doubt as delivered. A create needs *target_id*. Raises ConfigError as `check_id` does."""
     check_id(intents, target_id)
     if not intents:
@@ -88,7 +88,7 @@ def _unbind(tx: Transaction, intent: Intent, *, at: datetime) -> None:
     tx.bindings.put(scope, [held], run_id=_last_run(tx), at=at)
 
 
-def not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: datetime) -> None:
+def settle_as_not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: datetime) -> None:
     """Settle operations in doubt as not delivered. The next run sends them with the same key and bytes."""
     for intent in intents:
         intent.status, intent.first_sent_at, intent.resolved_at = "pending", None, at

@@ -187,7 +187,7 @@ class OutcomePolicy:
             yield
         except (AuthorCodeError, RecordError) as error:
             ambiguous = retry_state is not None and retry_state.ambiguous  # the present value
-            self._settle_failed(intent, outcomes.of_error(error), decisions, ambiguous=ambiguous)
+            self._settle_failed(intent, outcomes.rejected_by_target_code(error), decisions, ambiguous=ambiguous)
 
     def _settle_failed(self, intent: Intent, outcome: Outcome, decisions: Decisions, *, ambiguous: bool) -> None:
         if self._may_be_forgotten(intent):

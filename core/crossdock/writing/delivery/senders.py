@@ -19,7 +19,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping.resource_types import external_id
 from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_headers import RateHeaders
-from crossdock.reading.transport.http_answers import AmbiguousError, Answer, NotSentError
+from crossdock.reading.transport.http_results import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.problem_answers import MAX_POINTER, SHOWN
 from crossdock.state import Intent, Scope
 from crossdock.values.author_code import AUTH, AuthorCodeError, guarded
@@ -127,7 +127,7 @@ class Senders:
             if isinstance(error, AuthorCodeError) and error.method == AUTH:
                 raise  # it was not sent, and no other request will be
             is_sent = isinstance(error, AuthorCodeError) and error.method == "send" and task.purpose == "send"
-            outcome = replace(outcomes.of_error(error), kind="undecided" if is_sent else "unmade")
+            outcome = replace(outcomes.rejected_by_target_code(error), kind="undecided" if is_sent else "unmade")
             return SendResult(task, self._masks.applied(task.intent, outcome))
 
     def _exchange(self, client: Client, task: SendTask) -> tuple[Answer, Outcome]:

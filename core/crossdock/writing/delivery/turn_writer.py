@@ -72,7 +72,7 @@ class TurnWriter:
                 made.append(make_intent(operation, self._target, counter, self._salt_of(operation)))
             except (AuthorCodeError, RecordError) as error:
                 made.append(unsent(operation, self._target, counter))
-                decisions.settle("rejected", made[-1], outcomes.of_error(error))
+                decisions.settle("rejected", made[-1], outcomes.rejected_by_target_code(error))
         return made
 
     def _salt_of(self, operation: Operation) -> str:

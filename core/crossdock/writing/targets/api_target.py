@@ -9,12 +9,12 @@ from dataclasses import replace
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.throttled_waits import throttled_wait_s
-from crossdock.platform.delivery_settings import Retry
-from crossdock.reading.sources import api_errors
+from crossdock.platform.retry_settings import Retry
+from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.http_exchange import HttpExchange
-from crossdock.reading.transport.http_answers import Answer
+from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape
@@ -114,7 +114,7 @@ def _explained(outcome: Outcome, answer: Answer) -> Outcome:
     """Add the reason of the answer to *outcome*, if it is not a problem document."""
     if outcome.message != f"HTTP {answer.status}":
         return outcome
-    message = api_errors.reason(answer.body, answer.headers.get("content-type", ""), str)  # it contains no credentials
+    message = api_error_messages.reason(answer.body, answer.headers.get("content-type", ""), str)
     return replace(outcome, message=message or outcome.message)
 
 

@@ -10,12 +10,12 @@ from urllib.parse import unquote, urlsplit
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.pacing.rate_headers import retry_after_s
 from crossdock.reading.transport import problem_answers
-from crossdock.reading.transport.http_answers import AmbiguousError, Answer, ExpiredError, NotSentError
+from crossdock.reading.transport.http_results import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.reading.transport.problem_answers import Problem
 from crossdock.records import Reason
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
-from crossdock.values.json_values import MISSING, found_at
+from crossdock.values.json_paths import MISSING, found_at
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
@@ -73,7 +73,7 @@ def of_failure(error: NotSentError | AmbiguousError, *, harmless: bool = False) 
     return Outcome("unavailable" if harmless or isinstance(error, NotSentError) else "in_doubt", error.message)
 
 
-def of_error(error: CrossdockError) -> Outcome:
+def rejected_by_target_code(error: CrossdockError) -> Outcome:
     """Return the outcome of an operation for which the target's code made no request: it is rejected."""
     reason, pointer = (error.code, error.pointer) if isinstance(error, RecordError) else ("target_failed", None)
     return Outcome("rejected", error.message, reason=cast("Reason", reason), pointer=pointer)

@@ -14,7 +14,7 @@ from crossdock.platform import introspection
 from crossdock.platform.platform_config import Profile
 from crossdock.platform.token_endpoint import GrantedToken
 from crossdock.reading.transport import problem_answers
-from crossdock.reading.transport.http_answers import Answer
+from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.writing.targets.platform_target import PlatformTarget
 

@@ -14,8 +14,8 @@ from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.platform.delivery_settings import Retry
-from crossdock.reading.transport.http_answers import Answer
+from crossdock.platform.retry_settings import Retry
+from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
 from crossdock.writing.targets.outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
 
@@ -75,7 +75,7 @@ class Client(Protocol):
         """Send one request and read its whole answer.
 
         Raises:
-            NotSentError, AmbiguousError: See `crossdock.reading.transport.http_answers`.
+            NotSentError, AmbiguousError: See `crossdock.reading.transport.http_results`.
             UnauthorizedError: If no token is granted; nothing was sent.
         """
 

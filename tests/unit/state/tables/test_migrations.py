@@ -42,7 +42,7 @@ def test_a_run_makes_an_earlier_reconciliation_void(state: State) -> None:
     with state.begin() as tx:
         migration = tx.migrations.begin("acme", at=AT, by="ann")
         tx.migrations.add_run(migration, one, "load", "lots")
-        tx.migrations.reconciled(migration, {"differences": 0})
+        tx.migrations.mark_reconciled(migration, {"differences": 0})
         assert (tx.migrations.current() or None).reconciliation == {"differences": 0}  # type: ignore[union-attr]
         tx.migrations.add_run(migration, two, "repair", None)
         assert (tx.migrations.current() or None).reconciliation is None  # type: ignore[union-attr]

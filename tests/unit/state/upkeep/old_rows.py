@@ -20,7 +20,7 @@ from crossdock.state import (
 )
 from crossdock.state.tables.intents import Status
 from crossdock.state.tables.scheduled_runs import Status as Ending
-from crossdock.state.upkeep import full_purge as purging
+from crossdock.state.upkeep import purge as purging
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.state.upkeep.retention import PurgeResult
 

@@ -1,0 +1,52 @@
+"""The states of a fleet, read in sequence. A tenant that cannot be read does not hide the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from crossdock.cli.shared_options import say
+from crossdock.errors import ConfigError, CrossdockError, worst_exit_code
+
+if TYPE_CHECKING:
+    from crossdock.config.project.project import Project
+
+T = TypeVar("T")
+_OWN_STATE = "give each tenant a state of its own: what is shown of this one is that of the other"
+AT_ONCE = 8  # states that are read at the same time
+
+
+class FleetStates:
+    def __init__(self, pattern: str, base_files: Sequence[Path]) -> None:
+        from crossdock.services.fleet.tenant_files import find
+
+        self._base_files = [path.absolute() for path in base_files]
+        self._paths = [path for path in find(pattern) if path not in self._base_files]
+        self.errors: dict[str, CrossdockError] = {}
+
+    @property
+    def exit_code(self) -> int:
+        return worst_exit_code(self.errors.values())
+
+    def each(self, read: Callable[[Project], T]) -> Iterator[tuple[str, T]]:
+        """Yield each tenant's name with the result of *read*, in order. Errors are shown, such as a shared state."""
+        tenants = dict[str, str]()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for path, future in [(path, pool.submit(self._read, path, read)) for path in self._paths]:
+                try:
+                    place, result = future.result()
+                    if (first := tenants.setdefault(place, path.stem)) != path.stem:
+                        raise ConfigError(f"has the same state as {first}", where=str(path), hint=_OWN_STATE)
+                    yield path.stem, result
+                except CrossdockError as error:
+                    self.errors[path.stem] = error
+                    say(*f"crossdock: {path.stem}: {error}".split("\n"), err=True)
+
+    def _read(self, path: Path, read: Callable[[Project], T]) -> tuple[str, T]:
+        from crossdock.config.project import project
+        from crossdock.state.db.database_errors import place_of
+
+        loaded = project.load(*self._base_files, path)
+        return place_of(loaded.state_url), read(loaded)

@@ -1,0 +1,333 @@
+"""Configured connections, their streams, as configured and as bound to a run, and the flow of members between them."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from crossdock.config import registry
+from crossdock.config.declared_streams import DeclaredStream
+from crossdock.config.project.stream_class_checks import check_column_names, check_declaration
+from crossdock.config.project.stream_overrides import configurable, overridden
+from crossdock.connector import Connector, Context, Settings, Stream
+from crossdock.errors import ConfigError, CrossdockError
+from crossdock.mapping.resource_types import ResourceType
+from crossdock.mapping.stream_facts import PLATFORM, Destinations
+from crossdock.platform.platform_config import Profile
+from crossdock.reading.sources.source_context import SourceContext
+from crossdock.records import key_text, trimmed_key
+from crossdock.resources import Reference
+from crossdock.state import Scope
+from crossdock.values.author_code import AuthorCodeError, guarded, place_of
+from crossdock.values.clock import Clock
+from crossdock.values.config_file import Document
+from crossdock.webhooks import Webhooks
+from crossdock.writing.targets.api_target import ApiTarget
+from crossdock.writing.targets.guarded_target import guarded_target
+from crossdock.writing.targets.target import Target, TargetResource, check_methods
+
+_Load = Callable[[str], Connector[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One configured instance of a connector. *streams* include disabled ones, whose records are known."""
+
+    name: str
+    connector: Connector[Any]
+    settings: Settings
+    streams: tuple[Stream[Any], ...]
+
+    @property
+    def namespace(self) -> str:
+        return self.settings.namespace or self.name
+
+    def named_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
+        return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)
+
+    def context(self, run: SourceContext) -> Context[Any]:
+        return Context(self.settings, self.name, run, _declared_api=self.connector.api)
+
+    def scope(self, stream: Stream[Any]) -> Scope:
+        target, _, _ = stream.to.partition(".")
+        scope = Scope(target, stream.resource_type.name, stream.namespace or self.namespace)
+        return scope.contribution(f"{self.name}.{stream.name}") if stream.contributes else scope
+
+    def bind(
+        self,
+        name: str,
+        stream: Stream[Any],
+        targets: Mapping[str, Target],
+        context: Context[Any],
+        origins: Mapping[str, frozenset[str]] = {},
+        as_written: frozenset[Scope] = frozenset(),
+    ) -> BoundStream:
+        """Bind *stream* to a run. *origins* has the namespaces of the records that are read from each target."""
+        scope = self.scope(stream)
+        system, _, resource = (stream.reads or "").partition(".")
+        read = (system, targets[system].resources[resource]) if stream.reads else None
+        own = origins.get(scope.target, frozenset())
+        is_hinted = stream.fetches and self._receives_webhooks
+        target = targets[scope.target]
+        return BoundStream(name, self.namespace, stream, scope, context, target, read, own, is_hinted, as_written)
+
+    @property
+    def webhooks(self) -> Webhooks[Any] | None:
+        declare = self.connector.webhooks
+        if declare is None:
+            return None
+        with guarded("webhooks", self.name, code=declare, settings=self.settings):
+            made: object = declare(self.settings)
+        if made is None or isinstance(made, Webhooks):
+            return made
+        raise _returned(self.connector, "webhooks", made, "Webhooks")
+
+    @property
+    def _receives_webhooks(self) -> bool:
+        """Whether it declares webhooks. A failing declaration is an error of ``listen``, not of a run."""
+        try:
+            return self.webhooks is not None
+        except CrossdockError:
+            return False
+
+    def target(self, account: str, clock: Clock) -> ApiTarget | None:
+        """Return the target that the connection is, or None. *account* is the one whose data it changes."""
+        connector = self.connector
+        if connector.target is None or connector.api is None:
+            return None
+        with guarded("target", self.name, code=connector.target, settings=self.settings):
+            made = connector.target(self.settings)
+            if made is None:
+                return None
+            made.connect(self.name, account, functools.partial(connector.api, self.settings), clock)
+        return guarded_target(made, self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundStream:
+    """A stream of a connection, in a run.
+
+    Attributes:
+        read: The target and the type of the records that it reads, if they are records of a target.
+        origins: The namespaces of records of the system that it writes to.
+        as_written: The scopes whose keys are not trimmed.
+    """
+
+    name: str
+    connection_namespace: str
+    stream: Stream[Any]
+    scope: Scope
+    context: Context[Any]
+    target: Target
+    read: tuple[str, ResourceType] | None = None
+    origins: frozenset[str] = frozenset()
+    is_hinted: bool = False
+    as_written: frozenset[Scope] = frozenset()
+
+    @property
+    def namespace(self) -> str:
+        return self.scope.whole.namespace
+
+    @property
+    def kind(self) -> ResourceType:
+        return self.stream.resource_type
+
+    def name_of(self, reference: Reference) -> tuple[str, str]:
+        """Return the namespace of the referenced record, and its record key."""
+        own = self.scope.whole
+        default = self.namespace if reference.resource == own.resource else self.connection_namespace
+        scope = replace(own, resource=reference.resource, namespace=reference.namespace or default)
+        key = key_text(reference.key_parts)
+        if scope not in self.as_written:
+            key = trimmed_key(key)
+        return scope.namespace, self.stream.earlier_keys.get(key, key) if scope == own else key
+
+
+def code_of_stream(bound: BoundStream) -> AbstractContextManager[None]:
+    """Guard uses of *bound* by the engine in which the code of the stream may run, such as its facts."""
+    return guarded(
+        "code of the stream", bound.name, code=bound.stream, settings=bound.context.settings, only_authors=True
+    )
+
+
+def load_connections(
+    document: Document, sections: Mapping[str, Mapping[str, Any]], platform: Profile
+) -> tuple[Connection, ...]:
+    """Load the connections of a config file. No two streams may write the same records."""
+    load = functools.cache(registry.load)  # finding a connector searches all installed packages
+    targets = _targets(document, sections, load)
+    connections = tuple(_connection(document, name, data, targets, platform, load) for name, data in sections.items())
+    writers: dict[Scope, str] = {}
+    contributors: dict[Scope, dict[str, str]] = {}
+    for connection in connections:
+        where = document.where(("connections", connection.name))
+        for name, stream in connection.named_streams():
+            scope = connection.scope(stream)
+            if (other := writers.setdefault(scope, name)) != name:
+                raise ConfigError(
+                    f"{name} and {other} both write {scope.resource} in namespace {scope.namespace!r}",
+                    where=where,
+                    hint="set namespace in one of the streams or connections, or merge the streams",
+                )
+            if (clash := _clash(stream, name, contributors.setdefault(scope.whole, {}))) is not None:
+                raise ConfigError(clash, where=where, hint="let one of them write it")
+    _check_flows(document, connections)
+    return connections
+
+
+@contextmanager
+def _config_code(document: Document, name: str, method: str, code: object, settings: object = None) -> Iterator[None]:
+    """Guard the code of a connector while the config is loaded: a failure is a ConfigError at the connection."""
+    try:
+        with guarded(method, name, code=code, settings=settings, only_authors=True):
+            yield
+    except AuthorCodeError as error:
+        where = document.where(("connections", name))
+        raise ConfigError(f"connections.{name}: {error.message}", where=where, hint=error.hint) from error
+
+
+def _check_flows(document: Document, connections: Sequence[Connection]) -> None:
+    """Refuse a member that two streams write from each other, as far as a config maps their members."""
+    flows = [
+        MemberFlow(name, stream.reads, _written(stream), stream.mapped_members, contributes=bool(stream.contributes))
+        for connection in connections
+        for name, stream in connection.named_streams()
+        if stream.reads is not None and isinstance(stream, DeclaredStream)
+    ]
+    if (clash := two_way_member(flows)) is not None:
+        hint = "choose the system that owns the member, and let only the stream that reads this system map it"
+        raise ConfigError(clash, where=document.where(("connections",)), hint=hint)
+
+
+def _written(stream: Stream[Any]) -> str:
+    """Return what a stream writes, in the form of ``reads`` of another stream."""
+    return f"{PLATFORM}.{stream.resource_type.name}" if stream.to == PLATFORM else stream.to
+
+
+def _clash(stream: Stream[Any], name: str, written: dict[str, str]) -> str | None:
+    """Return the error if another stream writes a member that *stream* also writes, or None. Completes *written*.
+
+    Code may make any member, so those of a stream that creates whole records are known from a config only.
+    """
+    config = stream.mapped_members if isinstance(stream, DeclaredStream) else ()
+    for member in stream.contributes or config:
+        if (other := written.setdefault(member, name)) != name:
+            return f"{name} and {other} both write {member} of {stream.resource_type.name}"
+    return None
+
+
+def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load: _Load) -> Destinations:
+    found: dict[str, Mapping[str, ResourceType]] = {}
+    for name, data in sections.items():
+        kind = data.get("kind")
+        connector: Connector[Any] | None = None
+        with suppress(ConfigError):  # reported with the connection
+            connector = load(kind) if isinstance(kind, str) else None
+        if connector is not None and connector.target is not None:
+            with _config_code(document, name, "settings", connector.settings):
+                settings = document.check(configurable(connector.settings), data, ("connections", name))
+            with _config_code(document, name, "target", connector.target, settings):
+                made = connector.target(settings)
+                if made is not None:
+                    found[name] = _resources(connector, made)
+    return found
+
+
+def _resources(connector: Connector[Any], made: object) -> Mapping[str, ResourceType]:
+    if not isinstance(made, ApiTarget):
+        raise _returned(connector, "target", made, "an ApiTarget")
+    resources: object = made.resources
+    if not (isinstance(resources, Mapping) and all(isinstance(each, TargetResource) for each in resources.values())):
+        raise _returned(connector, "target", made, "a target whose resources are TargetResource by name")
+    check_methods(made)
+    return resources
+
+
+def _streams(connector: Connector[Any], settings: Settings) -> tuple[Stream[Any], ...]:
+    made: object = connector.streams(settings)
+    streams = tuple(made) if isinstance(made, Iterable) else (made,)
+    if wrong := [each for each in streams if not isinstance(each, Stream)]:
+        raise _returned(connector, "streams", wrong[0], "a sequence of Stream")
+    return streams
+
+
+def _returned(connector: Connector[Any], method: str, made: object, expected: str) -> AuthorCodeError:
+    place = place_of(getattr(connector, method), method)
+    return AuthorCodeError(method, f"returned {type(made).__name__} instead of {expected}{place}")
+
+
+def _name_of(stream: Stream[Any]) -> str:
+    return stream.name
+
+
+def _connection(
+    document: Document, name: str, data: Mapping[str, Any], targets: Destinations, platform: Profile, load: _Load
+) -> Connection:
+    section, kind = ("connections", name), ("connections", name, "kind")
+    if "kind" not in data:
+        installed = ", ".join(sorted(registry.available()))
+        message = f"connections.{name}: kind is missing; installed: {installed}"
+        raise ConfigError(message, where=document.where(section))
+    if not isinstance(data["kind"], str):
+        raise ConfigError(f"connections.{name}.kind: must be text", where=document.where(kind))
+    try:
+        connector = load(data["kind"])
+    except ConfigError as error:
+        raise ConfigError(error.message, where=document.where(kind), hint=error.hint) from error
+    with _config_code(document, name, "settings", connector.settings):
+        settings = document.check(configurable(connector.settings), data, section, targets=targets, platform=platform)
+    try:
+        with _config_code(document, name, "streams", connector.streams, settings):
+            streams = _streams(connector, settings)
+            for stream in streams:
+                check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
+                _ = stream.resource_type, stream.fetches, stream.finds_deleted  # an author may compute them
+        if doubled := next((each for each, number in Counter(map(_name_of, streams)).items() if number > 1), None):
+            raise ConfigError(
+                f"{name}.{doubled}: the connector has two streams of this name, which share cursor and files"
+            )
+    except ConfigError as error:
+        raise ConfigError(error.message, where=document.where(section), hint=error.hint) from error
+    settings, streams = overridden(document, section, data, settings, streams)
+    for stream in streams:
+        place = document.where((*section, "streams", stream.name))
+        check_column_names(f"{name}.{stream.name}", stream, place)
+    return Connection(name, connector, settings, streams)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberFlow:
+    """The members that a stream copies from records of one system, such as ``platform.order``, to those of another."""
+
+    stream: str
+    read: str
+    written: str
+    members: Mapping[str, Sequence[str]]
+    contributes: bool
+
+
+def two_way_member(flows: Iterable[MemberFlow]) -> str | None:
+    """Return the error if two streams write a member from each other, or None.
+
+    Streams that create whole records in both directions are not such a pair: each record was created on one side.
+    A member that flows both ways would restore an older value, because neither side shows who has changed it last.
+    """
+    for flow, other in combinations(flows, 2):
+        is_pair = (flow.read, flow.written) == (other.written, other.read)
+        if is_pair and (flow.contributes or other.contributes):
+            for there, here in _pairs(flow, other):
+                written = f"{there} of {flow.written}, and {here} of {flow.read}"
+                return f"{flow.stream} and {other.stream} write {written}, from each other"
+    return None
+
+
+def _pairs(flow: MemberFlow, other: MemberFlow) -> Iterator[tuple[str, str]]:
+    for member, columns in flow.members.items():
+        for back in dict.fromkeys(column.partition(".")[0] for column in columns):
+            if any(column.partition(".")[0] == member for column in other.members.get(back, ())):
+                yield member, back

@@ -1,0 +1,148 @@
+"""Checks of what the class of a stream declares, as for the sections of a config file."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, InstanceOf, StrictBool, StrictInt, StrictStr, ValidationError
+from pydantic_core import PydanticCustomError
+
+from crossdock.config.declared_streams import DeclaredStream
+from crossdock.connector import Stream, columns_of
+from crossdock.errors import ConfigError
+from crossdock.mapping.cursors import Cursor
+from crossdock.mapping.resource_types import WRITTEN, ResourceType
+from crossdock.mapping.stream_facts import (
+    EVERY_WITHOUT_LIST,
+    MARKS_IN_SNAPSHOT,
+    PLATFORM,
+    Destinations,
+    StreamFacts,
+    adoption_problem,
+    contribution_problem,
+    destination,
+    empty_problem,
+    read_problem,
+    removal_problem,
+    second_look_problem,
+)
+from crossdock.records import is_reserved
+from crossdock.values.config_file import NAME_FORM, ConfigModel, is_name, unknown
+
+_MESSAGES = {
+    "missing": "is missing",
+    "tuple_type": "must be a tuple or list of texts",
+    "too_short": "must name at least one column",
+    "string_type": "must be text",
+    "bool_type": "must be True or False",
+    "int_type": "must be a whole number",
+}
+
+
+class _Declaration(ConfigModel, StreamFacts):
+    """The attributes of a stream."""
+
+    mapping_version: StrictStr
+    uses: tuple[str, ...] | None
+    yields_deleted: StrictBool
+    cursor: InstanceOf[Cursor] | None
+    fetch_size: Annotated[StrictInt, Field(ge=1)]
+
+
+def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> None:
+    """Check the attributes of *stream*, and set the type of its records. Errors name the place of the class."""
+    if not is_name(getattr(stream, "name", "")):
+        raise ConfigError(f"{name}: not a valid stream name; {NAME_FORM}", hint=_hint(stream))
+    if isinstance(stream, DeclaredStream):
+        return  # its model has checked the section
+    if problem := next(_problems(stream, targets), None):
+        raise ConfigError(f"{name}: {problem}", hint=_hint(stream))
+
+
+def check_column_names(name: str, stream: Stream[Any], where: str) -> None:
+    """Check that no column in the config or class of *stream* is reserved. ``uses`` may name the whole record."""
+    cursor = {stream.cursor.column} if stream.cursor is not None else set[str]()
+    whole = () if isinstance(stream, DeclaredStream) else stream.uses or ()
+    if reserved := next(filter(is_reserved, sorted(columns_of(stream) - {*whole} | cursor)), None):
+        hint = f"'/{reserved}', a JSON pointer, is a member of this name; columns of files need other names"
+        raise ConfigError(f"{name}: the name {reserved!r} is reserved", where=where, hint=hint)
+
+
+def _hint(stream: Stream[Any]) -> str:
+    return f"fix class {type(stream).__name__}{_place(type(stream))}"
+
+
+def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
+    resource = getattr(stream, "resource", None)
+    if resource is not None and resource not in WRITTEN:
+        advice = unknown(str(resource), list(WRITTEN)).removeprefix("unknown key; ")
+        yield f"unknown resource {resource!r}; {advice}"
+    given = {name: getattr(stream, name) for name in _Declaration.model_fields if hasattr(stream, name)}
+    try:
+        facts = _Declaration.model_validate(given)
+    except ValidationError as error:
+        for item in error.errors(include_url=False, include_input=False):
+            expected = item.get("ctx", {}).get("expected")
+            message = f"must be {expected}" if expected else _MESSAGES.get(item["type"], item["msg"])
+            yield f"{'.'.join(map(str, item['loc']))} {message}"
+        return
+    yield from _conflicts(stream, facts)
+    try:
+        kind = destination(facts.resource, facts.to, targets)
+    except PydanticCustomError as error:
+        yield f"{'.'.join((error.context or {})['key'])} {error.message()}"
+        return
+    stream.target_resource = None if facts.to == PLATFORM else kind
+    yield from _misfits(stream, facts, kind, targets)
+    members = [field.alias or name for name, field in kind.draft.model_fields.items()]
+    for member in facts.personal:
+        if member not in members:
+            yield f"personal: {member!r} is not a member; {unknown(member, members).removeprefix('unknown key; ')}"
+
+
+def _misfits(stream: Stream[Any], facts: _Declaration, kind: ResourceType, targets: Destinations) -> Iterator[str]:
+    if reason := removal_problem(kind, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
+        yield f"on_gone {reason}"
+    if reason := empty_problem(facts.mode, facts.empty):
+        yield f"empty: {reason}"
+    if reason := read_problem(facts, facts.reads, targets):
+        yield reason
+    if reason := contribution_problem(kind, facts.contributes, facts.matches, facts.on_gone):
+        yield reason
+    if reason := adoption_problem(kind, facts.adopt, facts.to, facts.contributes):
+        yield f"adopt {reason}"
+    if isinstance(stream.adopt, Mapping):
+        yield "adopt must be AdoptBy(by=...), not a mapping"
+
+
+def _conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
+    if facts.group_by is not None and tuple(facts.group_by) != tuple(facts.key):
+        yield "group_by and key must name the same columns"
+    if facts.cursor is not None and facts.mode != "incremental":
+        yield "cursor needs mode incremental"
+    yield from _conflicting_marks(stream, facts)
+
+
+def _conflicting_marks(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
+    ways = {"deleted": facts.deleted, "yields_deleted": facts.yields_deleted, "existing": stream.lists_existing}
+    used = [name for name, value in ways.items() if value]
+    other = used[0] if used else ""
+    if second := second_look_problem(
+        facts.mode, facts.reread, facts.open_until, fetches=stream.fetches, finds_deleted=other
+    ):
+        yield f"{'.'.join(second[0])} {second[1]}"
+    if used and facts.mode == "snapshot":
+        yield f"{used[0]} {MARKS_IN_SNAPSHOT}"
+    if facts.gone.every is not None and not stream.lists_existing:
+        yield f"gone.every {EVERY_WITHOUT_LIST}"
+    if stream.lists_existing and len(used) > 1:
+        yield f"{used[0]} and existing exclude each other: choose one way to find deleted records"
+
+
+def _place(stream: type) -> str:
+    try:
+        return f", line {inspect.getsourcelines(stream)[1]} of {inspect.getsourcefile(stream)}"
+    except (OSError, TypeError):  # without source
+        return ""

@@ -1,0 +1,102 @@
+"""Look-ups and joins of a declared stream, and errors in joined records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from crossdock.errors import RecordError
+from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.records import Reason, Record
+from crossdock.values.config_durations import duration_schema, is_duration, span
+from crossdock.values.config_file import ConfigModel
+
+MAX_SHOWN = 3  # places of rows in a message
+MAX_WITHIN = timedelta(days=90)
+
+NO_MAIN_ROW = "no_main_row"
+"""The problem of a row that represents joined rows without a row of the main source."""
+_PROBLEMS: Mapping[str, tuple[Reason, str]] = {
+    NO_MAIN_ROW: ("unmatched", "has rows, but the record itself is missing"),
+    "several_files": (
+        "rows_disagree", "has rows in several files; set key to tell repeated rows from additional ones",
+    ),
+    "contradiction": ("rows_disagree", "has two different rows with the same key in one file"),
+    "empty_key": ("rows_disagree", "has a row with an empty key"),
+}  # fmt: skip
+
+
+def _within(value: str) -> str:
+    if not is_duration(value, "hd") or span(value) > MAX_WITHIN:
+        raise ValueError(f"must be a duration such as 12h or 7d, at most {MAX_WITHIN.days}d")
+    return value
+
+
+class Lookup(ConfigModel):
+    """Columns of the one row of another source that has the same text in its columns ``on``."""
+
+    source: str
+    """A source of the connection; its newest file is used."""
+    on: Annotated[tuple[str, ...], Field(min_length=1)] | Annotated[Mapping[str, str], Field(min_length=1)]
+    """Columns of both, or columns of the stream and the columns of the source with the same text."""
+    optional: bool = False
+    """Accept records that name a row which does not exist; otherwise they are rejected."""
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Map the columns of the stream to those of the source."""
+        return dict(self.on) if isinstance(self.on, Mapping) else {name: name for name in self.on}
+
+
+class Join(Lookup):
+    """The rows of another source that belong to a record, such as the lines of an order."""
+
+    source: str
+    """A source of the connection."""
+    key: tuple[str, ...] = ()
+    """What identifies a row within its record. Of rows with the same key, the one of the newest file counts."""
+    optional: bool = False
+    """Accept records without rows; otherwise they are rejected."""
+    within: Annotated[str, AfterValidator(_within), duration_schema("hd")] = "7d"
+    """How much earlier or later than their record rows may arrive."""
+
+    @property
+    def kept_for(self) -> timedelta:
+        """How long a record may be completed after its own arrival."""
+        return span(self.within)
+
+
+def without_main_row(joins: Mapping[str, Join]) -> Filter | None:
+    """Return the filter for rows that represent joined rows without a row of the main source; None without joins."""
+    rows = [Filter(field=f"{name}.problem", equals=NO_MAIN_ROW) for name in joins]
+    return Filter(any=tuple(rows)) if rows else None
+
+
+def check(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
+    """Raise RecordError, ``unmatched`` or ``rows_disagree``, if a look-up or join of *record* failed."""
+    row = record.row
+    for name in joins:
+        if problem := row[f"{name}.problem"]:
+            reason, message = _PROBLEMS[problem]
+            raise RecordError(reason, f"{message} ({_shown(row[f'{name}.at'])})", pointer=name)
+    for name, join in joins.items():
+        if row[name] is None and not join.optional:
+            raise RecordError("unmatched", f"has no row in source {join.source!r}", pointer=name)
+    for name, lookup in lookups.items():
+        if row[name] == "missing" and not lookup.optional:
+            message = f"source {lookup.source!r} has no row for {', '.join(lookup.columns)}"
+            raise RecordError("unmatched", message, pointer=name)
+
+
+def place(record: Record, name: str, number: int) -> str:
+    """Return ``FILE:LINE`` of the *number*-th row of join *name*, counted from 0."""
+    return (record.row[f"{name}.at"] or "").split("\n")[number]
+
+
+def _shown(places: str | None) -> str:
+    listed = (places or "").split("\n")
+    more = f" and {len(listed) - MAX_SHOWN:,} more" if len(listed) > MAX_SHOWN else ""
+    return ", ".join(listed[:MAX_SHOWN]) + more

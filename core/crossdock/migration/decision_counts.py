@@ -1,0 +1,123 @@
+"""Decisions of a plan about the records of a migration: counts and a few examples, without their data."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from crossdock.migration.already_on_platform import PlannedCreates
+from crossdock.reading.sources.source_context import Observe
+from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.waiting_groups import Parent
+from crossdock.state import DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
+from crossdock.writing.delivery.operations import Operation
+
+EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRecord:
+    """An example. *message* has no personal data."""
+
+    key: str
+    source: str
+    line: int
+    pointer: str | None
+    message: str
+
+
+@dataclass(slots=True)
+class Rejected:
+    records: int = 0
+    examples: list[RejectedRecord] = field(default_factory=list)
+
+    def take(self, dead_letter: DeadLetter) -> None:
+        self.records += 1
+        if len(self.examples) < EXAMPLES:
+            at = dead_letter.identity
+            self.examples.append(RejectedRecord(at.key, at.source, at.line, dead_letter.pointer, dead_letter.message))
+
+
+@dataclass(slots=True)
+class StreamDecisions:
+    """The decisions about the records of one stream. *missing* counts the records that wait for each record."""
+
+    rejected: dict[str, Rejected] = field(default_factory=lambda: defaultdict(Rejected))
+    missing: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    waiting: int = 0
+    in_doubt: int = 0
+    withheld: int = 0
+    refers_to_later: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.rejected or self.waiting or self.in_doubt or self.withheld)
+
+
+class Decisions:
+    """Collects the decisions of a plan. *later* is as from `crossdock.migration.rehearse.later_parents`."""
+
+    def __init__(
+        self,
+        scopes: Mapping[str, Scope],
+        later: Mapping[str, Mapping[str, str]],
+        creates: PlannedCreates | None = None,
+    ) -> None:
+        self._scopes, self._later, self._creates = scopes, later, creates
+        self._rejected: set[Parent] = set()
+        self._waiting: set[Parent] = set()
+        self.streams: dict[str, StreamDecisions] = defaultdict(StreamDecisions)
+
+    def listener(self, observe: Observe | None = None) -> PlanListener:
+        listening = self._operation, self._refused, self._wait, _ignore, self._doubt, self._withhold
+        return PlanListener(*listening, observe=observe)
+
+    def becomes_of(self, parent: Parent) -> str:
+        """Return why an awaited record will be missing: ``rejected``, ``waiting``, or ``not read``."""
+        if parent in self._rejected:
+            return "rejected"
+        return "waiting" if parent in self._waiting else "not read"
+
+    def _operation(self, operation: Operation) -> None:
+        stream = operation.identity.stream
+        if self._creates is not None:
+            self._creates.take(operation)
+        if not (later := self._later.get(stream)):
+            return
+        waves = {wave for text in _texts(operation.after) for begin, wave in later.items() if text.startswith(begin)}
+        self.streams[stream].refers_to_later.update(waves)
+
+    def _refused(self, dead_letter: DeadLetter) -> None:
+        self.streams[dead_letter.identity.stream].rejected[dead_letter.code].take(dead_letter)
+        self._rejected.add(self._name(dead_letter.identity))
+
+    def _wait(self, record: WaitingRecord) -> None:
+        found = self.streams[record.identity.stream]
+        found.waiting += 1
+        for each in record.waits_for:
+            found.missing[each["resource"], each["namespace"]][each["key"]] += 1
+        self._waiting.add(self._name(record.identity))
+
+    def _doubt(self, identity: RecordIdentity) -> None:
+        self.streams[identity.stream].in_doubt += 1
+
+    def _withhold(self, operation: Operation) -> None:
+        self.streams[operation.identity.stream].withheld += 1
+
+    def _name(self, identity: RecordIdentity) -> Parent:
+        scope = self._scopes[identity.stream].whole
+        return scope.resource, scope.namespace, identity.key
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _texts(member)
+
+
+def _ignore(_: Intent) -> None:
+    """Ignore it: operations of earlier runs are counted in the tally and the requests."""

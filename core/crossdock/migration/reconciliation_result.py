@@ -1,0 +1,157 @@
+"""The result of a reconciliation: the differences between sources, state and platform, and named totals."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from itertools import groupby, islice
+from typing import NamedTuple, TypeVar
+
+from crossdock.errors import CrossdockError, worst_exit_code
+from crossdock.mapping.resource_types import RESOURCES, external_id
+from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.planning.references import name_in_placeholder
+from crossdock.runs.differences import CLASSES, Class, Correction, Difference
+from crossdock.runs.platform_bindings import InDoubt
+from crossdock.runs.resource_totals import OTHERS, ResourceTotals, plus
+from crossdock.state import Intent, Scope, Transaction
+from crossdock.writing.delivery.operations import Operation
+
+LISTED_AT_MOST = 100_000
+"""The most corrections of one repair plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The choice of records if not all are compared. The same seed chooses the same records of the same state."""
+
+    records: int
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class Reconciliation:
+    """The findings of a reconciliation.
+
+    Attributes:
+        undelivered: By class, stream and key hash. Such a record may also differ, and is listed with both.
+        settled: Operations in doubt that the platform's records decide.
+        totals: The totals of source, state and platform, by resource.
+        unavailable: Records whose source cannot be read again, such as those of archived files, by stream. They are
+            compared between the state and the platform.
+        kept: Records that the source no longer lists and the platform keeps, by stream.
+    """
+
+    at: datetime
+    sample: Sample | None
+    compared: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
+    differences: dict[tuple[Scope, str], Difference] = field(default_factory=dict)
+    undelivered: dict[tuple[Class, str, int], Difference] = field(default_factory=dict)
+    corrections: dict[tuple[Scope, int], Correction] = field(default_factory=dict)
+    settled: list[tuple[Intent, InDoubt]] = field(default_factory=list)
+    removals: list[Operation] = field(default_factory=list)
+    operations: Counter[str] = field(default_factory=Counter)
+    totals: dict[str, tuple[ResourceTotals, ResourceTotals, ResourceTotals]] = field(default_factory=dict)
+    differing_totals: dict[str, list[DifferingTotal]] = field(default_factory=dict)
+    kept: Counter[str] = field(default_factory=Counter)
+    unavailable: Counter[str] = field(default_factory=Counter)
+    sources: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, CrossdockError] = field(default_factory=dict)
+    requests: int = 0
+
+    @property
+    def _all(self) -> list[Difference]:
+        return [*self.differences.values(), *self.undelivered.values()]
+
+    @property
+    def counts(self) -> Counter[tuple[str, Class]]:
+        return Counter((each.scope.resource, each.difference) for each in self._all)
+
+    def differing(self, resource: str) -> int:
+        return len({(each.scope, each.key or each.place) for each in self._all if each.scope.resource == resource})
+
+    @property
+    def exit_code(self) -> int:
+        return worst_exit_code(self.errors.values()) or (1 if self._all else 0)
+
+    def shown(self, limit: int, only: Class | None = None) -> list[Difference]:
+        wanted = [each for each in self.listed() if only in {None, each.difference}]
+        by_class = groupby(wanted, key=lambda each: each.difference)
+        return [each for _, group in by_class for each in islice(group, limit)]
+
+    def listed(self) -> list[Difference]:
+        """Return the differences by class, the most severe first, and then by resource and key."""
+        order = {name: number for number, name in enumerate((*RESOURCES, *CLASSES))}
+
+        def place(each: Difference) -> tuple[int, int, str, str, str]:
+            name = each.scope.namespace
+            return order[each.difference], order[each.scope.resource], name, each.key, each.place
+
+        return sorted(self._all, key=place)
+
+
+_Part = TypeVar("_Part", str, tuple[str, str])
+
+
+class DifferingTotal(NamedTuple):
+    """A quantity of a ``product``, or an amount of a ``customer``, that differs between the source and the platform.
+
+    *name* is the external id, such as ``wms:P1``, or the platform's id of a record that the state does not know.
+    """
+
+    resource: str
+    name: str
+    currency: str | None
+    source: Decimal
+    platform: Decimal
+
+
+def differing(tx: Transaction, source: ResourceTotals, platform: ResourceTotals) -> list[DifferingTotal]:
+    products, customers = (_Names(tx, resource) for resource in ("product", "customer"))
+    products.learn([*source.quantities, *platform.quantities])
+    customers.learn([customer for customer, _ in (*source.amounts, *platform.amounts)])
+    quantities = [products.sums(each.quantities) for each in (source, platform)]
+    amounts = [customers.sums_by_currency(each.amounts) for each in (source, platform)]
+    return [
+        *(DifferingTotal("product", name, None, *both) for name, both in _unequal(*quantities)),
+        *(DifferingTotal("customer", name, currency, *both) for (name, currency), both in _unequal(*amounts)),
+    ]
+
+
+class _Names:
+    def __init__(self, tx: Transaction, resource: str) -> None:
+        self._tx, self._resource = tx, resource
+        self._known: dict[str, str] = {}
+
+    def learn(self, ids: Iterable[str]) -> None:
+        wanted = [each for each in dict.fromkeys(ids) if each != OTHERS and name_in_placeholder(each) is None]
+        for target_id, namespace, _, key in self._tx.bindings.owners(PLATFORM, self._resource, wanted):
+            self._known[target_id] = external_id(namespace, key)
+
+    def of(self, record_id: str) -> str:
+        return name_in_placeholder(record_id) or self._known.get(record_id, record_id)
+
+    def sums(self, parts: Mapping[str, Decimal]) -> dict[str, Decimal]:
+        found: dict[str, Decimal] = defaultdict(Decimal)
+        for record_id, number in parts.items():
+            found[self.of(record_id)] = plus(found[self.of(record_id)], number)
+        return found
+
+    def sums_by_currency(self, parts: Mapping[tuple[str, str], Decimal]) -> dict[tuple[str, str], Decimal]:
+        found: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+        for (record_id, currency), amount in parts.items():
+            place = self.of(record_id), currency
+            found[place] = plus(found[place], amount)
+        return found
+
+
+def _unequal(
+    ours: Mapping[_Part, Decimal], theirs: Mapping[_Part, Decimal]
+) -> list[tuple[_Part, tuple[Decimal, Decimal]]]:
+    names, nothing = sorted(ours.keys() | theirs.keys()), Decimal()
+    pairs = [(name, (ours.get(name, nothing), theirs.get(name, nothing))) for name in names]
+    return [(name, both) for name, both in pairs if both[0] != both[1]]

@@ -1,0 +1,190 @@
+"""Records of one stream that wait for records which the same run may deliver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.delta.records_of_rows import KeyedRecord, kept_records
+from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
+from crossdock.planning.unchanged_waits import Idle, awaited
+from crossdock.state import Scope, State, Transaction
+
+_AT_ONCE = 200  # idle records that are read together once they are ready
+
+
+@dataclass(slots=True)
+class HeldRecord:
+    """A record that waits for others. Once its create without them is planned (`opened`), it waits for its binding."""
+
+    read: KeyedRecord
+    members: dict[str, Any]
+    missing: list[ScopedKey]
+    can_open: bool
+    opened: bool = False
+
+
+class AwaitingParents:
+    """The held records of one stream. The caller removes from *coming* the scopes that bring no more records."""
+
+    def __init__(self, bound: BoundStream, state: State, references: References, coming: AbstractSet[Scope]) -> None:
+        self.bound, self.state, self.references, self._coming = bound, state, references, coming
+        self._held: dict[int, HeldRecord] = {}
+        self._idle: dict[int, list[ScopedKey]] = {}
+        self.version: str | None = None
+        self._stamps: dict[Scope, int] = {}  # of what idle records wait for, at the last look-up
+
+    def __len__(self) -> int:
+        return len(self._held) + len(self._idle)
+
+    def add_idle(self, idle: Idle) -> None:
+        """Hold waiting records that are not decided until something that they wait for comes."""
+        self.version, added = idle.version, awaited(self.bound.scope.target, idle.records)
+        self._idle |= added
+        self._stamps = {} if added else self._stamps
+
+    def add(self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], *, is_bound: bool) -> bool:
+        """Hold a record until the next round. Return False if this run cannot deliver what it waits for."""
+        if all(other not in self._coming for other, _ in missing):
+            return False
+        fields = self.bound.kind.draft.model_fields.items()
+        required = [members.get(field.alias or name) for name, field in fields if field.is_required()]
+        can_open = not is_bound and not any(self._has_missing(value) for value in required)
+        self._held[read.identity.key_hash] = HeldRecord(read, members, missing, can_open)
+        return True
+
+    def ready(self) -> list[int]:
+        """Return the records whose references are all delivered, and idle ones that wait for a held record."""
+        if not self:
+            return []
+        with self.state.look() as tx:
+            has_news = self._has_news(tx)
+            awaited_by = [*(held.missing for held in self._held.values()), *(self._idle.values() if has_news else ())]
+            self.references.look_up((key for missing in awaited_by for key in missing), tx)
+            self._drop_rejected(tx)
+            opened = self._opened()
+            bound = set(tx.bindings.ids(self.bound.scope, opened))
+        bound |= {each for each in opened if self.references.planned_binding(self.bound.scope, each)}
+        return [
+            key_hash
+            for key_hash, held in self._held.items()
+            if (not held.opened or key_hash in bound) and not self.references.missing(held.missing)
+        ] + (self._ready_idle() if has_news or self._held else [])
+
+    def _has_news(self, tx: Transaction) -> bool:
+        scopes = self._stamps or {scope for missing in self._idle.values() for scope, _ in missing}
+        before, self._stamps = self._stamps, {scope: tx.stamps.of(scope) for scope in scopes}
+        return self._stamps != before
+
+    def _ready_idle(self) -> list[int]:
+        """Return the idle records that are ready, or that may be in a cycle with a held record."""
+        own, held = self.bound.scope.whole, {each.read.identity.key for each in self._held.values()}
+        return [
+            key_hash
+            for key_hash, missing in self._idle.items()
+            if not self.references.missing(missing) or any(scope == own and key in held for scope, key in missing)
+        ]
+
+    def taken(self, ready: Sequence[int]) -> Iterator[KeyedRecord]:
+        for start in range(0, len(ready), _AT_ONCE):
+            some = ready[start : start + _AT_ONCE]
+            yield from [self._held.pop(each).read for each in some if each in self._held]
+            idle = [each for each in some if self._idle.pop(each, None) is not None]
+            with self.state.look() as tx:
+                waiting = tx.waiting_records.among(self.bound.name, idle)
+            yield from kept_records(self.bound.stream, ((each.identity, each.raw) for each in waiting))
+
+    def take(self, key_hash: int) -> KeyedRecord:
+        return self._held.pop(key_hash).read
+
+    def cycle_breakers(self) -> list[int]:
+        if not self._held:
+            return []
+        return cycle_breakers(self._waits_for(), [key for key, held in self._held.items() if held.can_open])
+
+    def open(self, key_hash: int) -> tuple[KeyedRecord, dict[str, Any]]:
+        """Mark a record as opened, and return it with the members that have no missing reference. It stays held."""
+        held = self._held[key_hash]
+        held.can_open, held.opened = False, True
+        return held.read, {name: value for name, value in held.members.items() if not self._has_missing(value)}
+
+    def forget(self, key_hashes: Iterable[int]) -> int:
+        """Remove those of *key_hashes* that are held, because their stream has read them again, and count them."""
+        found = [each for each in key_hashes if each in self._held or each in self._idle]
+        for each in found:
+            self._held.pop(each, None)
+            self._idle.pop(each, None)
+        return len(found)
+
+    def settle(self) -> None:
+        """Make held records idle at the end of the run, except those with a second step to come."""
+        if not self._held:
+            return
+        with self.state.look() as tx:
+            self._drop_rejected(tx)
+        idle = [key_hash for key_hash, held in self._held.items() if not held.opened]
+        if idle and self.version is not None:
+            with self.state.begin() as tx:
+                tx.waiting_records.put_idle(self.bound.name, idle, self.version)
+
+    def discard(self) -> int:
+        """Remove all records. Return how many still wait."""
+        if not self:
+            return 0
+        with self.state.look() as tx:
+            self._drop_rejected(tx)
+        number = len(self)
+        self._held.clear()
+        self._idle.clear()
+        return number
+
+    def _opened(self) -> list[int]:
+        return [key_hash for key_hash, held in self._held.items() if held.opened]
+
+    def _drop_rejected(self, tx: Transaction) -> None:
+        """Drop opened records whose first step was rejected: they are dead letters now."""
+        if self.references.plans:
+            return  # a plan sends nothing, so a dead letter is from an earlier run
+        for key_hash in tx.dead_letters.among(self.bound.name, self._opened()):
+            del self._held[key_hash]
+
+    def _has_missing(self, value: Any) -> bool:
+        keys = self.references.scoped_keys(found_in(value), self.bound.name_of)
+        return bool(self.references.missing(keys))
+
+    def _waits_for(self) -> dict[int, list[int]]:
+        """Return the key hashes that each held record waits for; 0 stands for any record of another scope."""
+        hashes = key_hashes(sorted({key for held in self._held.values() for _, key in held.missing}))
+        own = self.bound.scope
+        return {
+            key_hash: [hashes[key] if scope == own else 0 for scope, key in self.references.missing(held.missing)]
+            for key_hash, held in self._held.items()
+        }
+
+
+def cycle_breakers(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[int]) -> list[int]:
+    """Return at most one record of each cycle. One that waits for a record without a key in *waits_for* is in none."""
+    stuck, allowed = _stuck(waits_for), set(can_open)
+    chosen: list[int] = []
+    seen: set[int] = set()
+    for start in waits_for:
+        path: dict[int, None] = {}
+        node: int | None = start
+        while node in stuck and node not in seen and node not in path:
+            path[node] = None
+            node = next(iter(waits_for[node]), None)
+        if node in path:
+            cycle = list(path)[list(path).index(node) :]
+            chosen += [key for key in cycle if key in allowed][:1]
+        seen.update(path)
+    return chosen
+
+
+def _stuck(waits_for: Mapping[int, Sequence[int]]) -> set[int]:
+    stuck = set(waits_for)
+    while lost := {key for key in stuck if not stuck.issuperset(waits_for[key])}:
+        stuck -= lost
+    return stuck

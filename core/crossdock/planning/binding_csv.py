@@ -1,0 +1,120 @@
+"""Export of bindings to CSV, and import: records that a target already has are not created again."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import TextIO
+
+from crossdock.errors import ConfigError, RefusedError
+from crossdock.planning.references import ScopedKey, key_hashes
+from crossdock.planning.undo_in_progress import RESUME, check_no_undo
+from crossdock.printable import printable
+from crossdock.state import Binding, RunResult, Scope, Transaction
+from crossdock.values.field_types import MAX_ID_LENGTH, is_target_id
+from crossdock.values.spreadsheet_csv import unguarded, write_rows
+from crossdock.writing.targets.target import Target
+
+COLUMNS = ("target", "resource", "namespace", "key", "target_id")
+PART = 1000
+
+_Row = tuple[str, str, str]  # place in the file, key, target id
+
+
+def export(tx: Transaction, out: TextIO, *, raw: bool = False) -> int:
+    """Write all live bindings as CSV with `COLUMNS`, with unescaped formulas if *raw*, and return their number."""
+    listed = tx.bindings.listed()
+    rows = ((scope.target, scope.resource, scope.namespace, key, target_id) for scope, key, target_id in listed)
+    return write_rows(out, chain([COLUMNS], rows), raw=raw) - 1
+
+
+def import_bindings(
+    tx: Transaction, path: Path, targets: Mapping[str, Target], *, at: datetime, raw: bool = False
+) -> int:
+    """Bind the records of a CSV file with `COLUMNS`, all or none, and return the number of new bindings.
+
+    Keys are in text form, as `export` writes them with the same *raw*. What the target holds is unknown, so the next
+    sync compares the records with it first. Then it sends every member of a record that can be updated, and nothing for
+    one that is written once. A record that the target does not have is unbound.
+    """
+    check_no_undo(tx)
+    run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at, command="bindings import"), 0
+    for scope, rows in _read(path, targets, raw=raw).items():
+        for start in range(0, len(rows), PART):
+            fresh = _new_bindings(tx, scope, rows[start : start + PART])
+            tx.bindings.put(scope, fresh, run_id=run_id, at=at)
+            if targets[scope.target].resources[scope.resource].holds_records:
+                tx.unverified.distrust(scope, fresh)
+            number += len(fresh)
+        for name, kind in targets[scope.target].resources.items():
+            if scope.resource in kind.parents and kind.holds_records:
+                tx.unverified.declare_resource(scope.target, name)  # which of them refer to these is unknown
+    tx.runs.finish(run_id, RunResult("done"), at=at)
+    return number
+
+
+def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Binding]:
+    hashes = key_hashes([key for _, key, _ in rows])
+    known = tx.bindings.ids(scope, list(hashes.values()))
+    unsettled = {intent.identity.key_hash for intent in tx.intents.unsettled(scope)}
+    found = tx.bindings.owners(scope.target, scope.resource, [target_id for *_, target_id in rows])
+    owners = {target_id: (namespace, key) for target_id, namespace, _, key in found}
+    fresh = []
+    for where, key, target_id in rows:
+        key_hash = hashes[key]
+        if (bound := known.get(key_hash, target_id)) != target_id:
+            raise ConfigError(f"{key} is already bound to {bound}", where=where)
+        owner = owners.setdefault(target_id, (scope.namespace, key))
+        if owner != (scope.namespace, key):
+            raise ConfigError(f"{target_id} is already bound to {':'.join(owner)}", where=where)
+        if key_hash in unsettled:
+            hint = f"send it: {RESUME}; record its outcome: crossdock records resolve; or give it up: crossdock records"
+            hint = f"{hint} drop"
+            raise RefusedError(f"an operation on {key} is not settled", where=where, hint=hint)
+        if key_hash not in known:
+            fresh.append(Binding(key_hash, key, target_id, None, None, "import", {}, None, 0))
+    return fresh
+
+
+def _read(path: Path, targets: Mapping[str, Target], *, raw: bool) -> dict[Scope, list[_Row]]:
+    found: dict[Scope, list[_Row]] = defaultdict(list)
+    lines: dict[ScopedKey, int] = {}
+    for line, (target, resource, namespace, key, target_id) in _lines(path, raw=raw):
+        where = f"{path}:{line}"
+        if not (target and resource and namespace and key and target_id):
+            raise ConfigError(f"needs a value in each of {', '.join(COLUMNS)}", where=where)
+        if target not in targets:
+            raise ConfigError(f"unknown target {target!r}; known: {', '.join(targets)}", where=where)
+        if resource not in (resources := targets[target].resources):
+            raise ConfigError(f"unknown resource {resource!r}; known: {', '.join(resources)}", where=where)
+        if not is_target_id(target_id):
+            message = f"target_id must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'"
+            raise ConfigError(message, where=where)
+        scope = Scope(target, resource, namespace)
+        if (first := lines.setdefault((scope, key), line)) != line:
+            raise ConfigError(f"duplicate of {key} on line {first}", where=where)
+        found[scope].append((where, key, target_id))
+    return found
+
+
+def _lines(path: Path, *, raw: bool) -> Iterator[tuple[int, list[str]]]:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            if next(reader, None) != list(COLUMNS):
+                raise ConfigError(f"the first line must be {','.join(COLUMNS)}", where=f"{path}:1")
+            for cells in reader:
+                where = f"{path}:{reader.line_num}"
+                if len(cells) != len(COLUMNS):
+                    raise ConfigError(f"has {len(cells)} cells; expected {len(COLUMNS)}", where=where)
+                if any(printable(cell) != cell for cell in cells):
+                    raise ConfigError("has a character that is not printable", where=where)
+                yield reader.line_num, cells if raw else list(map(unguarded, cells))
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError(f"is not CSV in UTF-8: {error}", where=str(path)) from None

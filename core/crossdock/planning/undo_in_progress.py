@@ -1,0 +1,53 @@
+"""Nothing else works on the records of a stream that is being undone, until the undo ends or is abandoned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from crossdock.errors import RefusedError
+from crossdock.state import Scope, Transaction
+from crossdock.values.display_times import instant_text
+
+RESUME = "crossdock apply --resume"
+ADVICE = f"complete the undo: {RESUME}; or end it as it is: crossdock apply --give-up"
+
+
+def refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Scope]) -> dict[str, RefusedError]:
+    """Return why those of *names* that are being undone, or that write the same records, are not read, by stream."""
+    since = tx.begun_undos.since()
+    undone = _undone_scopes(tx) if since else {}
+    found = {}
+    for name in sorted(names):
+        begun = name if name in since else undone.get(_records_of(scopes[name]))
+        if begun is not None:
+            found[name] = _refusal(name, begun, instant_text(since[begun]))
+    return found
+
+
+def _undone_scopes(tx: Transaction) -> dict[tuple[Scope, bool], str]:
+    begun = tx.begun_undos.listed()
+    names, run, migration = {each.stream for each in begun}, begun[0].plan["run"], tx.migrations.current()
+    of_migration = [each.run_id for each in tx.migrations.runs(migration.id)] if migration else []
+    delivered = tx.delivered.scopes(of_migration if run is None else [run])
+    return {_records_of(scope): stream for stream, scope in delivered if stream in names}
+
+
+def _records_of(scope: Scope) -> tuple[Scope, bool]:
+    return scope.whole, scope.is_contribution
+
+
+def check_not_undone(tx: Transaction, stream: str, scopes: Mapping[str, Scope]) -> None:
+    for refusal in refusals(tx, [stream], scopes).values():
+        raise refusal
+
+
+def check_no_undo(tx: Transaction) -> None:
+    for name, begun_at in tx.begun_undos.since().items():
+        raise _refusal(name, name, instant_text(begun_at))
+
+
+def _refusal(name: str, begun: str, since: str) -> RefusedError:
+    message = f"an undo of {begun} was begun {since} and has not ended"
+    if name == begun:
+        return RefusedError(f"{message}, so nothing else of it is done", hint=ADVICE)
+    return RefusedError(f"{message}, and {name} writes the same records, so nothing of it is done", hint=ADVICE)

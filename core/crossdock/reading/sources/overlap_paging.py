@@ -1,0 +1,148 @@
+"""Paging by position through a list that changes while it is read, without losing a record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from crossdock.errors import RefusedError
+from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
+from crossdock.reading.sources.id_set import IdSet
+from crossdock.reading.sources.pagination import SizedPages
+from crossdock.values.json_paths import at_path
+
+_RESTARTS = 5
+
+_Place = tuple[tuple[Any, ...], str]  # the change and the id of a record
+
+
+@dataclass(slots=True)
+class _Progress:
+    """The progress in one list, up to the last page that was joined to the one before.
+
+    The next page must contain one of `joints`; otherwise the reading restarts `step` records further back.
+    """
+
+    offset: int = 0
+    places: Sequence[_Place] = ()
+    joints: frozenset[_Place] = frozenset()
+    step: int = 0
+    restarts: int = 0
+    seen: IdSet = field(default_factory=IdSet)
+    without_place: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverlappingPages(SizedPages):
+    """Pages by position of a list that is sorted by change, oldest first, or by id.
+
+    A record that changes moves to the end of such a list, and one that is deleted leaves it: those behind it move
+    towards the front. So each page begins before the end of the last one, and has to contain a record of it that did
+    not change meanwhile. If it does not, the list is read again from further before, at last from its beginning. At the
+    end there must be as many different records as the API says. Records are read more than once, and the last reading
+    counts.
+
+    Records with the same change may be in any order on each page, as long as a page has other records as well.
+
+    Args:
+        records: A JSON pointer to the list of records; ``""`` if the body is the list.
+        id: The path of a record's id.
+        change: The path of what the list is sorted by, a text or a number; several if it may be either of them.
+        total: The header with the number of all records.
+        overlap: How many records before the end of a page the next one begins; at most half a page, unless more have
+            the same change.
+        param: The parameter for the number of records to skip.
+    """
+
+    records: str = ""
+    id: str = "id"
+    change: str | tuple[str, ...]
+    total: str
+    overlap: int = 10
+    param: str = "offset"
+    repeats: ClassVar[bool] = True
+    _progress: list[_Progress] = field(default_factory=lambda: [_Progress()], init=False, repr=False, compare=False)
+
+    def first(self, request: ApiRequest) -> ApiRequest:
+        self._progress[0] = _Progress()
+        return super().first(request).with_page(**{self.param: 0})
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        """Return the request for the next page, or for an earlier one after a page that is not joined to the last."""
+        offset, total = int(request.page_params[self.param]), self._count(answer)
+        number, places, before = len(answer.items(self.records)), self._places(answer), self._progress[0]
+        before.seen.add([id_ for _, id_ in places])
+        before.without_place += number - len(places)
+        if offset and before.joints.isdisjoint(places):
+            return request.with_page(**{self.param: self._earlier(offset, answer)})
+        if offset > before.offset and places == before.places:
+            message = f"is the page before it once more, although {self.param} is another"
+            raise RefusedError(message, where=answer.address, hint="an API that does not know a parameter ignores it")
+        end = offset + number
+        if end >= total:
+            if (read := len(before.seen) + before.without_place) < total:
+                message = f"the list ended after {read:,} of {total:,} records"
+                hint = f"its pages do not begin where {self.param} says; see whether a proxy or plugin changes them"
+                raise RefusedError(message, where=answer.address, hint=hint)
+            return None
+        if number < 2:
+            message = f"has {number} of {total - offset:,} records: pages of fewer than two cannot overlap"
+            raise RefusedError(message, where=answer.address)
+        joints, back = _joints(places, min(self.overlap, number // 2))
+        self._progress[0] = replace(before, offset=offset, places=places, joints=joints, step=back)
+        return request.with_page(**{self.param: end - back})
+
+    def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:
+        lesser = super().smaller(request, read)
+        return lesser if lesser is not None and int(lesser.page_params[self.size_param]) > 1 else None
+
+    def _earlier(self, offset: int, answer: ApiAnswer) -> int:
+        progress = self._progress[0]
+        progress.step *= 2
+        if progress.step < offset:
+            return offset - progress.step
+        progress.restarts += 1
+        if progress.restarts > _RESTARTS:
+            message = f"changes so fast that it was begun again {_RESTARTS} times"
+            raise RefusedError(message, where=answer.address, hint="read it again when it changes less")
+        return 0
+
+    def _places(self, answer: ApiAnswer) -> list[_Place]:
+        """Return the places of the records that have one. A page without any, or one that is not sorted, is refused."""
+        paths = (self.change,) if isinstance(self.change, str) else self.change
+        found = answer.items(self.records)
+        values = [(tuple(at_path(record, path) for path in paths), at_path(record, self.id)) for record in found]
+        places = [
+            (change, str(id_)) for change, id_ in values if all(isinstance(each, str | int) for each in (*change, id_))
+        ]
+        if found and not places:
+            raise RefusedError(f"no record has {self.id} and {' and '.join(paths)}", where=answer.address)
+        if not any(_is_sorted([change[index] for change, _ in places]) for index in range(len(paths))):
+            hint = "an API that does not know a parameter ignores it"
+            message = f"is not sorted by {' or '.join(paths)}, lowest first"
+            raise RefusedError(message, where=answer.address, hint=hint)
+        return places
+
+    def _count(self, answer: ApiAnswer) -> int:
+        text = answer.headers.get(self.total.lower(), "")
+        if not (text.isascii() and text.isdigit()):
+            hint = "a proxy or cache may have removed it"
+            message = f"has no header {self.total} with the number of records"
+            raise RefusedError(message, where=answer.address, hint=hint)
+        return int(text)
+
+
+def _joints(places: Sequence[_Place], overlap: int) -> tuple[frozenset[_Place], int]:
+    """Return the places of which the next page must contain one, and how far before the end of the page they begin.
+
+    Records with the last change count only if there are hardly any others: more may precede them on the next page.
+    """
+    last = sum(place[0] == places[-1][0] for place in places)
+    if last + 1 < len(places):
+        return frozenset(places[:-last]), max(overlap, last + 1)
+    return frozenset(places), overlap
+
+
+def _is_sorted(changes: Sequence[Any]) -> bool:
+    return len({isinstance(change, str) for change in changes}) < 2 and changes == sorted(changes)

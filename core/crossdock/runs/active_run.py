@@ -1,0 +1,364 @@
+"""A run that has begun: its streams, and a dispatcher for each of their targets."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from types import TracebackType
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.errors import RefusedError, StateError, as_crossdock_error
+from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.pacing.allowance import Allowance, Priority
+from crossdock.pacing.bucket_store import BucketState
+from crossdock.planning import undo_in_progress
+from crossdock.reading.sources.source_context import AtEnd, JobRun, Patience, SourceContext
+from crossdock.runs import stored_limits
+from crossdock.runs.binding_verification import Verification
+from crossdock.runs.import_log import NoIntake, StateIntake
+from crossdock.runs.record_source import SourceFactory
+from crossdock.runs.refused_runs import Attempt
+from crossdock.runs.run_report import Report
+from crossdock.runs.settlement_count import SettlementCount
+from crossdock.runs.state_session import Session
+from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.stream_runner import StreamRunner
+from crossdock.runs.take_over_index import RunMatches
+from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
+from crossdock.runs.temporary_folder import run_folder
+from crossdock.runs.timings import Timings
+from crossdock.state import Intent, MigrationPart, PendingNotice, RunResult, Transaction, Unchanged
+from crossdock.values.author_code import AuthorCodeError, error_of_author
+from crossdock.values.progress import Progress
+from crossdock.values.tally import Tally
+from crossdock.writing.delivery.delivery_context import DeliveringRun, TakeOverRules
+from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.records_in_progress import OwnRecords
+from crossdock.writing.delivery.restored_state import StateDoubts
+from crossdock.writing.delivery.senders import Senders
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a run is for, as far as it works in another way than a sync.
+
+    Only one that `undoes` works on streams that are being undone. One that `rereads` reads all files and remembers
+    none.
+    """
+
+    only_unchanged: Unchanged | None = None
+    undoes: bool = False
+    rereads: bool = False
+
+
+SYNC, REPAIR = Purpose(), Purpose(only_unchanged="members", rereads=True)
+UNDO = Purpose(only_unchanged="record", undoes=True)
+_MANUAL = Attempt(command="sync")
+
+
+class ActiveRun:
+    """One execution of some streams, at once or in parts. `opened` sets `report`, `streams`, `records` and `refused`.
+
+    Args:
+        priority: ``live`` takes its tokens before the batches that share the bucket.
+        patience: Wait for late files as the streams' ``wait`` says; None to wait for no file.
+        attempt: One that continues the last run only settles what was left at the targets of its streams.
+    """
+
+    report: Report
+    streams: list[BoundStream]
+    records: OwnRecords
+    refused: Mapping[str, RefusedError]
+    _defects: Mapping[str, AuthorCodeError]
+    _doubts: StateDoubts
+    _run: DeliveringRun
+
+    def __init__(
+        self,
+        session: Session,
+        progress: Progress,
+        interrupt: threading.Event,
+        priority: Priority = "batch",
+        patience: Patience | None = None,
+        *,
+        attempt: Attempt = _MANUAL,
+        part: MigrationPart | None = None,
+        purpose: Purpose = SYNC,
+    ) -> None:
+        self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
+        self._priority, self._patience, self._attempt = priority, patience, attempt
+        self._part, self._purpose = part, purpose
+        self._may_have_left = True  # operations that an earlier run, or a failed delivery, has left
+        self._before = timedelta()  # how long the run took that is continued
+        self._api_limits, self._dispatchers = dict[str, BucketState](), dict[str, tuple[Dispatcher, ExitStack]]()
+        self._running: RunningStreams | None = None
+        self._matches = RunMatches(session.project.platform, session.state, interrupt)
+
+    def execute(
+        self,
+        names: set[str],
+        source: SourceFactory | None = None,
+        *,
+        reads: bool = True,
+        answers_for: set[str] | None = None,
+        children_first: bool = False,
+    ) -> Report:
+        """Run streams at once, from the beginning of the run to its end. *source* replaces `StreamInput`."""
+        with self.opened(names, answers_for=answers_for):
+            for name, refusal in self.refused.items():
+                self.report.messages.fail(name, refusal)
+            self.records.read()
+            whole = reads and names == self._session.project.selected([])
+            self.deliver(self.streams[:: -1 if children_first else 1], source or self._input, whole=whole)
+        return self.report
+
+    def _input(self, bound: BoundStream, tally: Tally, run: int) -> StreamInput:
+        return StreamInput(bound, self._session.state, tally, run)
+
+    @contextmanager
+    def opened(self, names: set[str], *, answers_for: set[str] | None = None) -> Iterator[None]:
+        """Record the start of the run, and its end after the block.
+
+        Args:
+            names: The names of its streams; if empty, only operations that the last run left are sent.
+            answers_for: Streams whose open records the report counts; None for *names*.
+        """
+        with self._session.beginning(self._attempt):
+            self._defects = self._session.unusable(names)
+            self._start()
+        try:
+            with ExitStack() as stack:
+                self.records = self._session.records.begin()
+                stack.callback(self.records.end)
+                stack.push(self._end_dispatchers)
+                self._bind(stack, names)
+                yield
+        except BaseException as error:
+            self.report.is_partial = True
+            self.report.messages.fail("", error_of_author(error) or as_crossdock_error(error))
+            raise
+        finally:
+            self.report.lasted = self._before + self._timings.end()
+            self._finish(names if answers_for is None else answers_for)
+
+    def note(self, stream: str, text: str) -> None:
+        self._timings.warn(f"{stream}: {text}" if stream else text)
+        self.report.messages.note(stream, text)
+
+    def deliver(self, streams: Sequence[BoundStream], source: SourceFactory, *, whole: bool = False) -> None:
+        """Settle the operations of earlier runs, then read *streams* and deliver what is new or changed.
+
+        The report has errors of the delivery under the target's name or an empty one.
+        """
+        self._matches.expire()
+        self._running = self._deliveries(streams)
+        self._running.run(source, whole=whole)
+
+    def idle(self, why: str) -> None:
+        self._timings.proceed(why, None)
+
+    def reset(self) -> None:
+        """Replace the dispatchers: one that has failed delivers nothing more."""
+        self._end_dispatchers(None, None, None)
+        self._may_have_left = True
+
+    def _end_dispatchers(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the dispatchers. After an interruption their senders do not wait for answers."""
+        for _, stack in self._dispatchers.values():
+            stack.__exit__(kind, error, traceback)
+        self._dispatchers.clear()
+
+    # ---- begin
+
+    def _start(self) -> None:
+        session, attempt, now = self._session, self._attempt, self._session.clock.now()
+        day, job = attempt.business_date(now), attempt.job_name
+        with session.state.begin() as tx:
+            last = tx.runs.reopen(business_date=day, job=job or "") if attempt.continues else None
+            run_id = last.id if last else tx.runs.start(business_date=day, at=now, job=job, command=attempt.command)
+            if self._part is not None:
+                tx.migrations.add_run(self._part.migration_id, run_id, self._part.kind, self._part.wave)
+            self._doubts = StateDoubts(tx.runs.restored(), tx.unverified.has_bindings())
+        self.report = Report.of_earlier(last) if last else Report(run_id, day)
+        self._before = self.report.lasted
+        self._timings.start(self.report, job)
+
+    def _bind(self, stack: ExitStack, names: set[str]) -> None:
+        session, spool, report = self._session, self._session.project.spool, self.report
+        connections = {name.partition(".")[0] for name in names}
+        with session.state.look() as tx:
+            self._api_limits = stored_limits.read(tx, connections, session.project.reading_platform)
+            self.refused = {} if self._purpose.undoes else undo_in_progress.refusals(tx, names, session.project.scopes)
+        self._run = DeliveringRun(
+            session.state,
+            report.run,
+            session.clock,
+            self._interrupt,
+            self.records,
+            report.counters,
+            self._purpose.only_unchanged,
+            warn=partial(self.note, ""),
+            may_pause=lambda: self._running is not None and self._running.has_others,
+        )
+        work = run_folder(stack, spool)
+        context = SourceContext(
+            session.clock,
+            self._timings,
+            NoIntake() if self._purpose.rereads else StateIntake(session.state, session.clock),
+            work / "spool" if self._purpose.rereads else spool,
+            work,
+            spool,
+            self._patience,
+            report.messages,
+            self._job_run(),
+            report.inputs,
+            at_end=stack.enter_context(AtEnd(partial(report.messages.fail, ""))),
+            limits=self._api_limits,
+            buckets=session.source_buckets,
+            live=self._priority == "live",
+            interrupt=self._interrupt,
+            api_usage=report.api_usage,
+            reading=session.reading,
+        )
+        self.streams = session.project.bind(names - self.refused.keys(), targets=session.targets, run=context)
+        self._verification = Verification(session, context, report.run, self._interrupt)
+        self._verification.forget_last_snapshots(self.streams)
+
+    def _job_run(self) -> JobRun | None:
+        due_run = self._attempt.due_run
+        if due_run is None:
+            return None
+        with self._session.state.look() as tx:
+            last = tx.scheduled_runs.previous(due_run)
+        return JobRun(due_run.due) if last is None else JobRun(due_run.due, last.finished_at, last.due)
+
+    # ---- deliver
+
+    def _deliveries(self, streams: Sequence[BoundStream]) -> RunningStreams:
+        session, counts = self._session, SettlementCount(self.report)
+        used = {bound.scope.target for bound in streams}
+        used |= set() if self._attempt.continues else self._others_left(used)
+        targets = [each for each in session.targets.values() if each.name in used] or [session.targets[PLATFORM]]
+        places = {target.name: target.name if len(targets) > 1 else "" for target in targets}
+        deliveries = dict[str, TargetDelivery]()
+        for target in targets:
+            try:
+                if (defect := self._defects.get(target.name)) is not None:
+                    raise defect
+                deliveries[target.name] = self._delivery(target, streams, places[target.name])
+            except AuthorCodeError as error:
+                self.report.messages.fail(places[target.name], error)
+        self._may_have_left = not self._attempt.continues
+        return RunningStreams(session, deliveries, counts, self.report, self._timings, self._interrupt)
+
+    def _others_left(self, used: set[str]) -> set[str]:
+        """Return the targets besides *used* where earlier runs of other streams have left operations."""
+        session = self._session
+        with session.state.look() as tx:
+            left = Counter(intent.scope.target for intent in tx.intents.unsettled())
+        others = left.keys() - used - session.resumed
+        for name in others - session.targets.keys():
+            self.note(name, f"{left[name]} unsettled operations are left: the config has no such target")
+            session.resumed.add(name)
+        return others & session.targets.keys()
+
+    def _delivery(self, target: Target, streams: Sequence[BoundStream], place: str) -> TargetDelivery:
+        own = [bound for bound in streams if bound.scope.target == target.name]
+        dispatcher = self._dispatcher(target)
+        runner = StreamRunner(
+            self._run,
+            target,
+            dispatcher,
+            self.report,
+            self._timings,
+            [bound.scope for bound in own],
+            self._matches,
+            place,
+        )
+        may_have_left, verify = self._may_have_left, partial(self._verification.verify, target)
+
+        def find_left() -> list[Intent]:
+            return self.records.without_others(self._session.left(target.name, own)) if may_have_left else []
+
+        return TargetDelivery(dispatcher, runner, own, find_left, self._doubts.restored, verify, place)
+
+    def _dispatcher(self, target: Target) -> Dispatcher:
+        if target.name not in self._dispatchers:
+            stack = ExitStack()
+            self._dispatchers[target.name] = self._new_dispatcher(target, stack), stack
+        return self._dispatchers[target.name][0]
+
+    def _new_dispatcher(self, target: Target, stack: ExitStack) -> Dispatcher:
+        session, ceiling = self._session, max(1, self._session.in_flight(target) // self._attempt.shared_by)
+        bucket, reduced = session.bucket(target), session.reduced(target)
+        allowance = Allowance(session.clock, bucket, ceiling=ceiling, priority=self._priority, reduced=reduced)
+
+        def settled(item: Settlement) -> None:
+            assert self._running is not None
+            if self._running.counts.count(item):
+                self._timings.advance()
+                self._timings.allowance(allowance.tokens)
+
+        return Dispatcher(
+            self._run,
+            target,
+            allowance,
+            stack.enter_context(Senders(target, ceiling, session.project.masks)),
+            settled,
+            rules=TakeOverRules(session.project.adopting, session.project.matching, session.project.rejecting),
+            doubts=self._doubts,
+            forgotten=self._verification.forgotten,
+        )
+
+    # ---- end
+
+    def _finish(self, names: set[str]) -> None:
+        """Count the open records, and record the end. A scheduled run that was stopped, or lost the state, goes on."""
+        report, now = self.report, self._session.clock.now()
+        streams = [name for name in report.tallies if name in names]  # without others that it only resumed
+        streams += sorted(names.difference(report.tallies))
+        writers = {scope: name for name, scope in self._session.project.scopes.items()}
+
+        def finish(tx: Transaction) -> None:
+            stored_limits.write(tx, self._api_limits)
+            report.open = tx.open_records.counts(streams, writers)
+            for name in (name for name, counts in report.open.items() if counts.total):
+                report.tally(name)  # also for a stream that was not reached
+            for name, number in report.postponed.items():
+                text = "newer versions left to the next run, since an operation on their records had to end first"
+                report.messages.note(name, f"{text}: {number:,}")
+            tx.runs.finish(
+                report.run,
+                RunResult(
+                    report.status,
+                    requests=report.counters.requests,
+                    throttled=report.counters.throttled,
+                    tally=report.accounts(),
+                    messages=report.messages,
+                    duration_ms=report.duration_ms,
+                    timings=self._timings.as_json() | {"apis": report.apis()},
+                ),
+                at=now,
+            )
+            stopped = self._interrupt.is_set() and not report.completed
+            is_continued = stopped or any(isinstance(each, StateError) for each in report.messages.all_errors)
+            due_run = self._attempt.due_run
+            if due_run and not is_continued:
+                note = f"open: {report.all_open}" if report.status == "degraded" else None
+                tx.scheduled_runs.finish(due_run, report.status, report.run, note, at=now)
+                notice = PendingNotice(
+                    report.run, due_run.job, due_run.due
+                )  # until they were told: this may be killed now
+                tx.scheduled_runs.add_pending_notice(notice, self._session.project.recipients)
+
+        self._session.state.apply(finish)
+        self._session.state.check_file()

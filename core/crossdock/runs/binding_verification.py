@@ -1,0 +1,283 @@
+"""Compares unverified bindings with what a target holds, before decisions use them.
+
+A restored state has the facts of the time of its backup. The targets are read and the bindings corrected, so that the
+streams deliver what differs from their sources. Records of the platform are read in lists, which also show those that
+the state has forgotten. Records of other targets are looked up one by one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import cast
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.project import Project
+from crossdock.errors import StoppedError, UnauthorizedError
+from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.pacing.allowance import Allowance
+from crossdock.reading.sources.source_context import SourceContext
+from crossdock.resources import ResourceName
+from crossdock.runs import unrecorded_references
+from crossdock.runs.differences import Correction
+from crossdock.runs.live_comparison import ComparedResource, LiveComparison, content_of
+from crossdock.runs.operator_look_ups import LookUps
+from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.state_session import Session
+from crossdock.state import Binding, Intent, Scope, State, Transaction
+from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.targets.target import Target
+
+AT_ONCE = 500  # bindings that are read and written together
+
+
+def verifiable(targets: Iterable[Target]) -> list[tuple[str, str]]:
+    """Return the resources that are compared with their targets, as target and resource; actions hold nothing."""
+    return [(target.name, name) for target in targets for name, kind in target.resources.items() if kind.holds_records]
+
+
+def written_resources(project: Project, target: Target) -> set[str]:
+    return {scope.resource for scope in project.scopes.values() if scope.target == target.name}
+
+
+class Forgotten:
+    """Sent records of the platform that a restored state may have forgotten.
+
+    Once a list was compared, the state has a binding for each record with an external id, unless an operation on it is
+    unsettled. Records without an external id are recognized by their content.
+    """
+
+    def __init__(self) -> None:
+        self._named: dict[str, Mapping[tuple[Scope, int], str]] = {}
+        self._unnamed: dict[str, Mapping[str, list[str]]] = {}
+        self._compared_before: AbstractSet[str] = frozenset()
+        self._last_restored = 0
+
+    def take(self, resource: str, comparison: LiveComparison) -> None:
+        self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed
+
+    def remember(self, compared: AbstractSet[str], last_restored: int) -> None:
+        """Add the resources whose lists earlier runs have compared, and the id of the last operation of the backup."""
+        self._compared_before, self._last_restored = compared, last_restored
+
+    def knows(self, intent: Intent) -> bool:
+        """Return whether the platform's list shows whether the create *intent* was executed."""
+        is_of_backup = 0 < intent.id <= self._last_restored
+        return intent.resource in self._named or (intent.resource in self._compared_before and not is_of_backup)
+
+    def claim(self, intent: Intent) -> str | None:
+        """Return the id of the record that the create *intent* has made already, once per record; otherwise None."""
+        if intent.resource not in self._named:
+            return None
+        named = self._named[intent.resource].get((intent.scope, intent.identity.key_hash))
+        ids = self._unnamed[intent.resource].get(content_of(payload_after(intent)))
+        return named or (ids.pop() if ids else None)
+
+
+class Verification:
+    """Verifies the bindings of one run's targets. Requests to the platform take the tokens of deliveries."""
+
+    def __init__(self, session: Session, run: SourceContext, run_id: int, interrupt: threading.Event) -> None:
+        self._session, self._state, self._run, self._run_id = session, session.state, run, run_id
+        self._interrupt, self.forgotten = interrupt, Forgotten()
+
+    def forget_last_snapshots(self, streams: Iterable[BoundStream]) -> None:
+        """Have the last snapshots of a restored state read again: later ones may have changed their records."""
+        snapshots = [bound.name for bound in streams if bound.stream.mode == "snapshot"]
+
+        def forget(tx: Transaction) -> None:
+            for name in tx.unverified.streams().intersection(snapshots):
+                tx.unverified.forget_last_snapshot(name)
+
+        if snapshots:
+            self._state.apply(forget)
+
+    def verify(self, target: Target) -> None:
+        """Compare the unverified bindings of *target*. What the target does not show stays unverified."""
+        with self._state.look() as tx:
+            declared, last_restored = tx.unverified.resources(target.name), tx.runs.last_restored_intent()
+            found = tx.unverified.with_bindings(target.name)
+        if target.name == PLATFORM:
+            named = {name for name, kind in target.resources.items() if kind.name_member is not None}
+            self.forgotten.remember(named - declared, last_restored)
+        found |= declared & written_resources(self._session.project, target)
+        resources = [name for name in target.resources if name in found]
+        if not resources:
+            return
+        if target.name != PLATFORM:
+            self._look_up_all(target, resources)
+            return
+        with LiveRecords(self._session.project.platform, self._run) as live:
+            self._each(resources, partial(self._read, live, target))
+
+    def _each(self, resources: Sequence[str], compare: Callable[[str], None]) -> None:
+        """Compare the resources in order. One that the credential may not read stays unverified, and is sent whole."""
+        for resource in resources:
+            try:
+                compare(resource)
+            except UnauthorizedError as error:
+                self._run.warn("", f"records stay unverified: {error}")
+
+    # ---- lists of the platform
+
+    def _read(self, live: LiveRecords, target: Target, resource: str) -> None:
+        comparison = self._comparison(target, resource)
+        self._begin(f"comparing {resource.replace('_', ' ')} records with the platform")
+        self._state.apply(lambda tx: tx.unrecorded_references.begin(PLATFORM, resource))
+        for page in live.pages(cast("ResourceName", resource)):
+            self._check()
+            bound = comparison.take(page)
+            self._write(comparison, [each for bindings in bound.values() for each in bindings])
+            unrecorded_references.keep(self._state, resource, page, bound)
+            self._run.progress.advance(len(page))
+        comparison.finish(partial(live.record, cast("ResourceName", resource)))
+        self._write(comparison, [])
+        self._state.apply(lambda tx: tx.unrecorded_references.complete(PLATFORM, resource))
+        self._keep_contributions(comparison, resource)
+        self.forgotten.take(resource, comparison)
+        if not target.resources[resource].write_once:
+            self._state.apply(partial(self._end, resource))
+
+    def _end(self, resource: str, tx: Transaction) -> None:
+        """Stop reading *resource*, unless its list may still show the result of an operation of the backup."""
+        last = tx.runs.last_restored_intent()
+        left = (each for each in tx.intents.unsettled() if each.id <= last)
+        if all((each.scope.target, each.resource) != (PLATFORM, resource) for each in left):
+            tx.unverified.compared(PLATFORM, resource)
+
+    def _keep_contributions(self, comparison: LiveComparison, resource: str) -> None:
+        """Verify contributions to missing records, and bury those to records that a forgotten run has created again."""
+        after: tuple[str, int] | None = None
+        while True:
+            with self._state.look() as tx:
+                page = tx.bindings.unverified(PLATFORM, resource, after=after, limit=AT_ONCE)
+            if not page:
+                return
+            after = page[-1][0].namespace, page[-1][1].key_hash
+            kept = [each for each in page if each[0].is_contribution and not comparison.is_unsettled(*each)]
+            self._state.apply(partial(self._keep, kept))
+
+    def _keep(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
+        for scope, each in groupby(found, key=itemgetter(0)):
+            bindings = [binding for _, binding in each]
+            again = tx.bindings.ids(scope.whole, [binding.key_hash for binding in bindings])
+            tx.bindings.bury(scope, list(again), at=self._now())
+            tx.bindings.verified(scope, [binding for binding in bindings if binding.key_hash not in again])
+
+    # ---- look-ups at other targets
+
+    def _look_up_all(self, target: Target, resources: Sequence[str]) -> None:
+        session = self._session
+        allowance = Allowance(session.clock, session.bucket(target))
+        with closing(target.client()) as client:
+            look_ups = LookUps(target, client, allowance, session.clock, self._state)
+            self._each(resources, partial(self._look_up, look_ups, target))
+
+    def _look_up(self, look_ups: LookUps, target: Target, resource: str) -> None:
+        comparison = self._comparison(target, resource)
+        self._begin(f"comparing {resource.replace('_', ' ')} records with {target.name}")
+        after: tuple[str, int] | None = None
+        while True:
+            with self._state.look() as tx:
+                page = tx.bindings.unverified(target.name, resource, after=after, limit=AT_ONCE)
+            if not page:
+                break
+            for scope, binding in page:
+                self._check()
+                comparison.compare_looked_up(scope, binding, look_ups.held(resource, binding.target_id))
+                self._run.progress.advance()
+            self._write(comparison, page)
+            after = page[-1][0].namespace, page[-1][1].key_hash
+
+        def compared(tx: Transaction) -> bool:
+            tx.unverified.compared(target.name, resource)
+            return tx.runs.restored()
+
+        if self._state.apply(compared):
+            noun = resource.replace("_", " ")
+            self._run.warn(
+                target.name,
+                f"{noun} that were created after the backup, and that no source lists any more, are not found: "
+                f"look for them among all {noun} there",
+            )
+
+    # ---- results
+
+    def _comparison(self, target: Target, resource: str) -> LiveComparison:
+        kind, scopes = target.resources[resource], self._session.project.scopes.values()
+        with self._state.look() as tx:
+            unsettled = tx.intents.unsettled()
+            remembered = tx.runs.remembered() if tx.runs.restored() else tx.bindings.newest_change(target.name)
+        members = {field.alias or name for name, field in kind.draft.model_fields.items()} if kind.write_once else set()
+        has_names = target.resources[resource].name_member is not None
+        return LiveComparison(
+            self._state,
+            ComparedResource(resource, has_names, kind.write_once, kept=members),
+            {each.whole.namespace for each in scopes if (each.target, each.resource) == (target.name, resource)},
+            {(intent.scope, intent.identity.key_hash) for intent in unsettled},
+            began=self._now(),
+            remembered=remembered,
+        )
+
+    def _write(self, comparison: LiveComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:
+        """Store the corrections of *comparison*. Everything else in *compared* is verified."""
+        corrections = comparison.written()
+        right = [
+            (scope, binding)
+            for scope, binding in compared
+            if binding.unverified
+            and (scope, binding.key_hash) not in corrections
+            and not comparison.is_unsettled(scope, binding)
+        ]
+
+        def write(tx: Transaction) -> None:
+            for scope, binding in right:
+                tx.bindings.verified(scope, [binding])
+            for (scope, key_hash), each in corrections.items():
+                self._correct(tx, scope, key_hash, each)
+
+        if right or corrections:
+            self._state.apply(write)
+
+    def _correct(self, tx: Transaction, scope: Scope, key_hash: int, correction: Correction) -> None:
+        before, found, at = correction.before, correction.binding, self._now()
+        if before is None and not tx.runs.restored():
+            return  # it has the record's external id, but the state has forgotten nothing
+        if before is not None and not before.unverified:
+            return  # changes by others are not decided here
+        if found is None and self._session.targets[scope.target].resources[scope.resource].write_once:
+            return  # it may exist under another id and must not be created twice: a person decides
+        if found is None:
+            tx.bindings.bury(scope, [key_hash], at=at)
+            return
+        if before is None or (found.step == "import" and before.step != "import"):
+            found = replace(found, step="whole")  # it has the external id that we gave it, so we may also remove it
+        tx.bindings.put(scope, [found], run_id=self._run_id, at=at)
+        tx.bindings.verified(scope, [found])
+
+    def _begin(self, what: str) -> None:
+        self._run.progress.begin(what, None)
+
+    def _now(self) -> datetime:
+        return self._session.clock.now()
+
+    def _check(self) -> None:
+        if self._interrupt.is_set():
+            raise StoppedError("stopped while comparing the state with a target", hint="run again to continue")
+
+
+def note_unverified(bound: BoundStream, state: State) -> None:
+    """Note in a plan, which calls no target, that unverified records depend on what their target holds."""
+    with state.look() as tx:
+        number = tx.unverified.count([bound.scope], None)
+    if number:
+        records = "1 record is" if number == 1 else f"{number:,} records are"
+        text = f"{records} unverified: a sync compares them with {bound.scope.target} first, and sends what differs"
+        bound.context.run.note(bound.name, text)

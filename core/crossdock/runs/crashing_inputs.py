@@ -1,0 +1,119 @@
+"""Recognizes inputs that kill the process: marks what is read, and tries suspected inputs in another process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from crossdock.errors import RefusedError
+from crossdock.reading.sources.source_context import Reading
+from crossdock.state import State
+from crossdock.state.sidecar_files.input_marks import ReadingMark, ReadingMarks
+from crossdock.values.clock import Clock
+
+
+@dataclass(slots=True)
+class _Place:
+    number: int
+    mark: ReadingMark
+    suspected: bool = False
+
+
+class MarkedReading(Reading):
+    """Marks what the runs of one session read. *kills* returns whether reading a stream kills another process."""
+
+    def __init__(self, state: State, marks: ReadingMarks, clock: Clock, kills: Callable[[str], bool]) -> None:
+        self._state, self._marks, self._clock, self._kills = state, marks, clock, kills
+        with state.look() as tx:
+            self._suspects = tx.crashing_inputs.any()
+        self._own = threading.local()
+        self._numbers, self._taken = threading.Lock(), set[int]()
+
+    @contextmanager
+    def of(self, stream: str) -> Iterator[None]:
+        number = self._free()
+        self._own.place = _Place(number, ReadingMark(stream))
+        try:
+            self._begin(ReadingMark(stream))
+            yield
+        finally:
+            self._end()
+            self._own.place = None
+            self._taken.discard(number)
+
+    def file(self, name: str, content: str) -> None:
+        place: _Place | None = getattr(self._own, "place", None)
+        if place is not None:
+            self._end()
+            self._begin(replace(place.mark, name=name, content=content, batches=0))
+
+    def advance(self) -> None:
+        place: _Place | None = getattr(self._own, "place", None)
+        if place is not None:
+            place.mark = replace(place.mark, batches=place.mark.batches + 1)
+            self._marks.put(place.number, place.mark)
+
+    def _begin(self, mark: ReadingMark) -> None:
+        place: _Place = self._own.place
+        place.mark = mark
+        self._marks.put(place.number, mark)
+        if self._suspects:
+            place.suspected = self._try(mark)
+
+    def _try(self, mark: ReadingMark) -> bool:
+        """Return whether *mark* is suspected. Only another process shows that it kills: people kill processes, too."""
+        with self._state.look() as tx:
+            found = tx.crashing_inputs.get(mark)
+        if found is None:
+            return False
+        if found.set_aside_at is not None:
+            raise _set_aside(mark, found.killed)
+        if not (found.is_to_be_tried and self._kills(mark.stream)):
+            return True
+        with self._state.begin() as tx:
+            killed = tx.crashing_inputs.set_aside(mark, at=self._clock.now())
+        raise _set_aside(mark, killed)
+
+    def _end(self) -> None:
+        place: _Place = self._own.place
+        self._marks.put(place.number, None)
+        if place.suspected:
+            place.suspected = False
+            with self._state.begin() as tx:
+                tx.crashing_inputs.forget(place.mark)
+
+    def _free(self) -> int:
+        with self._numbers:
+            number = next(number for number in range(1, len(self._taken) + 2) if number not in self._taken)
+            self._taken.add(number)
+        return number
+
+
+@contextmanager
+def marked_reading(state: State, clock: Clock, kills: Callable[[str], bool]) -> Iterator[Reading]:
+    """Take over the marks of a killed process, and mark what is read in the block. The lease must be held."""
+    marks = state.reading_marks()
+    if marks is None:
+        yield Reading()
+        return
+    if left := marks.left():
+        with state.begin() as tx:
+            for mark in left:
+                tx.crashing_inputs.record_kill(mark, at=clock.now())
+    marks.open()
+    try:
+        yield MarkedReading(state, marks, clock, kills)
+    finally:
+        marks.close()
+
+
+def _set_aside(mark: ReadingMark, killed: int) -> RefusedError:
+    again = f"to read it once more, for example with more memory: crossdock state readmit {mark.stream}"
+    if mark.name:
+        message = f"is set aside, because reading it has killed the process {killed} times"
+        hint = f"ask the sender for another file, which is read at once, or remove it; {again}"
+        return RefusedError(message, where=mark.name, hint=hint)
+    message = f"the stream is set aside, because reading it has killed the process {killed} times"
+    return RefusedError(message, where=mark.stream, hint=f"see what its source answers; {again}")

@@ -1,0 +1,155 @@
+"""The records of the platform that the streams of a run may take over."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.errors import RefusedError, StoppedError
+from crossdock.mapping.cursors import OVERLAP_S
+from crossdock.mapping.resource_types import external_id
+from crossdock.mapping.stream_facts import AdoptBy
+from crossdock.planning.live_matches import LiveIndex, LiveMatches, LiveValue
+from crossdock.planning.references import key_hashes
+from crossdock.platform.platform_config import Profile
+from crossdock.reading.sources.source_context import SourceContext
+from crossdock.resources import ResourceName
+from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.platform_source.settings import CHANGED
+from crossdock.state import Scope, State, Transaction
+from crossdock.writing.targets.outcomes import STANDARD
+
+
+@dataclass(slots=True)
+class LiveReader:
+    """Reads the records of a resource into an index, and later only changes. `check` is called for each page."""
+
+    profile: Profile
+    run: SourceContext
+    state: State
+    scope: Scope
+    member: str
+    check: Callable[[], None] = lambda: None
+    _newest: datetime | None = field(default=None, init=False)
+
+    def read(self, index: LiveIndex) -> None:
+        resource = cast("ResourceName", self.scope.resource)
+        since = None if self._newest is None else self._newest - timedelta(seconds=OVERLAP_S)
+        self.run.progress.begin(f"reading each {resource.replace('_', ' ')} of the platform", 1, "requests")
+        newest = self._newest
+        with LiveRecords(self.profile, self.run) as live:
+            for page in live.pages(resource, since):
+                self.check()
+                records = {self._id(record): record for record in page}
+                with self.state.look() as tx:
+                    owners = _Owners(tx, self.scope, records)
+                index.add([self._value(*each, owners.of(*each)) for each in records.items()])
+                newest = max(filter(None, (newest, *map(_changed_at, page))), default=None)
+        self._newest = newest
+        self.run.progress.advance()
+
+    def _id(self, record: dict[str, Any]) -> str:
+        record_id = STANDARD.id_of(record)
+        if record_id is None:
+            raise RefusedError("lists a record without a valid id", where=self.profile.path(self.scope.resource))
+        return record_id
+
+    def _value(self, record_id: str, record: dict[str, Any], namespace: str | None) -> LiveValue:
+        value = record.get(self.member)
+        if not isinstance(value, str) or namespace not in {None, self.scope.namespace}:
+            return LiveValue(record_id, None)
+        return LiveValue(record_id, value, taken=namespace is not None)
+
+
+def _changed_at(record: dict[str, Any]) -> datetime | None:
+    text = record.get(CHANGED)
+    try:
+        at = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return None if at is None or at.tzinfo is None else at
+
+
+class _Owners:
+    """The namespaces of listed records that crossdock has delivered, or is about to deliver.
+
+    A record belongs to its binding or to an unsettled operation on it. Otherwise it belongs to the record with its
+    external id, if that is bound or being created.
+    """
+
+    def __init__(self, tx: Transaction, scope: Scope, page: Mapping[str, dict[str, Any]]) -> None:
+        self._tx, self._scope = tx, scope
+        self._by_id: dict[str, str] = {}
+        self._by_name: dict[str, str] = {}
+        for intent in tx.intents.unsettled():
+            if (intent.scope.target, intent.resource) == (scope.target, scope.resource):
+                namespace = intent.scope.whole.namespace
+                self._by_name[external_id(namespace, intent.identity.key)] = namespace
+                if intent.target_id is not None:
+                    self._by_id[intent.target_id] = namespace
+        owners = tx.bindings.owners(scope.target, scope.resource, list(page))
+        self._by_id.update((target_id, namespace) for target_id, namespace, *_ in owners)
+        self._by_name.update(
+            self._bound_names([name for record in page.values() if (name := _name(record)) is not None])
+        )
+
+    def of(self, record_id: str, record: dict[str, Any]) -> str | None:
+        return self._by_id.get(record_id) or self._by_name.get(_name(record) or "")
+
+    def _bound_names(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield those of *names* that are external ids of bound records, each with its namespace."""
+        keys: dict[str, list[str]] = defaultdict(list)
+        for namespace, _, key in (name.partition(":") for name in names):
+            keys[namespace].append(key)
+        for namespace, own in keys.items():
+            hashes = key_hashes(own)
+            scope = Scope(self._scope.target, self._scope.resource, namespace)
+            bound = self._tx.bindings.ids(scope, list(hashes.values()))
+            yield from ((external_id(namespace, key), namespace) for key in own if hashes[key] in bound)
+
+
+def _name(record: dict[str, Any]) -> str | None:
+    name = record.get("externalId")
+    return name if isinstance(name, str) and ":" in name else None
+
+
+class RunMatches:
+    """The matches of the streams of one run. Each list is read once, and later only what has changed."""
+
+    def __init__(self, profile: Profile, state: State, interrupt: threading.Event) -> None:
+        self._profile, self._state, self._interrupt = profile, state, interrupt
+        self._made: dict[str, LiveMatches] = {}
+
+    def of(self, bound: BoundStream) -> LiveMatches | None:
+        adopt = bound.stream.adopt
+        if not isinstance(adopt, AdoptBy):
+            return None
+        if bound.name not in self._made:
+            run = bound.context.run
+            reader = LiveReader(self._profile, run, self._state, bound.scope, adopt.by, self._check)
+            self._made[bound.name] = LiveMatches(adopt.by, LiveIndex(), reader.read)
+        return self._made[bound.name]
+
+    def _check(self) -> None:
+        if self._interrupt.is_set():
+            raise StoppedError("stopped while reading what the platform has", hint="run again to continue")
+
+    def expire(self) -> None:
+        """Have changes read before the next decision."""
+        for each in self._made.values():
+            each.expire()
+
+
+def note_matches(bound: BoundStream, new: int) -> None:
+    """Note in a plan, which calls no platform, that some of the *new* records may be taken over instead."""
+    adopt = bound.stream.adopt
+    if isinstance(adopt, AdoptBy) and new:
+        records = "1 new record" if new == 1 else f"{new:,} new records"
+        text = f"adopt: {{by: {adopt.by}}}: the platform is asked about {records} at delivery, and may have them"
+        hint = "'crossdock migrate rehearse --against-platform' shows which ones"
+        bound.context.run.note(bound.name, f"{text}; {hint}")

@@ -1,0 +1,83 @@
+"""Inputs at which a process was killed while it read them. An input that kills a second process is set aside."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, delete, select, update
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import suspected_inputs as table
+from crossdock.state.sidecar_files.input_marks import ReadingMark
+
+_MOST = 6
+"""How often in a row processes may be killed at one place of an input that has killed no other process."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectedInput:
+    """An input at which *killed* processes were killed, *here* of them in a row after *batches* batches."""
+
+    stream: str
+    name: str
+    killed: int
+    here: int
+    batches: int
+    at: datetime
+    set_aside_at: datetime | None
+
+    @property
+    def is_to_be_tried(self) -> bool:
+        """Whether another process must read it first. Reading a stream without files again may cost many requests."""
+        return bool(self.name) or self.killed > 1
+
+
+_FIELDS = tuple(table.c[name] for name in SuspectedInput.__slots__)
+
+
+class CrashingInputs:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, mark: ReadingMark) -> SuspectedInput | None:
+        row = self._connection.execute(select(*_FIELDS).where(*_is(mark))).first()
+        return None if row is None else SuspectedInput(*row)
+
+    def any(self) -> bool:
+        return self._connection.execute(select(table.c.stream).limit(1)).first() is not None
+
+    def list_set_aside(self) -> list[SuspectedInput]:
+        query = select(*_FIELDS).where(table.c.set_aside_at.is_not(None)).order_by(table.c.stream, table.c.name)
+        return [SuspectedInput(*row) for row in self._connection.execute(query)]
+
+    def record_kill(self, mark: ReadingMark, *, at: datetime) -> None:
+        """Record that a process was killed at *mark*, and set it aside if that has happened too often."""
+        before = self.get(mark)
+        here = before.here + 1 if before and before.batches == mark.batches else 1
+        killed = before.killed + 1 if before else 1
+        row = {"stream": mark.stream, "digest": _digest(mark), "name": mark.name, "batches": mark.batches}
+        counts = {"killed": killed, "here": here, "at": at, "set_aside_at": at if here >= _MOST else None}
+        sql_statements.upsert(self._connection, table, [row | counts])
+
+    def set_aside(self, mark: ReadingMark, *, at: datetime) -> int:
+        """Set *mark* aside after it killed another process. Return how many processes it has killed."""
+        killed = update(table).where(*_is(mark)).values(set_aside_at=at, killed=table.c.killed + 1)
+        return int(self._connection.execute(killed.returning(table.c.killed)).scalar_one())
+
+    def forget(self, mark: ReadingMark) -> None:
+        self._connection.execute(delete(table).where(*_is(mark)))
+
+    def readmit(self, stream: str) -> int:
+        """Let the inputs of *stream* that are set aside be read once more, and return their number."""
+        found = update(table).where(table.c.stream == stream, table.c.set_aside_at.is_not(None))
+        return self._connection.execute(found.values(killed=1, here=1, set_aside_at=None)).rowcount
+
+
+def _is(mark: ReadingMark) -> tuple[ColumnElement[bool], ...]:
+    return table.c.stream == mark.stream, table.c.digest == _digest(mark)
+
+
+def _digest(mark: ReadingMark) -> str:
+    return hashlib.sha256((mark.content or mark.name).encode()).hexdigest()

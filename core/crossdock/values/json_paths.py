@@ -1,0 +1,219 @@
+"""Members of JSON values: by JSON pointer with a type, by dotted path as text, lists as rows. Errors quote no value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final, get_args
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_core.core_schema import ErrorType
+
+from crossdock.errors import RecordError
+from crossdock.values import exact_json, pagination_members
+
+MISSING: Final[Any] = object()
+"""A marker for a member that does not exist."""
+
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+_POINTER = re.compile(r"(?:/(?:[^/~]|~[01])*)*")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
+_NAMES = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    Decimal: "a number",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+_SHOWN_ERRORS = 3
+_SAFE_CONTEXT = {
+    "class", "class_name", "decimal_places", "expected", "field_type", "ge", "gt", "le", "lt", "max_digits",
+    "max_length", "method_name", "min_length", "multiple_of", "pattern", "whole_digits",
+}  # fmt: skip
+_PYDANTIC_ERRORS = frozenset(get_args(ErrorType))
+
+
+# ---- by pointer, with a type
+
+
+def is_pointer(text: str) -> bool:
+    return _POINTER.fullmatch(text) is not None
+
+
+def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str) -> Any:
+    """Return the value at *pointer* (RFC 6901); `MISSING` if it is missing, or its container is missing or null.
+
+    Raises RecordError if a value around it has no members, or is a list and *pointer* names a member of it.
+    """
+    if not is_pointer(pointer):
+        raise ValueError(f"{pointer!r} is not a JSON pointer (RFC 6901), such as '/customer/id'")
+    value, place = document, ""
+    for part in pointer.split("/")[1:]:
+        if value is None or value is MISSING:
+            return MISSING
+        name = member_name(part)
+        if not isinstance(value, dict) and not (isinstance(value, list) and _INDEX.fullmatch(name)):
+            raise _wrong(value, "a list" if _INDEX.fullmatch(name) else "an object", shown(place))
+        value = member(value, name)
+        place += f"/{part}"
+    return value
+
+
+def member_name(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
+
+
+def checked(value: Any, kind: type[Any], pointer: str) -> Any:
+    """Return *value* if it is of *kind*, or raise RecordError. A whole number is a `Decimal`; a boolean is not."""
+    if kind not in _NAMES or kind is type(None):
+        raise TypeError(f"choose str, bool, int, Decimal, list or dict instead of {kind.__name__}")
+    if kind is Decimal and type(value) is int:
+        return Decimal(value)
+    if type(value) is not kind:
+        raise _wrong(value, _NAMES[kind], pointer)
+    return value
+
+
+def number(value: Any, pointer: str, minor_units: int) -> Decimal:
+    """Return a JSON number, or the text of one. *minor_units* is for example 2 if it counts cents, and 0 otherwise."""
+    if isinstance(value, str):
+        if not _NUMBER.fullmatch(text := value.strip()):
+            raise RecordError("bad_value", "is text that is not a number", pointer=pointer)
+        given = Decimal(text)
+    else:
+        text, given = "", checked(value, Decimal, pointer)
+    if minor_units and ("." in text or given != given.to_integral_value()):
+        raise RecordError("bad_value", "has a decimal point, and should be a number of minor units", pointer=pointer)
+    sign, digits, exponent = given.as_tuple()
+    assert isinstance(exponent, int)
+    try:
+        return Decimal(exact_json.decimal_text(Decimal((sign, digits, exponent - minor_units))))
+    except ValueError:
+        raise RecordError("bad_value", exact_json.BEYOND, pointer=pointer) from None
+
+
+def _wrong(value: Any, expected: str, pointer: str) -> RecordError:
+    message = described(value) if value is MISSING or value is None else f"{described(value)}, and should be {expected}"
+    return RecordError("bad_value", message, pointer=pointer)
+
+
+def described(value: Any) -> str:
+    return "is missing" if value is MISSING else f"is {_NAMES.get(type(value), 'of another type')}"
+
+
+# ---- as a model
+
+
+def model_errors(error: ValidationError, document: Any) -> list[tuple[str, str]]:
+    """Return pointer and message of the first errors. A message that may quote a value is replaced by its type."""
+    found = error.errors(include_url=False, include_input=False)
+    listed = [(_pointer(item, document), _message(item)) for item in found[:_SHOWN_ERRORS]]
+    if more := len(found) - len(listed):
+        listed.append(("", f"and {more:,} more"))
+    return listed
+
+
+def _pointer(item: ErrorDetails, document: Any) -> str:
+    """Return the place of an error without parts that pydantic adds, such as the members of a union."""
+    value, pointer, last = document, "", len(item["loc"]) - 1
+    for number_of_part, part in enumerate(item["loc"]):
+        inner = member(value, str(part))
+        if inner is MISSING and not (item["type"] == "missing" and number_of_part == last):
+            continue
+        value = inner
+        pointer += "/" + str(part).replace("~", "~0").replace("/", "~1")
+    return pointer
+
+
+def _message(item: ErrorDetails) -> str:
+    if item["type"] in _PYDANTIC_ERRORS and set(item.get("ctx", {})) <= _SAFE_CONTEXT:
+        return item["msg"]
+    return f"is not valid ({item['type']})"
+
+
+# ---- by dotted path, as text
+
+
+def at_path(value: Any, path: str) -> Any:
+    """Return the value at a dotted *path* or JSON pointer, or `MISSING`. A member with the name *path* comes first."""
+    for name in _names(value, path):
+        value = member(value, name)
+    return value
+
+
+def text_of(value: Any) -> str | None:
+    """Return a value as the text of a column: text unchanged, null for null and `MISSING`, others as canonical JSON."""
+    if value is None or value is MISSING:
+        return None
+    return value if isinstance(value, str) else exact_json.dumps(value).decode()
+
+
+def exploded(item: Any, path: str) -> Iterator[tuple[Any, str | None]]:
+    """Yield *item* once for each element of its list at *path*, in place of the list, with the element's JSON pointer.
+
+    An empty list or null yields nothing. Without a list, or if it is cut, *item* is yielded unchanged, and no pointer.
+    """
+    names = _names(item, path)
+    elements = at_path(item, path)
+    if elements is None:
+        return
+    if not isinstance(elements, list) or pagination_members.is_cut(item, names):
+        yield item, None
+        return
+    pointer = "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
+    for index, element in enumerate(elements):
+        yield _with(item, names, element), f"{pointer}/{index}"
+
+
+def is_cut(item: Any, path: str) -> bool:
+    """Return whether members beside the list at *path* in *item* state that it has more elements than are listed."""
+    return pagination_members.is_cut(item, _names(item, path))
+
+
+def _names(value: Any, path: str) -> Sequence[str]:
+    if isinstance(value, dict) and path in value:
+        return [path]
+    return _names_of(path) if path.startswith("/") else path.split(".")
+
+
+def found_at(document: Any, pointer: str) -> Any:
+    """Return the value at a JSON pointer (RFC 6901), or `MISSING`. ``""`` is *document*."""
+    for name in _names_of(pointer):
+        document = member(document, name)
+    return document
+
+
+@lru_cache(maxsize=1024)
+def _names_of(pointer: str) -> tuple[str, ...]:
+    return tuple(map(member_name, pointer.split("/")[1:]))
+
+
+def member(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        return value.get(name, MISSING)
+    if isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
+        return value[int(name)]
+    return MISSING
+
+
+def replaced_at(document: Any, path: str, value: Any) -> Any:
+    """Return a copy of *document* with *value* at a path as of `at_path`. Missing objects around it are created."""
+    return _with(document, _names(document, path), value)
+
+
+def _with(value: Any, names: Sequence[str], element: Any) -> Any:
+    if not names:
+        return element
+    name, *rest = names
+    held = member(value, name)
+    if isinstance(value, list) and held is not MISSING:
+        index = int(name)
+        return [*value[:index], _with(held, rest, element), *value[index + 1 :]]
+    if value is not None and value is not MISSING and not isinstance(value, dict):
+        raise ValueError(f"{described(value)} without {name}")
+    return {**(value if isinstance(value, dict) else {}), name: _with(held, rest, element)}

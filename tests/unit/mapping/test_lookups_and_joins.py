@@ -1,0 +1,80 @@
+"""What is wrong with a joined record."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from crossdock.errors import RecordError
+from crossdock.mapping.lookups_and_joins import _PROBLEMS, Join, Lookup, check, place
+from crossdock.reading.sources.joined_rows import PROBLEMS, Problem
+from crossdock.records import REASONS, Record
+
+LOOKUPS = {"store": Lookup(source="stores", on={"STORE": "ID"})}
+JOINS = {"lines": Join(source="lines", on=("NO",))}
+
+
+def record(**changes: str | None) -> Record:
+    row = {
+        "NO": "1",
+        "STORE": "S1",
+        "store": "found",
+        "lines": '[{"QTY":"1"}]',
+        "lines.at": "l.csv:2",
+        "lines.problem": None,
+    }
+    return Record("1", (row | changes,), "h.csv", (2,))
+
+
+def test_a_complete_record_passes() -> None:
+    """Also one that names no row of a look-up."""
+    check(record(), LOOKUPS, JOINS)
+    check(record(store=None, STORE=""), LOOKUPS, JOINS)
+    assert record().joined("lines") == ({"QTY": "1"},)
+    assert record(lines=None).joined("lines") == ()
+
+
+def test_every_problem_has_a_reason() -> None:
+    """Of the closed list."""
+    assert set(_PROBLEMS) == set(PROBLEMS) == set(get_args(Problem))
+    assert {reason for reason, _ in _PROBLEMS.values()} <= REASONS
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "message"),
+    [
+        ({"lines": None}, "unmatched", "has no row in source 'lines'"),
+        ({"store": "missing"}, "unmatched", "source 'stores' has no row for STORE"),
+        ({"lines.problem": "no_main_row"}, "unmatched", "the record itself is missing (l.csv:2)"),
+        ({"lines.problem": "several_files"}, "rows_disagree", "set key to tell repeated rows"),
+    ],
+)
+def test_an_incomplete_record_is_rejected(changes: dict[str, str | None], reason: str, message: str) -> None:
+    """Without any cell in the message."""
+    with pytest.raises(RecordError) as refused:
+        check(record(**changes), LOOKUPS, JOINS)
+    assert refused.value.code == reason
+    assert message in refused.value.message
+
+
+def test_what_is_optional_may_be_missing() -> None:
+    """A join without rows is an empty list."""
+    joins = {"lines": Join(source="lines", on=("NO",), optional=True)}
+    lookups = {"store": Lookup(source="stores", on=("STORE",), optional=True)}
+    check(record(lines=None, store="missing"), lookups, joins)
+
+
+def test_places_of_many_rows_are_counted() -> None:
+    """Three are shown."""
+    places = "\n".join(f"l.csv:{number}" for number in range(2, 8))
+    with pytest.raises(RecordError, match=r"\(l.csv:2, l.csv:3, l.csv:4 and 3 more\)"):
+        check(record(**{"lines.at": places, "lines.problem": "contradiction"}), LOOKUPS, JOINS)
+    assert place(record(**{"lines.at": places}), "lines", 5) == "l.csv:7"
+
+
+@pytest.mark.parametrize("within", ["0h", "7", "30s", "91d", "9999d", "d"])
+def test_how_long_files_are_kept_is_bounded(within: str) -> None:
+    """1h to 90d."""
+    with pytest.raises(ValueError, match="must be a duration such as 12h or 7d, at most 90d"):
+        Join(source="lines", on=("NO",), within=within)

@@ -1,0 +1,110 @@
+"""Bindings as CSV: what is exported can be imported, and a bad file binds nothing."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.unit.planning.accounts import platform_target
+
+from crossdock.errors import ConfigError
+from crossdock.planning.binding_csv import COLUMNS, export, import_bindings
+from crossdock.planning.references import key_hashes
+from crossdock.state import Scope, State
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+HEADER = ",".join(COLUMNS)
+ROWS = ["platform,product,wms,P1,prd_1", "platform,product,wms,P2,prd_2", 'platform,customer,shop,"a,b",cus_1']
+
+
+def write(folder: Path, *rows: str, header: str = HEADER) -> Path:
+    path = folder / "b.csv"
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def imported(state: State, path: Path) -> int:
+    with state.begin() as tx:
+        return import_bindings(tx, path, {"platform": platform_target()}, at=AT)
+
+
+def exported(state: State) -> list[str]:
+    out = io.StringIO()
+    with state.look() as tx:
+        number = export(tx, out)
+    header, *rows = out.getvalue().splitlines()
+    assert (header, number) == (HEADER, len(rows))
+    return sorted(rows)
+
+
+def test_an_import_is_exported_again(state: State, tmp_path: Path) -> None:
+    """A second import of the same file binds nothing; the payload is unknown until the next sync."""
+    path = write(tmp_path, *ROWS)
+    assert (imported(state, path), imported(state, path)) == (3, 0)
+    assert exported(state) == sorted(ROWS)
+    with state.look() as tx:
+        (binding,) = tx.bindings.get(Scope("platform", "product", "wms"), [key_hashes(["P1"])["P1"]]).values()
+    assert (binding.target_id, binding.step, binding.payload, binding.counter) == ("prd_1", "import", {}, 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "line", "message"),
+    [
+        pytest.param(["platform,product,wms,P3"], 2, "has 4 cells; expected 5", id="short"),
+        pytest.param(["platform,product,wms,,x"], 2, "needs a value in each of", id="empty"),
+        pytest.param(["shipbob,product,wms,P3,x"], 2, "unknown target 'shipbob'; known: platform", id="target"),
+        pytest.param(["platform,shoe,wms,P3,x"], 2, "unknown resource 'shoe'", id="resource"),
+        pytest.param(["platform,product,wms,P3,.."], 2, "target_id must be 1 to", id="id"),
+        pytest.param(["platform,product,wms,P3,a\u202eb"], 2, "not printable", id="not printable"),
+        pytest.param(
+            ["platform,product,wms,P3,x", "platform,product,wms,P3,y"], 3, "duplicate of P3 on line 2", id="duplicate"
+        ),
+        pytest.param(
+            ["platform,product,wms,P3,x", "platform,product,wms,P4,x"],
+            3,
+            "x is already bound to wms:P3",
+            id="shared id",
+        ),
+        pytest.param(
+            ["platform,product,wms,P3,x", "platform,product,wms,P1,y"], 3, "P1 is already bound to prd_1", id="other id"
+        ),
+        pytest.param(["platform,product,new,P1,prd_1"], 2, "prd_1 is already bound to wms:P1", id="id of another"),
+    ],
+)
+def test_a_bad_row_refuses_the_file(state: State, tmp_path: Path, rows: list[str], line: int, message: str) -> None:
+    """The message has the line, the file is to be corrected (exit 2), and no row of it is bound."""
+    imported(state, write(tmp_path, *ROWS))
+    with pytest.raises(ConfigError) as refused:
+        imported(state, write(tmp_path, *rows))
+    assert str(refused.value).startswith(f"{tmp_path / 'b.csv'}:{line}: ")
+    assert message in refused.value.message
+    assert exported(state) == sorted(ROWS)
+
+
+def test_the_file_must_be_there_and_csv(state: State, tmp_path: Path) -> None:
+    """A missing file and one with other content are errors of the command."""
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        imported(state, tmp_path / "none.csv")
+    with pytest.raises(ConfigError, match="the first line must be target,resource,namespace,key,target_id"):
+        imported(state, write(tmp_path, header="key,target_id"))
+    (tmp_path / "b.csv").write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="is not CSV in UTF-8"):
+        imported(state, tmp_path / "b.csv")
+
+
+def test_ids_that_a_spreadsheet_would_evaluate_come_back_exactly(state: State, tmp_path: Path) -> None:
+    """An export that a spreadsheet can open safely, and a raw one, give the same keys and ids when imported."""
+    path = tmp_path / "raw.csv"
+    rows = ["platform,product,wms,=cmd|'/c'!A4,-5", "platform,product,wms,'=1,@x", "platform,product,wms,a;=1,+1"]
+    path.write_text("\n".join([HEADER, *rows]) + "\n", encoding="utf-8")
+    with state.begin() as tx:
+        assert import_bindings(tx, path, {"platform": platform_target()}, at=AT, raw=True) == 3
+    safe = exported(state)
+    assert safe == sorted(
+        ["platform,product,wms,'=cmd|'/c'!A4,-5", "platform,product,wms,''=1,'@x", "platform,product,wms,a;'=1,'+1"]
+    )
+    assert imported(state, write(tmp_path, *safe)) == 0
+    with state.begin() as tx:
+        assert import_bindings(tx, path, {"platform": platform_target()}, at=AT, raw=True) == 0

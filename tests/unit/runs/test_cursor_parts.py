@@ -1,0 +1,216 @@
+"""Reading in parts that end at checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from crossdock.errors import RefusedError
+from crossdock.mapping.cursors import Checkpoint, Cursor
+from crossdock.records import RawBatch
+from crossdock.runs import cursor_parts
+from crossdock.runs.cursor_parts import ReadParts, UnsortedError
+from crossdock.testing.manual_clock import ManualClock
+
+NOW = datetime(2026, 3, 1, 13, tzinfo=UTC)
+CURSOR = Cursor(column="change.at", as_="instant")
+EARLY, LATE = Checkpoint("2026-02-28T00:00:00Z"), Checkpoint("2026-03-01T00:00:00Z")
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cursor_parts, "PART_ROWS", 3)
+
+
+def page(number: int, *seconds: int | None) -> RawBatch:
+    items = [
+        {"id": f"{number}-{place}", "change": {"at": None if second is None else f"2026-03-01T12:00:{second:02}+01:00"}}
+        for place, second in enumerate(seconds)
+    ]
+    return RawBatch.json(items, source=f"page {number}", key=["id"])
+
+
+def parts(items: Iterable[RawBatch | Checkpoint], declared: Cursor | None = None, *, whole: bool = False) -> ReadParts:
+    def pull() -> Generator[RawBatch | Checkpoint, None, None]:
+        yield from items
+
+    return ReadParts(pull(), declared, ManualClock(NOW), whole=whole)
+
+
+def read(found: ReadParts) -> list[tuple[list[str], str | None]]:
+    """The pages of each part, and the cursor after it."""
+    seen = []
+    while not found.ended:
+        seen.append(([batch.source for batch in found.next_part()], found.cursor))
+    return seen
+
+
+def test_a_part_ends_at_a_checkpoint() -> None:
+    """At the first one after enough rows."""
+    items: list[RawBatch | Checkpoint] = [
+        page(1, 0, 0),
+        Checkpoint("a"),
+        page(2, 0, 0),
+        Checkpoint("b"),
+        page(3, 0),
+        Checkpoint("c"),
+        page(4, 0),
+    ]
+    assert read(parts(items)) == [(["page 1", "page 2"], "b"), (["page 3", "page 4"], "c")]
+    assert read(parts(items, whole=True)) == [(["page 1", "page 2", "page 3", "page 4"], "c")]
+
+
+@pytest.mark.parametrize(
+    ("items", "cursor"),
+    [
+        ([Checkpoint("2026-03-01T13:00:00Z")], None),
+        ([page(1), Checkpoint("2026-02-22T13:00:01Z")], None),
+        ([page(1), Checkpoint("2026-02-22T13:00:00Z")], "2026-02-22T13:00:00Z"),
+        ([page(1), Checkpoint("7")], "7"),
+        ([page(1, 0), EARLY, page(2)], EARLY.cursor),
+        ([page(1, 0), EARLY, page(2), LATE], EARLY.cursor),
+        ([page(1), EARLY, page(2, 0), LATE], LATE.cursor),
+        ([RawBatch.json([], source="page", deleted=["1"]), LATE], LATE.cursor),
+    ],
+)
+def test_a_time_before_which_nothing_was_listed_is_read_again(
+    items: list[RawBatch | Checkpoint], cursor: str | None
+) -> None:
+    """For seven days: the source may be out of order; other cursors, such as numbers, are taken as they are."""
+    found = parts(items, whole=True)
+    read(found)
+    assert found.cursor == cursor
+
+
+def test_a_sorted_source_has_a_checkpoint_after_each_page() -> None:
+    """The value of its last row; equal values and rows without one are passed by."""
+    found = read(parts([page(1, 1, 1, 2), page(2), page(3, 2, None, 5), page(4, 5)], CURSOR))
+    assert found == [
+        (["page 1"], "2026-03-01T11:00:02.000000000Z"),
+        (["page 2", "page 3"], "2026-03-01T11:00:05.000000000Z"),
+        (["page 4"], "2026-03-01T11:00:05.000000000Z"),
+    ]
+
+
+def test_young_values_are_read_again() -> None:
+    """Another record may still get the time of a page that was passed: the cursor stays before it, also later."""
+    clock = ManualClock(NOW)
+
+    def pull() -> Generator[RawBatch | Checkpoint, None, None]:
+        for minutes in (60, 30, 5, 3):
+            at = (NOW - timedelta(minutes=minutes)).isoformat()
+            rows = [{"id": f"{minutes}-{place}", "at": at} for place in range(3)]
+            yield RawBatch.json(rows, source=f"{minutes} minutes ago", key=["id"])
+            clock.advance(3_600)
+
+    found = read(ReadParts(pull(), Cursor(column="at", as_="instant"), clock, whole=False))
+    cursors = [cursor for _, cursor in found]
+    assert cursors == [
+        f"2026-03-01T{time}.000000000Z" for time in ("12:00:00", "12:30:00", "12:55:00", "12:57:00", "12:57:00")
+    ]
+    clock = ManualClock(NOW - timedelta(hours=2, minutes=1))
+    cursors = [cursor for _, cursor in read(ReadParts(pull(), Cursor(column="at", as_="instant"), clock, whole=False))]
+    assert cursors == [f"2026-03-01T{time}.000000000Z" for time in ("10:49:00",) * 5]
+
+
+def test_an_unsorted_source_is_one_part() -> None:
+    """Only its end shows that everything was read."""
+    unsorted = Cursor(column="change.at", as_="instant", sorted=False)
+    assert read(parts([page(1, 9, 1, 2), page(2, 0, 3, 4)], unsorted)) == [(["page 1", "page 2"], None)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "latest"),
+    [(["2026-03-01T12:00:00+01:00", "2026-03-01T10:59:00Z"], "2026-03-01T11:00:00.000000000Z"), ([None, "soon"], "")],
+)
+def test_the_latest_cursor_of_an_unsorted_source_is_known(cells: Sequence[str | None], latest: str) -> None:
+    """By the instant; one that cannot be read is none."""
+    batch = RawBatch.json([{"id": f"{n}", "at": cell} for n, cell in enumerate(cells)], source="page", key=["id"])
+    unsorted = Cursor(column="at", as_="instant", sorted=False)
+    found = ReadParts((each for each in [batch]), unsorted, ManualClock(NOW), whole=False)
+    read(found)
+    assert found.latest == latest
+
+
+@pytest.mark.parametrize("pages", [[page(1, 1, 3, 2)], [page(1, 1, 3, 3), page(2, 2)]])
+def test_a_source_that_does_not_sort_is_refused(pages: list[RawBatch]) -> None:
+    """Within a page and from page to page, with its place."""
+    with pytest.raises(UnsortedError, match=r"page [12]:[13]: is not sorted by 'change.at', as the stream declares"):
+        read(parts(pages, CURSOR))
+
+
+def test_a_cursor_that_cannot_be_read_is_refused() -> None:
+    """Continuing after it could pass over records."""
+    items = [{"id": "1", "change": {"at": "yesterday"}}]
+    with pytest.raises(RefusedError, match="page:1: the cursor 'change.at' is not a time"):
+        read(parts([RawBatch.json(items, source="page", key=["id"])], CURSOR))
+    with pytest.raises(RefusedError, match="missing column 'at'"):
+        rows = RawBatch.json([{"id": "1"}], source="page", key=["id"])
+        read(parts([RawBatch("page", rows.rows.drop("_json"))], Cursor(column="at")))  # type: ignore[union-attr]  # a frame
+
+
+@pytest.mark.parametrize(
+    ("pages", "remark"),
+    [
+        ([page(1, None, None), page(2, None)], "no record has the cursor 'change.at'"),
+        ([page(1, None, None), page(2, 1)], "rows without the cursor 'change.at'"),
+        ([page(1)], ""),
+    ],
+)
+def test_a_cursor_that_no_record_has_is_told(pages: list[RawBatch], remark: str) -> None:
+    """Without a value to continue from, each run reads everything again; some may not be listed as changes."""
+    found = parts(pages, CURSOR)
+    read(found)
+    assert found.missing_cursor.partition(":")[0] == remark
+
+
+def by_a_clock_behind(items: Iterable[RawBatch | Checkpoint], declared: Cursor | None = None) -> list[str | None]:
+    """The cursors after each part, of a source whose clock is an hour behind ours."""
+
+    def pull() -> Generator[RawBatch | Checkpoint, None, None]:
+        yield from items
+
+    def hour_before(moment: datetime) -> datetime:
+        return moment - timedelta(hours=1)
+
+    found = ReadParts(pull(), declared, ManualClock(NOW), whole=False, by_its_clock=hour_before)
+    return [cursor for _, cursor in read(found)]
+
+
+def test_a_cursor_is_no_time_that_the_clock_of_the_source_has_not_shown() -> None:
+    """The next changes will have earlier times: a connector's checkpoint, and young values, count by that clock."""
+    began = "2026-03-01T12:00:00Z"
+    for later in ("2026-03-01T13:00:00Z", "2026-03-01T14:00:00+01:00"):
+        assert by_a_clock_behind([page(1, 0), Checkpoint(later)]) == [began]
+    for kept in ("2026-03-01T11:59:00Z", "2026-03-01", '{"open": []}', "4711"):
+        assert by_a_clock_behind([page(1, 0), Checkpoint(kept)]) == [kept]
+    rows = [{"id": "1", "change": {"at": "2026-03-01T11:58:00Z"}}]
+    assert by_a_clock_behind([RawBatch.json(rows, source="page", key=["id"])], CURSOR) == [
+        "2026-03-01T11:50:00.000000000Z"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "reached"),
+    [
+        ("integer", ["1764288000", "1764288060", "4102444800"], "1764288060"),
+        ("integer", ["1764288000000", "4102444800000"], "1764288000000"),
+        ("decimal", ["1764288000.5", "4102444800.25"], "1764288000.5"),
+        ("text", ["20251128", "99991231"], "20251128"),
+        ("text", ["20251128101500", "99991231235959"], "20251128101500"),
+        ("text", ["2025-11-28", "9999-12-31"], "2025-11-28"),
+        ("integer", ["41", "4102444800"], "4102444800"),
+        ("integer", ["4102444799", "4102444800"], "4102444800"),
+        ("text", ["20399901", "99991231"], "99991231"),
+    ],
+)
+def test_a_cursor_does_not_pass_to_a_date_in_the_future(kind: str, values: list[str], reached: str) -> None:
+    """All later changes would come before it. Numbers that are no times are left alone."""
+    cursor = Cursor.model_validate({"column": "at", "as": kind})
+    items = [{"id": str(number), "at": value} for number, value in enumerate(values)]
+    found = parts([RawBatch.json(items, source="page", key=["id"])], cursor)
+    read(found)
+    assert found.cursor == reached
+    assert ("in the future" in found.future) is (reached != values[-1])

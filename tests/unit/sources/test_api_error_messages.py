@@ -1,0 +1,65 @@
+"""Why an API refused a request, in words that may be shown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock.reading.sources.api_error_messages import SHOWN, reason
+from crossdock.values.redaction import MASK, redacted
+
+KEY = "canary-1234567-key@example.com"
+JSON, PROBLEM, HTML, PLAIN = "application/json", "application/problem+json", "Text/HTML; charset=utf-8", "text/plain"
+
+
+def shown(body: object, content_type: str = JSON) -> str:
+    raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    return reason(raw, content_type, lambda text: redacted(text, {KEY}))
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "message"),
+    [
+        (PROBLEM, {"type": "about:blank", "title": "Bad", "detail": "limit is above 250"}, "limit is above 250"),
+        (PROBLEM, {"title": "Unprocessable", "status": 422}, "Unprocessable"),
+        (JSON, {"error": "missing scope"}, "missing scope"),
+        (JSON, {"error": "invalid_token", "error_description": "it has expired"}, "it has expired"),
+        (JSON, {"error": {"code": 190, "message": "no such shop"}}, "no such shop"),
+        (JSON, {"errors": "[API] Invalid API key"}, "[API] Invalid API key"),
+        (JSON, {"errors": [{"detail": "a"}, {"message": "b"}, "c", "d"]}, "a; b; c"),
+        (JSON, {"errors": {"sku": ["is taken", "is short"], "price": "is negative", "n": 1}},
+         "sku: is taken; sku: is short; price: is negative"),
+        (JSON, {"errors": {"sku": {"name": "Jane"}}}, ""),
+        (JSON, {"data": {"message": "x"}, "status": "failed"}, ""),
+        (JSON, ["a", "b"], "a; b"),
+        (JSON, "not JSON", ""),
+        (HTML, "<html><head><TITLE>403 &lt;Forbidden&gt;\n </title></head>Jane", "403 <Forbidden>"),
+        (HTML, "<html><body>Jane</body>", ""),
+        (PLAIN, "Rate plan expired\n", "Rate plan expired"),
+        ("", "Jane", ""),
+        (JSON, {"error": "jane@example.com or +49 170 1234567; 4711"}, "(personal) or (personal); 4711"),
+        (JSON, {"error": "\x1b[31mred"}, "\\x1b[31mred"),
+    ],
+)  # fmt: skip
+def test_each_form_of_error_has_its_reason(content_type: str, body: object, message: str) -> None:
+    """What is not a message is not shown."""
+    assert shown(body, content_type) == message
+
+
+@given(
+    before=st.integers(0, 2 * SHOWN),
+    form=st.sampled_from([
+        (PROBLEM, '{"detail": "%s"}'), (JSON, '{"error": {"message": "%s"}}'), (JSON, '{"errors": {"a": ["%s"]}}'),
+        (HTML, "<title>%s</title>"), (PLAIN, "%s"),
+    ]),
+)  # fmt: skip
+def test_credentials_are_removed_before_anything_is_cut(before: int, form: tuple[str, str]) -> None:
+    """Wherever a long message ends, and although a credential looks like personal data, no part of it is left."""
+    content_type, template = form
+    text = shown(template % (" " * (before % 7) + "x" * before + KEY), content_type)
+    assert len(text) <= SHOWN
+    assert "canary" not in text
+    assert MASK in text or len(text) == SHOWN

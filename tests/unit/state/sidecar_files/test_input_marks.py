@@ -1,0 +1,63 @@
+"""What a killed process was reading is found in the file that it has left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crossdock.state.sidecar_files import input_marks
+from crossdock.state.sidecar_files.input_marks import ReadingMark, ReadingMarks
+
+MARK = ReadingMark("wms.p", "P.csv", "a5", 7)
+
+
+def left(path: Path) -> ReadingMarks:
+    """Marks of a process that has read the second of two inputs, and was killed."""
+    marks = ReadingMarks(path, "state 1")
+    marks.open()
+    marks.put(1, MARK)
+    marks.put(2, MARK)
+    marks.put(1, None)
+    return marks
+
+
+def test_the_last_marks_are_found(tmp_path: Path) -> None:
+    """Of the same state; a process that ends normally leaves none."""
+    path = tmp_path / "keys" / "reading.json"
+    marks = left(path)
+    assert ReadingMarks(path, "state 1").left() == [MARK]
+    assert ReadingMarks(path, "state 2").left() == []
+    assert path.stat().st_mode & 0o777 == 0o600
+    marks.close()
+    assert ReadingMarks(path, "state 1").left() == ()
+
+
+def test_a_restart_of_the_machine_says_nothing_about_an_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was being read when it stopped."""
+    boot = tmp_path / "boot_id"
+    monkeypatch.setattr(input_marks, "_BOOT", boot)
+    boot.write_text("first\n")
+    path = tmp_path / "reading.json"
+    marks = left(path)
+    assert ReadingMarks(path, "state 1").left() == [MARK]
+    boot.write_text("second\n")
+    assert ReadingMarks(path, "state 1").left() == []
+    marks.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 9_000, b"null".ljust(4096) + b"[1]", b"\xff" * 4096])
+def test_a_damaged_file_has_no_marks(tmp_path: Path, content: bytes) -> None:
+    """It is an extra check, and the next run writes it again."""
+    path = tmp_path / "reading.json"
+    path.write_bytes(content)
+    assert list(ReadingMarks(path, "state 1").left()) == []
+
+
+def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    """The run goes on without marks."""
+    (tmp_path / "file").write_bytes(b"")
+    marks = ReadingMarks(tmp_path / "file" / "reading.json", "state 1")
+    marks.open()
+    marks.put(1, MARK)
+    marks.close()

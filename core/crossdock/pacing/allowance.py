@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.bucket_view import BucketView
-from crossdock.pacing.level_tracker import LevelTracker
+from crossdock.pacing.level_tracker import SMALL, LevelTracker
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.pacing.limit_learner import LimitLearner
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.reduced_rate import ReducedRate
-from crossdock.pacing.samples import AnsweredRequest
+from crossdock.pacing.samples import AnsweredRequest, Sample
 from crossdock.pacing.token_bucket import Bucket
-from crossdock.pacing.unreported_rate import RateEstimator
 from crossdock.values.clock import Clock
 
 Priority = Literal["batch", "live"]
@@ -25,10 +24,17 @@ RESERVE: Mapping[Priority, int] = {"batch": 100, "live": 400}  # burst divided b
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The token *number* of its bucket, taken at *at* on the monotonic clock."""
+    """The token *number* of its bucket, taken at *at* on the monotonic clock.
+
+    Attributes:
+        paced: Whether the request had to wait for it.
+        others: Requests in flight when it was taken.
+    """
 
     number: int
     at: float
+    paced: bool = False
+    others: int = 0
 
 
 class Allowance:
@@ -39,6 +45,8 @@ class Allowance:
 
     Args:
         reduced: The part of the bucket that may be used; None for all of it.
+        one_by_one: Whether hardly any request is sent before the one before it is answered. Then a reserve of one token
+            is enough, and each 429 is believed.
     """
 
     def __init__(
@@ -49,15 +57,17 @@ class Allowance:
         ceiling: int = 128,
         priority: Priority = "batch",
         reduced: ReducedRate | None = None,
+        one_by_one: bool = False,
     ) -> None:
-        rate_estimator = RateEstimator()
-        self._clock, self._priority = clock, priority
+        self._clock, self._priority, self._one_by_one = clock, priority, one_by_one
         self._reduced = reduced or ReducedRate(clock, lambda: 100)
-        self._view = BucketView(clock, store, rate_estimator.adopt)
+        self._view = BucketView(clock, store)
         self._in_flight_limit = InFlightLimit(ceiling)
-        self._learner = LimitLearner(self._view, rate_estimator, clock.monotonic())
+        self._learner = LimitLearner(self._view)
         self._level_tracker = LevelTracker(self._view, self._learner, clock.monotonic())
         self._unexpected_429s = Unexpected429s()
+        self._in_flight = set[int]()  # numbers of tokens
+        self._is_short = False  # whether tokens were wanted that the bucket did not have
 
     @property
     def bucket_state(self) -> BucketState:
@@ -73,19 +83,24 @@ class Allowance:
         return None if self.estimate.burst is None else self._view.state.bucket.tokens(self._view.now)
 
     def take(self, wanted: int) -> Sequence[Token]:
+        """Take at most *wanted* tokens. The caller must call `answered` or `lost` for each."""
         now = self._clock.monotonic()
-        if not self._level_tracker.has_reports(now):
-            self._learner.probe(now)
         taken = self._view.take(self._reduced.available(wanted, *self._whole()), self._kept_back())
+        self._learner.follow()
         self._reduced.take(taken.count)
-        self._level_tracker.taken(taken)
-        last = taken.bucket_state.spent
-        return [Token(number, now) for number in range(last - taken.count + 1, last + 1)]
+        self._level_tracker.taken(taken, now)
+        last, others = taken.bucket_state.spent, len(self._in_flight)
+        numbers = range(last - taken.count + 1, last + 1)
+        paced, self._is_short = self._is_short, taken.count < wanted
+        self._in_flight.update(numbers)
+        return [Token(number, now, paced, others + number - numbers[0]) for number in numbers]
 
-    def wait_s(self) -> float:
-        """Return seconds until a token is available, as far as this process knows."""
-        wait_s = self._view.state.wait_s(self._view.now, self._kept_back())
-        return max(wait_s, self._reduced.wait_s(*self._whole()))
+    def wait_s(self, first: int = 0) -> float:
+        """Return seconds until a token is available after *first* others, as far as this process knows."""
+        state, now = self._view.state, self._view.now
+        if first:
+            state = replace(state, bucket=state.bucket.take(now, first))
+        return max(state.wait_s(now, self._kept_back()), self._reduced.wait_s(*self._whole()))
 
     def _whole(self) -> tuple[Bucket, float]:
         bucket = self._view.state.bucket
@@ -103,8 +118,14 @@ class Allowance:
         burst = self._view.state.bucket.burst
         if burst == UNLIMITED:
             return 0
+        if self._one_by_one:
+            return int(burst >= SMALL)
         part = burst // RESERVE[self._priority]
         return min(burst - 1, max(2, part)) if self._priority == "batch" else min(max(0, burst - 2), max(1, part))
+
+    def lost(self, token: Token) -> None:
+        """Record that the request has no answer, or was not sent. Its token is spent."""
+        self._in_flight.discard(token.number)
 
     def answered(
         self, token: Token, *, accepted: bool, headers: RateHeaders | None = None, retry_after_s: float | None = None
@@ -114,24 +135,37 @@ class Allowance:
         Args:
             accepted: False if the rate limit refused it (429).
         """
-        now = self._clock.monotonic()
+        now, fastest_s = self._clock.monotonic(), self._in_flight_limit.latency_s
+        self._in_flight.discard(token.number)
         self._in_flight_limit.answered(now, now - token.at, self._view.state.bucket.rate_per_s)
         self._unexpected_429s.answered(token.number, accepted=accepted)
-        latency_s = self._in_flight_limit.latency_s
-        request = self._level_tracker.answered(token.number, token.at, now, latency_s, accepted=accepted)
-        self._learner.add(request.sample)
         if not accepted:
-            self._refused(request, retry_after_s)
+            self._view.change(lambda state, _: replace(state, refused=state.refused + 1))
+        request = self._answered_request(token, now)
+        self._level_tracker.answered(request, fastest_s, accepted=accepted)
         if headers is not None:
-            self._level_tracker.read(headers, request)
+            self._level_tracker.read(headers, request, accepted=accepted)
+        if accepted:
+            self._learner.accepted(request, self._reserve(), told=self._level_tracker.has_reports(now))
+        else:
+            self._refused(request, retry_after_s)
+
+    def _answered_request(self, token: Token, now: float) -> AnsweredRequest:
+        state, latency_s = self._view.state, self._in_flight_limit.latency_s
+        others = max(token.others, state.spent - token.number)
+        sample = Sample((token.at + now) / 2, token.number - state.refused)
+        return AnsweredRequest(token.number, token.at, now, latency_s, sample, token.paced, others)
 
     def _refused(self, request: AnsweredRequest, retry_after_s: float | None) -> None:
-        if request.sent_at <= self._learner.empty_at:
-            return  # sent before the bucket was known to be empty
-        expected = self._level_tracker.expected(request.sample) <= self._reserve() / 2
-        if retry_after_s is None and not self._unexpected_429s.is_credible(expected=expected):
-            self._unexpected_429s.verify(self._view.state.spent)
+        if request.sent_at <= self._learner.empty_at:  # sent before the bucket was known to be empty
+            if retry_after_s is not None:
+                self._learner.freeze(retry_after_s)
             return
+        if retry_after_s is None and not self._one_by_one:
+            expected = self._level_tracker.expected(request.sample) <= self._reserve() / 2
+            if not self._unexpected_429s.is_credible(expected=expected):
+                self._unexpected_429s.verify(self._view.state.spent)
+                return
         self._unexpected_429s.clear()
         self._level_tracker.restart_empty(request.sample)
         self._learner.restart_empty(request, self._reserve(), retry_after_s)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from crossdock.pacing.limit_estimate import LimitEstimate
+from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.token_bucket import ROUNDING, Bucket
 from crossdock.values.clock import Clock
 
@@ -35,6 +36,12 @@ class BucketState:
     @classmethod
     def of(cls, estimate: LimitEstimate) -> BucketState:
         return cls(estimate.bucket(), estimate)
+
+    @classmethod
+    def continuing(cls, earlier: BucketState | None, limit: LimitSettings, now: float) -> BucketState:
+        """Return the state for a run that begins now, after the last one left *earlier*."""
+        estimate = limit.estimate(earlier.estimate if earlier else None)
+        return earlier.carried_over(now, estimate) if earlier else cls.of(estimate)
 
     def take(self, now: float, wanted: int, reserve: int) -> tuple[BucketState, int]:
         """Take at most *wanted* tokens, leaving *reserve*. Return the new state and the number taken."""

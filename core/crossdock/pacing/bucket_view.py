@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from crossdock.pacing.bucket_store import BucketState, BucketStore, Change, TakenTokens
@@ -11,14 +10,10 @@ from crossdock.values.clock import Clock
 
 
 class BucketView:
-    """Accesses a store and keeps the last result.
+    """Accesses a store and keeps the last result."""
 
-    Args:
-        observe: Called after each access with the estimate, which other users of the bucket may have changed.
-    """
-
-    def __init__(self, clock: Clock, store: BucketStore, observe: Callable[[LimitEstimate], None]) -> None:
-        self._clock, self._store, self._observe = clock, store, observe
+    def __init__(self, clock: Clock, store: BucketStore) -> None:
+        self._clock, self._store = clock, store
         self.take(0, 0)
 
     @property
@@ -52,5 +47,4 @@ class BucketView:
 
     def _remember(self, taken: TakenTokens) -> TakenTokens:
         self.last, self._seen_at = taken, self._clock.monotonic()
-        self._observe(taken.bucket_state.estimate)
         return taken

@@ -66,6 +66,13 @@ class LimitEstimate:
             return UNLIMITED
         return max(1, int(self.burst * LEARNED_SHARE)) if self.burst_from == "learned" else self.burst
 
+    def configured(self) -> LimitEstimate:
+        """Return what is configured, without anything that was documented, reported or learned."""
+        estimate = LimitEstimate(most_per_s=self.most_per_s, most_at_once=self.most_at_once)
+        if self.most_per_s < math.inf:
+            estimate = estimate.with_rate(self.most_per_s, "set").with_burst(1, "documented")
+        return estimate if self.most_at_once == UNLIMITED else estimate.with_burst(self.most_at_once, "set")
+
     def configured_bucket(self) -> Bucket | None:
         """Return a full bucket of the configured maxima, or None without any. A missing maximum is the known value."""
         if self.most_per_s == math.inf and self.most_at_once == UNLIMITED:

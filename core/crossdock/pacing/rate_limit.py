@@ -27,11 +27,6 @@ class RateLimit(ConfigModel):
 
     def estimate(self, earlier: LimitEstimate | None = None) -> LimitEstimate:
         most_per_s = self.per_minute / 60 if self.per_minute else math.inf
-        estimate = LimitEstimate(most_per_s=most_per_s, most_at_once=self.burst or UNLIMITED)
-        if self.per_minute:
-            estimate = estimate.with_rate(most_per_s, "set")
-        if self.burst:
-            estimate = estimate.with_burst(self.burst, "set")
-        elif self.per_minute:
-            estimate = estimate.with_burst(1, "documented")
-        return estimate.continuing(earlier)
+        return (
+            LimitEstimate(most_per_s=most_per_s, most_at_once=self.burst or UNLIMITED).configured().continuing(earlier)
+        )

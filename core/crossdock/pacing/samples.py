@@ -31,6 +31,8 @@ class AnsweredRequest:
         answered_at: When the answer arrived.
         latency_s: The shortest latency of recent requests.
         sample: The moment at which the request reached the bucket, taken as half-way.
+        paced: Whether it had waited for its token.
+        others: Other requests that were in flight when it was sent, or were sent until its answer arrived.
     """
 
     number: int
@@ -38,3 +40,10 @@ class AnsweredRequest:
     answered_at: float
     latency_s: float
     sample: Sample
+    paced: bool = False
+    others: int = 0
+
+    @property
+    def noise(self) -> float:
+        """Tokens by which *sample* may be wrong, because requests that overlap arrive in any order."""
+        return min(self.others, 2 + 0.2 * self.others)

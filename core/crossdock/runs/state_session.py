@@ -16,11 +16,11 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.pacing.allowance import Allowance
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.reduced_rate import ReducedRate
-from crossdock.reading.sources.shared_buckets import SharedBuckets
+from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
 from crossdock.reading.sources.source_context import Reading
-from crossdock.reading.sources.target_bucket import TargetBucket
 from crossdock.runs import refused_runs
 from crossdock.runs.crashing_inputs import marked_reading
 from crossdock.runs.platform_source.live_records import READS
@@ -161,7 +161,8 @@ def _opened(
         earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
     session = Session(project, state, clock, targets, width, earlier, stack, percent)
     platform = session.targets[PLATFORM]
-    session.source_buckets.keep(READS, TargetBucket(clock, session.bucket(platform), session.reduced(platform)))
+    allowance = Allowance(clock, session.bucket(platform), reduced=session.reduced(platform))
+    session.source_buckets.keep(READS, ApiBucket(clock, allowance))
     return session
 
 

@@ -280,6 +280,7 @@ class Bench:
         profile = Profile.model_validate(facts | self.settings, context={"folder": Path()})
         target, clock = Defective(profile), self.clock
         target.breaks, target.pauses = self.breaks, self.pauses
+        self.allowance = allowance(clock)
         with self.state.begin() as tx:
             run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
         with Senders(target, profile.in_flight) as senders:
@@ -287,7 +288,7 @@ class Bench:
             dispatcher = Dispatcher(
                 run,
                 target,
-                allowance(clock),
+                self.allowance,
                 senders,
                 self.settled.append,
                 rules=TakeOverRules(self.adopting, self.matching),

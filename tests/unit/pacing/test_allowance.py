@@ -124,6 +124,18 @@ def test_an_estimate_is_shared() -> None:
     assert other.estimate == one.estimate
 
 
+def test_a_request_without_an_answer_is_no_longer_in_flight() -> None:
+    """Its token is spent; the next request is sent beside nothing."""
+    clock = ManualClock()
+    pacer = allowance(clock, 10, 100)
+    (one,) = pacer.take(1)
+    (other,) = pacer.take(1)
+    pacer.lost(one)
+    pacer.answered(other, accepted=True)
+    (last,) = pacer.take(1)
+    assert (one.others, other.others, last.others, last.number) == (0, 1, 0, 3)
+
+
 def test_a_single_429_proves_nothing() -> None:
     """A single 429 from a well-filled bucket costs only its own token: the following requests verify it."""
     clock = ManualClock()

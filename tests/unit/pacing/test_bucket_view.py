@@ -1,4 +1,4 @@
-"""A view shows the bucket as it was last returned, and passes on what others have changed."""
+"""A view shows the bucket as it was last returned."""
 
 from __future__ import annotations
 
@@ -11,31 +11,23 @@ from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.testing.manual_clock import ManualClock
 
 
-def view_of(estimate: LimitEstimate) -> tuple[ManualClock, BucketView, list[LimitEstimate]]:
-    clock, seen = ManualClock(), list[LimitEstimate]()
-    return clock, BucketView(clock, MemoryStore(clock, BucketState.of(estimate)), seen.append), seen
+def view_of(estimate: LimitEstimate) -> tuple[ManualClock, BucketView]:
+    clock = ManualClock()
+    return clock, BucketView(clock, MemoryStore(clock, BucketState.of(estimate)))
 
 
 def test_its_present_follows_the_clock() -> None:
     """Without another access the store's clock is extrapolated."""
-    clock, view, _ = view_of(configured(10, 100))
+    clock, view = view_of(configured(10, 100))
     assert view.take(40, 0).count == 40
     clock.advance(1.0)
     assert view.now == pytest.approx(clock.now().timestamp())
     assert view.state.bucket.level(view.now) == pytest.approx(70)
 
 
-def test_each_access_observes_the_estimate() -> None:
-    """The estimate of the first access and of every later one is passed on."""
-    _, view, seen = view_of(configured(10, 100))
-    view.resize(configured(20, 100))
-    view.take(0, 0)
-    assert seen == [configured(10, 100), configured(20, 100), configured(20, 100)]
-
-
 def test_resizing_keeps_the_level() -> None:
     """The tokens stay, up to the new burst, at another rate if one is given."""
-    _, view, _ = view_of(configured(10, 100))
+    _, view = view_of(configured(10, 100))
     view.set_level(60)
     view.resize(configured(20, 50), rate_per_s=25.0)
     assert view.state.bucket.level(view.now) == pytest.approx(50)
@@ -44,7 +36,7 @@ def test_resizing_keeps_the_level() -> None:
 
 def test_tokens_taken_before_the_burst_was_known_count_against_it() -> None:
     """Thirty tokens of an unknown burst leave seventy of a hundred."""
-    _, view, _ = view_of(LimitEstimate(10, "documented"))
+    _, view = view_of(LimitEstimate(10, "documented"))
     view.take(30, 0)
     view.resize(LimitEstimate(10, "documented", 100, "reported"))
     assert view.state.bucket.tokens(view.now) == 70

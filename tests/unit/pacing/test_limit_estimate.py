@@ -41,3 +41,18 @@ def test_the_configured_limit_caps_every_other(rate: float, burst: int) -> None:
 def test_spendable(estimate: LimitEstimate, spendable: int) -> None:
     """A learned burst is accurate to one percent."""
     assert estimate.spendable == estimate.bucket().burst == spendable
+
+
+@pytest.mark.parametrize(
+    ("most", "configured"),
+    [
+        pytest.param(LimitEstimate(), LimitEstimate(), id="nothing"),
+        pytest.param(LimitEstimate(most_per_s=5), LimitEstimate(5, "set", 1, "documented", most_per_s=5), id="a rate"),
+        pytest.param(
+            LimitEstimate(most_at_once=7), LimitEstimate(None, "unknown", 7, "set", most_at_once=7), id="a burst"
+        ),
+    ],
+)
+def test_what_is_configured_remains_without_reports(most: LimitEstimate, configured: LimitEstimate) -> None:
+    """Whatever was reported or learned; a rate without a burst lets one request through at once."""
+    assert most.with_rate(2, "reported").with_burst(3, "learned").configured() == configured

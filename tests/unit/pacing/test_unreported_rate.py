@@ -1,66 +1,122 @@
-"""The rate follows from the requests accepted between two moments at which the bucket was empty."""
+"""The rate is found from the requests that are accepted and refused."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
-from crossdock.pacing.limit_estimate import LimitEstimate
-from crossdock.pacing.samples import Sample
-from crossdock.pacing.unreported_rate import PROBE_INTERVAL_S, RateEstimator, RateProbe
+from crossdock.pacing.samples import AnsweredRequest, Sample
+from crossdock.pacing.unreported_burst import BurstEstimator
+from crossdock.pacing.unreported_rate import QUIET_REQUESTS, RateSearch
 
 LATENCY_S = 0.05
 
 
+def request(at: float, accepted: int, *, paced: bool = True, others: int = 0) -> AnsweredRequest:
+    return AnsweredRequest(accepted, at, at, LATENCY_S, Sample(at, accepted), paced, others)
+
+
+def search(rate_per_s: float | None = None, *, sure: bool = False, burst: int | None = None) -> RateSearch:
+    return RateSearch(rate_per_s, BurstEstimator(burst, full=burst is None), sure=sure)
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(rate=st.floats(0.1, 200), burst=st.integers(1, 50), latency_s=st.floats(0.0005, 0.01))
+def test_the_search_in_any_bucket_is_seldom_refused(rate: float, burst: int, latency_s: float) -> None:
+    """Of 5,000 requests at most one in a hundred is refused."""
+    estimator = BurstEstimator(full=True)
+    found, level, now, before = RateSearch(None, estimator, sure=False), float(burst), 0.0, 0.0
+    accepted, refused = 0, 0
+    while accepted < 5_000:
+        level, before = min(burst, level + rate * (now - before)), now
+        if level >= 1:
+            level, accepted = level - 1, accepted + 1
+            one = request(now, accepted, paced=found.rate_per_s is not None)
+            estimator.add(one.sample)
+            found.accepted(one)
+            now += max(latency_s, 1 / found.rate_per_s if found.rate_per_s else 0.0)
+        else:
+            refused += 1
+            estimator.add_empty(Sample(now, accepted))
+            found.refused(request(now, accepted))
+            now += max(1.0, 1 / (found.rate_per_s or 1.0)) if not found.sure else 1 / (found.rate_per_s or 1.0)
+    assert refused <= 50
+
+
+def test_a_refused_first_request_tells_nothing() -> None:
+    """The bucket was empty before."""
+    found = search()
+    found.refused(request(1.0, 0))
+    assert found.rate_per_s is None
+
+
 @given(st.integers(5, 1000), st.integers(2, 8))
 def test_a_steady_rate_is_found_and_confirmed(rate: int, count: int) -> None:
-    """Samples of an empty bucket every four seconds yield the rate; each after the second confirms it."""
-    estimator = RateEstimator()
-    for second in range(0, 4 * count, 4):
-        estimator.add_empty(Sample(second, rate * second), LATENCY_S)
-    assert estimator.rate_per_s == pytest.approx(rate)
-    assert estimator.agreed == count - 2
+    """Moments at which the bucket is empty, four seconds apart, yield the rate to within one token; overlapping
+    requests to within the order in which they arrive.
+    """
+    for others in (0, 10):
+        found = search(burst=100)
+        for second in range(4, 4 * count + 4, 4):
+            found.refused(request(second, rate * second, others=others))
+        assert found.rate_per_s == pytest.approx(rate, abs=(1 + min(others, 4)) / 2)
 
 
 def test_another_rate_replaces_the_estimate() -> None:
     """A rate that differs by more than the noise is adopted at once."""
-    estimator = RateEstimator()
-    for second, accepted in ((0, 0), (4, 400), (8, 800), (12, 1000)):
-        estimator.add_empty(Sample(second, accepted), LATENCY_S)
-    assert (estimator.rate_per_s, estimator.agreed) == (50, 0)
+    found = search(burst=100)
+    for second, accepted in ((4, 400), (8, 800), (12, 1200), (16, 1400)):
+        found.refused(request(second, accepted, others=5))
+    assert found.rate_per_s == pytest.approx(50, rel=0.05)
+    assert found.least_per_s == pytest.approx(47, rel=0.05)
 
 
-def test_close_samples_are_counted_and_yield_no_rate() -> None:
-    """Samples within half a second are too noisy."""
-    estimator = RateEstimator()
-    for tenth in range(4):
-        estimator.add_empty(Sample(tenth / 10, tenth), LATENCY_S)
-    assert (estimator.rate_per_s, estimator.too_soon) == (None, 3)
-
-
-def test_reported_levels_yield_a_rate() -> None:
-    """A level that falls from 90 to 60 while 100 requests are accepted in five seconds: 14 tokens per second."""
-    estimator = RateEstimator()
-    changed = [estimator.add_level(Sample(s, 20 * s, 90 - 6 * s), LATENCY_S, burst=100) for s in range(6)]
-    assert changed == [False, False, False, True, False, False]
-    assert estimator.rate_per_s == pytest.approx(14)
+def test_a_rate_that_is_known_survives_moments_that_are_close_together() -> None:
+    """With many requests in flight they show little, so that what was measured over a longer time is kept."""
+    found = search(burst=1000)
+    for at, accepted in ((10.0, 1000), (110.0, 11_000), (110.5, 11_040)):
+        found.refused(request(at, accepted, others=50))
+    assert found.sure
+    assert found.rate_per_s == pytest.approx(100, rel=0.01)
 
 
 def test_a_rate_of_another_user_is_adopted() -> None:
-    """The rate and its confirmations are taken over; the same rate changes nothing."""
-    estimator = RateEstimator()
-    estimator.adopt(LimitEstimate(5, "learned", agreed=2))
-    estimator.adopt(LimitEstimate(5, "learned", agreed=7))
-    assert (estimator.rate_per_s, estimator.agreed) == (5, 2)
+    """The rate, whether it is sure, and the speed at which the other sends."""
+    found = search(20.0)
+    found.adopt(5.0, 6.0, sure=True)
+    assert (found.accepted_per_s, found.rate_per_s, found.sure) == (5.0, 6.0, True)
 
 
-def test_a_probe_doubles_until_a_request_is_refused() -> None:
-    """The excess starts at ten percent without confirmations, and doubles every second."""
-    probe = RateProbe(0.0)
-    assert probe.factor(1.0, agreed=0) == pytest.approx(1.2)
-    assert probe.factor(1.0 + PROBE_INTERVAL_S / 2, agreed=0) is None
-    assert probe.factor(2.0, agreed=0) == pytest.approx(1.4)
-    probe.refused(2.5)
-    assert probe.factor(2.5, agreed=0) == pytest.approx(1.1)
-    assert probe.factor(3.0, agreed=5) == pytest.approx(1.002, abs=2e-4)
+@pytest.mark.parametrize(("paced", "speeds"), [(True, [10.1, 10.302, 10.714]), (False, [10.0] * 3)])
+def test_a_known_rate_rises_faster_and_faster(paced: bool, speeds: list[float]) -> None:
+    """After a thousand requests by one percent, then by two and by four; not by requests that waited for no token."""
+    found, found_speeds, now = search(10.0, sure=True, burst=10), [], 0.0
+    for number in range(QUIET_REQUESTS + 150):
+        now += 1 / (found.rate_per_s or 1.0)
+        found.accepted(request(now, number, paced=paced))
+        if number + 1 in {QUIET_REQUESTS, QUIET_REQUESTS + 100, QUIET_REQUESTS + 150}:
+            found_speeds.append(found.rate_per_s)
+    assert found_speeds == pytest.approx(speeds, rel=1e-3)
+
+
+def test_a_speed_that_is_not_reached_shows_nothing() -> None:
+    """A sender that is slower than its speed does not raise it further."""
+    found = search(10.0, sure=True, burst=10)
+    for number in range(5 * QUIET_REQUESTS):
+        found.accepted(request(number / 2, number))
+    assert found.rate_per_s == pytest.approx(10.1)
+
+
+def test_with_many_requests_in_flight_the_speed_rises_slowly() -> None:
+    """All that are in flight at too high a speed would be refused."""
+    speeds = []
+    for others in (0, 40):
+        found, now = search(10.0, sure=True, burst=1000), 0.0
+        for number in range(QUIET_REQUESTS + 5000):
+            now += 1 / (found.rate_per_s or 1.0)
+            found.accepted(request(now, number, others=others), reserve=10)
+        assert found.rate_per_s is not None
+        speeds.append(found.rate_per_s)
+    assert speeds[0] > 10 * speeds[1] > 100

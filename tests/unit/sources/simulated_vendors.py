@@ -10,7 +10,7 @@ from typing import Protocol
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit import RateLimit
-from crossdock.reading.sources.shared_buckets import SharedBucket
+from crossdock.reading.sources.shared_buckets import bucket_of_api
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.transport.http_results import Answer
 from crossdock.testing.manual_clock import ManualClock
@@ -163,6 +163,7 @@ class Reader:
 
     Args:
         latency_s: A round trip, longer by a share of up to *jitter*.
+        earlier: What is known of the vendor before the first run.
     """
 
     def __init__(
@@ -175,11 +176,12 @@ class Reader:
         latency_s: float = 0.02,
         jitter: float = 0.0,
         limit: RateLimit | None = None,
+        earlier: BucketState | None = None,
     ) -> None:
         self._new_vendor, self._rate, self._burst, self._headers = new_vendor, rate, burst, headers
         self._latency_s, self._jitter, self._limit = latency_s, jitter, limit or RateLimit()
         self._clock, self._random = ManualClock(), random.Random(7)
-        self._state: BucketState | None = None
+        self._state = earlier
         self.vendor: Vendor
 
     def run(self, requests: int = REQUESTS, *, rate: float | None = None) -> Run:
@@ -192,7 +194,7 @@ class Reader:
         self._rate = rate or self._rate
         self._clock.sleep(PAUSE_S + self._burst / self._rate)
         self.vendor = self._new_vendor(self._rate, self._burst, self._clock.monotonic())
-        self._allowance = SourceAllowance(self._clock, SharedBucket(self._clock, self._limit, self._state))
+        self._allowance = SourceAllowance(self._clock, bucket_of_api(self._clock, self._limit, self._state))
 
     def read(self, requests: int) -> Run:
         """Continue the run until that many more requests are accepted."""

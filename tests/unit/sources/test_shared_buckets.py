@@ -14,7 +14,7 @@ from tests.unit.sources.virtual_threads import VirtualThreads
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit import RateLimit
-from crossdock.reading.sources.shared_buckets import SharedBucket, SharedBuckets
+from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets, bucket_of_api
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.transport.http_results import Answer
 from crossdock.testing.manual_clock import ManualClock
@@ -37,7 +37,7 @@ class _Site:
     ) -> None:
         self.threads = VirtualThreads()
         self._vendor, self._headers = TokenBucket(rate, burst, 0.0), headers
-        self._bucket, self._lock = SharedBucket(self.threads, limit, earlier), threading.Lock()
+        self._bucket, self._lock = bucket_of_api(self.threads, limit, earlier), threading.Lock()
         self.order, self.overtaken, self.refused = list[str](), list[int](), 0
         self.used = 0.0
 
@@ -101,22 +101,22 @@ def test_the_limit_of_an_api_is_learned_by_two_runs_together() -> None:
     assert 0 < site.refused <= 12
 
 
-def _bucket(clock: ManualClock, per_minute: int = 60, burst: int = 5) -> SharedBucket:
-    return SharedBucket(clock, RateLimit(per_minute=per_minute, burst=burst))
+def _bucket(clock: ManualClock, per_minute: int = 60, burst: int = 5) -> ApiBucket:
+    return bucket_of_api(clock, RateLimit(per_minute=per_minute, burst=burst))
 
 
 def test_a_batch_leaves_the_next_token_to_a_live_request_that_waits() -> None:
     """It is told to wait for the one after it; tokens beyond those it takes."""
     clock = ManualClock()
     bucket = _bucket(clock, burst=1)
-    assert not isinstance(bucket.take(None, paced=False, live=False), float)
+    assert not isinstance(bucket.take(None, live=False), float)
     with bucket.before_batches(None):
-        assert bucket.take(None, paced=True, live=True) == pytest.approx(1.0)
-        assert bucket.take(None, paced=True, live=False) == pytest.approx(2.0)
+        assert bucket.take(None, live=True) == pytest.approx(1.0)
+        assert bucket.take(None, live=False) == pytest.approx(2.0)
         clock.advance(1.0)
-        assert bucket.take(None, paced=True, live=False) == pytest.approx(1.0)
-        assert not isinstance(bucket.take(None, paced=True, live=True), float)
-    assert bucket.take(None, paced=True, live=False) == pytest.approx(1.0)
+        assert bucket.take(None, live=False) == pytest.approx(1.0)
+        assert not isinstance(bucket.take(None, live=True), float)
+    assert bucket.take(None, live=False) == pytest.approx(1.0)
 
 
 def test_a_long_download_holds_up_no_other_request() -> None:
@@ -143,11 +143,11 @@ def _cost(left: int) -> dict[str, object]:
 def test_queries_in_flight_are_paid_before_others() -> None:
     """Their cost is not in what answers report; one without an answer is forgotten."""
     clock = ManualClock()
-    bucket = SharedBucket(clock, RateLimit())
+    bucket = bucket_of_api(clock, RateLimit())
     one, other = SourceAllowance(clock, bucket), SourceAllowance(clock, bucket)
     one.answered(one.take("{shop}"), Answer(200, {}, b""), throttled=False, body=_cost(60))
     sent = one.take("{shop}")
-    assert bucket.take("{shop}", paced=False, live=False) == pytest.approx(2.0)
+    assert bucket.take("{shop}", live=False) == pytest.approx(2.0)
     one.lost(sent)
     other.take("{shop}")
     assert other.usage.waited_s == 0
@@ -156,7 +156,7 @@ def test_queries_in_flight_are_paid_before_others() -> None:
 def test_a_refusal_that_was_known_already_teaches_nothing() -> None:
     """Two requests that were on the way together are refused; the rate is not halved twice."""
     clock, told = ManualClock(), list[timedelta]()
-    bucket = SharedBucket(clock, RateLimit())
+    bucket = bucket_of_api(clock, RateLimit())
     runs = [SourceAllowance(clock, bucket, told.append) for _ in range(2)]
     for answer in (200, 200, 429, 429):
         sent = [run.take(None) for run in runs]
@@ -173,7 +173,7 @@ def test_a_bucket_is_shared_while_it_is_used_and_continued_afterwards() -> None:
     first = buckets.join("shop", clock, limit, None)
     assert buckets.join("shop", clock, limit, None) is first
     assert buckets.join("other", clock, limit, None) is not first
-    first.take(None, paced=False, live=False)
+    first.take(None, live=False)
     buckets.leave(first)
     assert buckets.join("shop", clock, limit, None) is first
     buckets.leave(first)

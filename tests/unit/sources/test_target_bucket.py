@@ -6,9 +6,8 @@ from crossdock.pacing.allowance import Allowance
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.rate_limit import RateLimit
-from crossdock.reading.sources.shared_buckets import SharedBuckets
+from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
 from crossdock.reading.sources.source_allowance import SourceAllowance
-from crossdock.reading.sources.target_bucket import TargetBucket
 from crossdock.reading.transport.http_results import Answer
 from crossdock.testing.manual_clock import ManualClock
 
@@ -21,7 +20,7 @@ def test_reading_and_delivery_spend_one_bucket() -> None:
     """What delivery has taken is not there for a request that reads, and the other way round."""
     clock = ManualClock()
     store = _store(clock)
-    delivery, reading = Allowance(clock, store), SourceAllowance(clock, TargetBucket(clock, store))
+    delivery, reading = Allowance(clock, store), SourceAllowance(clock, ApiBucket(clock, Allowance(clock, store)))
     spent = len(delivery.take(5))
     before = clock.monotonic()
     for _ in range(10):
@@ -36,8 +35,8 @@ def test_a_refusal_stops_delivery_as_well() -> None:
     """After a 429 with Retry-After, nothing is sent for that time."""
     clock = ManualClock()
     store = _store(clock)
-    bucket = TargetBucket(clock, store)
-    sent = bucket.take(None, paced=False, live=False)
+    bucket = ApiBucket(clock, Allowance(clock, store))
+    sent = bucket.take(None, live=False)
     assert not isinstance(sent, float)
     bucket.answered(sent, Answer(429, {"retry-after": "30"}, b""), throttled=True)
     assert Allowance(clock, store).take(1) == []
@@ -46,7 +45,7 @@ def test_a_refusal_stops_delivery_as_well() -> None:
 def test_a_kept_bucket_is_used_by_every_run_of_the_session() -> None:
     """It is not replaced once nobody uses it."""
     clock = ManualClock()
-    buckets, bucket = SharedBuckets(), TargetBucket(clock, _store(clock))
+    buckets, bucket = SharedBuckets(), ApiBucket(clock, Allowance(clock, _store(clock)))
     buckets.keep("the platform", bucket)
     for _ in range(2):
         joined = buckets.join("the platform", clock, RateLimit(), None)

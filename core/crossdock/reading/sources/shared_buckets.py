@@ -3,57 +3,49 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
-from crossdock.pacing.bucket_store import BucketState
+from crossdock.pacing import rate_headers
+from crossdock.pacing.allowance import Allowance, Token
+from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.reading.sources.source_bucket import SentRequest, SourceBucket
+from crossdock.pacing.throttled_waits import throttled_wait_s
+from crossdock.reading.sources.query_costs import QueryCosts
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
 
 
-class ApiBucket(Protocol):
-    """The bucket of one API: a `SharedBucket`, or that of a target which is read as well.
+@dataclass(frozen=True, slots=True, eq=False)
+class SentRequest:
+    """A request that took a token, with the query of a GraphQL request; two are never equal."""
+
+    token: Token
+    query: str | None
+
+
+class ApiBucket:
+    """An allowance of requests, and for GraphQL of the cost that answers report, for threads that read one API.
+
+    Requests of live runs have priority over those of batches.
 
     Attributes:
         users: How many runs use it now.
     """
 
-    users: int
-
-    @property
-    def state(self) -> BucketState: ...
-
-    def before_batches(self, query: str | None) -> AbstractContextManager[None]: ...
-
-    def take(self, query: str | None, *, paced: bool, live: bool) -> SentRequest | float: ...
-
-    def answered(self, sent: SentRequest, answer: Answer, *, throttled: bool, body: Any = None) -> None: ...
-
-    def lost(self, sent: SentRequest) -> None: ...
-
-
-class SharedBucket:
-    """A `SourceBucket` for threads, in which requests of live runs have priority over those of batches.
-
-    Args:
-        earlier: The state of the bucket at the end of the last run.
-
-    Attributes:
-        users: How many runs use it now.
-    """
-
-    def __init__(self, clock: Clock, limit: LimitSettings, earlier: BucketState | None = None) -> None:
-        self._bucket, self._lock = SourceBucket(clock, limit, earlier), threading.Lock()
+    def __init__(self, clock: Clock, allowance: Allowance) -> None:
+        self._clock, self._allowance, self._lock = clock, allowance, threading.Lock()
+        self._costs = QueryCosts()
+        self._in_flight: list[SentRequest] = []
         self._live: list[str | None] = []  # queries of live requests that wait for a token
         self.users = 0
 
     @property
     def state(self) -> BucketState:
         with self._lock:
-            return self._bucket.state
+            return self._allowance.bucket_state
 
     @contextmanager
     def before_batches(self, query: str | None) -> Iterator[None]:
@@ -66,25 +58,64 @@ class SharedBucket:
             with self._lock:
                 self._live.remove(query)
 
-    def take(self, query: str | None, *, paced: bool, live: bool) -> SentRequest | float:
+    def take(self, query: str | None, *, live: bool) -> SentRequest | float:
         """Take the token of a request that is sent now, or return the seconds until one may be free.
 
         Args:
             query: The query of a GraphQL request.
-            paced: Whether the request has waited for its token.
             live: Whether it has priority over batches.
         """
         with self._lock:
-            wait_s = self._bucket.wait_s(query, () if live else self._live)
-            return wait_s if wait_s > 0 else self._bucket.take(query, paced=paced)
+            first = () if live else tuple(self._live)
+            wait_s = max(self._cost_wait_s(query, first), self._allowance.wait_s(len(first)) if first else 0.0)
+            tokens = () if wait_s > 0 else self._allowance.take(1)
+            if not tokens:
+                return max(wait_s, self._allowance.wait_s(len(first)))
+            sent = SentRequest(tokens[0], query)
+            self._in_flight.append(sent)
+            return sent
+
+    def _cost_wait_s(self, query: str | None, first: Sequence[str | None]) -> float:
+        if query is None:
+            return 0.0
+        unpaid = [each for each in (*first, *(sent.query for sent in self._in_flight)) if each is not None]
+        return self._costs.wait_s(query, self._clock.monotonic(), unpaid)
 
     def answered(self, sent: SentRequest, answer: Answer, *, throttled: bool, body: Any = None) -> None:
+        """Learn from *answer*.
+
+        Args:
+            throttled: Whether the rate limit refused the request, whatever the status says.
+            body: The JSON of a GraphQL answer.
+        """
         with self._lock:
-            self._bucket.answered(sent, answer, throttled=throttled, body=body)
+            self._in_flight.remove(sent)
+            reports_cost = sent.query is not None and self._costs.read(sent.query, body, self._clock.monotonic())
+            if throttled and reports_cost:
+                self._allowance.lost(sent.token)  # the cost was too high; the number of requests was not
+                return
+            self._allowance.answered(
+                sent.token,
+                accepted=not throttled,
+                headers=rate_headers.read(answer.headers),
+                retry_after_s=throttled_wait_s(answer.headers, answer.body) if throttled else None,
+            )
 
     def lost(self, sent: SentRequest) -> None:
+        """Record that *sent* has no answer. Its token is spent."""
         with self._lock:
-            self._bucket.lost(sent)
+            self._in_flight.remove(sent)
+            self._allowance.lost(sent.token)
+
+
+def bucket_of_api(clock: Clock, limit: LimitSettings, earlier: BucketState | None = None) -> ApiBucket:
+    """Return the bucket of an API that is only read.
+
+    Args:
+        earlier: The state of the bucket at the end of the last run.
+    """
+    store = MemoryStore(clock, BucketState.continuing(earlier, limit, clock.now().timestamp()))
+    return ApiBucket(clock, Allowance(clock, store, one_by_one=True))
 
 
 class SharedBuckets:
@@ -105,7 +136,7 @@ class SharedBuckets:
             if shared is None or not shared.users:
                 states = (earlier, None if shared is None else shared.state)
                 newest = max((each for each in states if each is not None), key=lambda each: each.as_of, default=None)
-                shared = self._buckets[connection] = SharedBucket(clock, limit, newest)
+                shared = self._buckets[connection] = bucket_of_api(clock, limit, newest)
             shared.users += 1
             return shared
 

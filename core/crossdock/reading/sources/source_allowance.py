@@ -9,8 +9,7 @@ from typing import Any
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.api_request import ApiUsage
-from crossdock.reading.sources.shared_buckets import ApiBucket
-from crossdock.reading.sources.source_bucket import SentRequest
+from crossdock.reading.sources.shared_buckets import ApiBucket, SentRequest
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
 
@@ -49,7 +48,7 @@ class SourceAllowance:
         Args:
             query: The query of a GraphQL request.
         """
-        taken = self._bucket.take(query, paced=False, live=self._live)
+        taken = self._bucket.take(query, live=self._live)
         if isinstance(taken, SentRequest):
             self._waiting(timedelta())
         else:
@@ -63,7 +62,7 @@ class SourceAllowance:
             self._waiting(timedelta(seconds=taken))
             self._clock.sleep(max(LEAST_WAIT_S, taken))
             self.usage.waited_s += taken
-            taken = self._bucket.take(query, paced=True, live=self._live)
+            taken = self._bucket.take(query, live=self._live)
         return taken
 
     def answered(self, sent: SentRequest, answer: Answer, *, throttled: bool, body: Any = None) -> None:

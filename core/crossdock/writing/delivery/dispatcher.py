@@ -164,14 +164,16 @@ class Dispatcher:
             return
         throttled = outcome.kind == "throttled"
         self._run.counters.throttled += throttled
+        assert task.token is not None
         if result.answered:
-            assert task.token is not None
             self._allowance.answered(
                 task.token,
                 accepted=not throttled,
                 headers=result.headers,
                 retry_after_s=outcome.retry_after_s if throttled else None,
             )
+        else:
+            self._allowance.lost(task.token)
         if outcome.kind == "expired":  # it was not sent
             self._run.counters.requests -= 1
             self._writer.allow_more_time()
@@ -208,9 +210,14 @@ class Dispatcher:
         count = min(self._room(), self._queue.due())
         tokens = self._allowance.take(count) if count > 0 else []
         tasks = self._queue.take(len(tokens))
+        leaving = []
         for task, token in zip(tasks, tokens, strict=True):
             task.token = token
-        return [task for task in tasks if self._policy.may_leave(task, decisions)]
+            if self._policy.may_leave(task, decisions):
+                leaving.append(task)
+            else:
+                self._allowance.lost(token)
+        return leaving
 
     def _room(self) -> int:
         number = len(self._in_flight)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_store import BucketState, TakenTokens
-from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.limit_estimate import DEFAULT_PER_S, UNLIMITED, UNSURE
 from crossdock.pacing.limit_learner import LimitLearner
 from crossdock.pacing.rate_headers import RateHeaders
@@ -24,7 +24,7 @@ class LevelTracker:
         now: On the monotonic clock.
     """
 
-    def __init__(self, view: BucketView, learner: LimitLearner, now: float) -> None:
+    def __init__(self, view: BucketAccess, learner: LimitLearner, now: float) -> None:
         self._view, self._learner, self._reports = view, learner, ReportedLevels()
         state = view.state
         self._start = Sample(now, state.spent - state.refused, state.bucket.level(view.last.now))

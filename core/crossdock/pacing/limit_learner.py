@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.limit_estimate import UNSURE, LimitEstimate, Origin
 from crossdock.pacing.rate_headers import MAX_WAIT_S, RateHeaders
 from crossdock.pacing.samples import AnsweredRequest
@@ -28,7 +28,7 @@ class LimitLearner:
         empty_at: When the bucket was last found empty, on the monotonic clock; ``-inf`` before the first time.
     """
 
-    def __init__(self, view: BucketView) -> None:
+    def __init__(self, view: BucketAccess) -> None:
         state = view.state
         estimate, bucket = state.estimate, state.bucket
         full = bucket.level(view.last.now) >= bucket.burst

@@ -7,8 +7,8 @@ import math
 import pytest
 from tests.allowances import configured
 
+from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.level_tracker import LevelTracker
 from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.limit_learner import LimitLearner
@@ -24,7 +24,7 @@ class Bench:
 
     def __init__(self, estimate: LimitEstimate) -> None:
         self.clock = ManualClock()
-        self.view = BucketView(self.clock, MemoryStore(self.clock, BucketState.of(estimate)))
+        self.view = BucketAccess(self.clock, MemoryStore(self.clock, BucketState.of(estimate)))
         self.tracker = LevelTracker(self.view, LimitLearner(self.view), self.clock.monotonic())
 
     def take(self, count: int) -> int:

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.limit_estimate import LimitEstimate, Origin
 from crossdock.pacing.limit_learner import LimitLearner
 from crossdock.pacing.rate_headers import RateHeaders
@@ -24,7 +24,7 @@ class Bench:
     def __init__(self, estimate: LimitEstimate) -> None:
         self.clock = ManualClock()
         self.store = MemoryStore(self.clock, BucketState.of(estimate))
-        self.view = BucketView(self.clock, self.store)
+        self.view = BucketAccess(self.clock, self.store)
         self.learner = LimitLearner(self.view)
 
     def accept(self, accepted: int, *, others: int = 8, told: bool = False) -> None:
@@ -126,7 +126,7 @@ def test_a_refused_request_alone_does_not_disprove_a_configured_rate() -> None:
 def test_what_another_user_learns_is_adopted() -> None:
     """The next refused request is judged by the rate that the other has found."""
     bench = Bench(LimitEstimate(10, "learned", 100, "learned", agreed=1))
-    other = LimitLearner(BucketView(bench.clock, bench.store))
+    other = LimitLearner(BucketAccess(bench.clock, bench.store))
     bench.refuse(1000)
     bench.clock.advance(50.0)
     bench.refuse(2000)

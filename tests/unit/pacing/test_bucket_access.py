@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from tests.allowances import configured
 
+from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.testing.manual_clock import ManualClock
 
 
-def view_of(estimate: LimitEstimate) -> tuple[ManualClock, BucketView]:
+def view_of(estimate: LimitEstimate) -> tuple[ManualClock, BucketAccess]:
     clock = ManualClock()
-    return clock, BucketView(clock, MemoryStore(clock, BucketState.of(estimate)))
+    return clock, BucketAccess(clock, MemoryStore(clock, BucketState.of(estimate)))
 
 
 def test_its_present_follows_the_clock() -> None:

@@ -9,7 +9,7 @@ from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.values.clock import Clock
 
 
-class BucketView:
+class BucketAccess:
     """Accesses a store and keeps the last result."""
 
     def __init__(self, clock: Clock, store: BucketStore) -> None:

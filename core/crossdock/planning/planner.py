@@ -164,10 +164,7 @@ class Planner:
         try:
             self._compare(planned, read, self._payload(read, members), binding)
         except RecordError as error:
-            self._reject(planned, read, "plan", error, None)
-            if refusal := self._failing.refusal(read.record, error):
-                self.stopped = self.stopped or refusal
-                return False
+            return self._reject(planned, read, "plan", error, None)
         return True
 
     def _of_others(self, key_hashes: Iterable[int]) -> set[int]:
@@ -200,9 +197,7 @@ class Planner:
             try:
                 members, references = drafted(self._bound, read.record)
             except RecordError as error:
-                self._reject(planned, read, "mapping", error, None)
-                if refusal := self._failing.refusal(read.record, error):
-                    self.stopped = self.stopped or refusal
+                if not self._reject(planned, read, "mapping", error, None):
                     self._tally.count("carried_on", len(chunk) - number)
                     break
             else:
@@ -255,11 +250,15 @@ class Planner:
 
     def _reject(
         self, planned: PlannedChunk, read: KeyedRecord, stage: str, error: RecordError, mapped: dict[str, Any] | None
-    ) -> None:
+    ) -> bool:
+        """Make a record a dead letter. Return False after too many failures of an author's code."""
         self._tally.count("rejected")
         identity = read.identity._replace(line=error.line or read.identity.line)
         reason = error.code, error.pointer, error.message
         planned.dead_letters.append(DeadLetter(identity, stage, *reason, read.record.raw(), mapped))
+        refusal = self._failing.refusal(read.record, error)
+        self.stopped = self.stopped or refusal
+        return refusal is None
 
     # ---- operations decided about before, cycles and removals
 
@@ -291,7 +290,11 @@ class Planner:
                     self._references.plan_first_step(planned.operations[-1])
                 else:
                     self._held.take(key_hash)
+                if self.stopped is not None:
+                    break  # the others stay held, and are carried on
             yield planned
+            if self.stopped is not None:
+                return
 
     def reject(self, kept: Iterator[DeadLetter]) -> Iterator[PlannedChunk]:
         while dead_letters := list(islice(kept, CHUNK)):

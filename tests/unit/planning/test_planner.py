@@ -28,6 +28,7 @@ from crossdock.planning.removals import Removals
 from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations import Operation
@@ -249,6 +250,25 @@ def test_a_mapping_that_fails_too_often_stops_the_stream(database: State) -> Non
     assert isinstance(planner.stopped, RefusedError)
     assert "mapping_failed: at_most (1)" in planner.stopped.message
     assert (run.tally.records["rejected"], run.tally.records["carried_on"], run.tally.balanced) == (2, 3, True)
+
+
+def test_a_target_that_fails_too_often_on_first_steps_stops_the_stream(
+    database: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Failures on the records that open cycles count for the limits, and cycles that are not opened are carried on."""
+    cycles = {key: Account(parent) for key, parent in zip("abcdefgh", "badcfehg", strict=True)}
+    run, reads = prepared(database, cycles)
+    run.bound.stream.mapping_failed = FailureLimits(at_most=1, at_most_percent=0)
+
+    def payload(*_: object) -> dict[str, str]:
+        raise AuthorCodeError("payload", "raised KeyError")
+
+    monkeypatch.setattr(run.bound.target, "payload", payload)
+    planner = run.planner(Removals(), records=len(cycles))
+    run.execute(planner, reads)
+    assert isinstance(planner.stopped, RefusedError)
+    assert "the code of the target failed for 2 of 8 records" in planner.stopped.message
+    assert (run.tally.records["rejected"], run.tally.records["carried_on"], run.tally.balanced) == (2, 6, True)
 
 
 def test_removals_are_planned_last(database: State) -> None:

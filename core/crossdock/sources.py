@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
     from crossdock.reading.sources.archive import ArchiveFolder
     from crossdock.reading.sources.expected_files import Expect, Expectation
+    from crossdock.reading.sources.file_listing import check_intake
     from crossdock.reading.sources.file_order import NameOrder, Order
     from crossdock.reading.sources.file_source import FileSource, StreamId
     from crossdock.reading.sources.file_wait import Wait
     from crossdock.reading.sources.graphql_errors import GraphQLError
     from crossdock.reading.sources.joined_rows import Joined, JoinedFiles, Part, Rule
-    from crossdock.reading.sources.manifests import Manifest, Markers, MarkerTemplate
+    from crossdock.reading.sources.manifests import Manifest, MarkerTemplate
     from crossdock.reading.sources.newest_file_warnings import warnings_about_newest
     from crossdock.reading.sources.overlap_paging import OverlappingPages
     from crossdock.reading.sources.pagination import (
@@ -82,11 +83,12 @@ _NAMES = {
     "reading.transport.http_connection_settings": "HttpConnection",
     "reading.sources.archive": "ArchiveFolder",
     "reading.sources.expected_files": "Expect Expectation",
+    "reading.sources.file_listing": "check_intake",
     "reading.sources.file_order": "NameOrder Order",
     "reading.sources.file_source": "FileSource StreamId",
     "reading.sources.joined_rows": "Joined JoinedFiles Part Rule",
     "reading.sources.file_wait": "Wait",
-    "reading.sources.manifests": "Manifest MarkerTemplate Markers",
+    "reading.sources.manifests": "Manifest MarkerTemplate",
     "reading.sources.newest_file_warnings": "warnings_about_newest",
     "reading.sources.source_context": "SourceContext",
     "reading.transport.file_store": "FileStore any_case list_below split_pattern",
@@ -101,10 +103,10 @@ __all__ = [
     "Checkpoint", "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader",
     "DelimitedFormat", "Expect", "Expectation", "FileFormat", "FileSource", "FileStore", "FolderStore",
     "GraphQLConnection", "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join",
-    "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name",
+    "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Name",
     "NameOrder", "NextUrl", "Offset", "OldAlgorithm", "Order", "OverlappingPages", "PageNumber", "Paginator", "Part",
     "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "TimedAuth",
-    "UnavailableError", "Wait", "Window", "any_case", "connect", "list_below", "split_pattern",
+    "UnavailableError", "Wait", "Window", "any_case", "check_intake", "connect", "list_below", "split_pattern",
     "warnings_about_newest", "windows",
 ]  # fmt: skip
 

@@ -16,12 +16,12 @@ from crossdock.sources import (
     Join,
     Lookup,
     Manifest,
-    Markers,
     MarkerTemplate,
     Name,
     NameOrder,
     Order,
     Wait,
+    check_intake,
     split_pattern,
 )
 
@@ -118,20 +118,17 @@ class WarehouseStreamConfig(StreamConfig, IntakeConfig):
 
 
 def _check_intake(files: str, part: SourceConfig | WarehouseStreamConfig) -> None:
-    folder, pattern = split_pattern(files, folders=True)
+    try:
+        check_intake(files, ready=part.ready, manifest=part.manifest, archive=part.archive)
+    except CrossdockError as error:
+        raise ValueError(error.message) from None
+    _, pattern = split_pattern(files, folders=True)
     depth, order = pattern.count("/"), part.order
-    for key in ("ready", "manifest", "archive"):
-        if depth and getattr(part, key) is not None:
-            raise ValueError(f"{key} cannot be used with files in several folders")
     if isinstance(order, NameOrder):
         for form in [order.name] if isinstance(order.name, str) else order.name:
             if form.count("/") != depth:
                 message = f"{form!r} must be the form of {pattern!r}, with a slash for each of its folders"
                 raise ValueError(message if depth else f"order: {form!r} must be the form of a name, without a folder")
-    if part.archive is not None and part.archive == folder:
-        raise ValueError("archive must be another folder than that of files")
-    if part.ready is not None and Markers(part.ready, folder).marks_itself(pattern):
-        raise ValueError("ready must not be the name of the file itself")
     if part.required is not None and part.expect is not None:
         raise ValueError("give either required or expect")
 

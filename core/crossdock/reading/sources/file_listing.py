@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 
-from crossdock.errors import RefusedError
+from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.formats.compression import MAX_BYTES
 from crossdock.reading.sources.file_order import FileOrder
 from crossdock.reading.sources.input_summary import LISTED
-from crossdock.reading.sources.manifests import Markers
+from crossdock.reading.sources.manifests import Manifest, Markers
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, any_case, list_below, matches, split_pattern
 from crossdock.state import FileDescription, FileFacts
@@ -19,6 +19,19 @@ UNFINISHED_SUFFIXES = (
     ".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", ".crdownload", ".download", ".opdownload", "~",
 )  # fmt: skip
 _DAY_IN_NAME = re.compile(r"(?<!\d)(20\d\d)[-/]?(\d\d)[-/]?(\d\d)(?!\d)")
+
+
+def check_intake(files: str, *, ready: str | None, manifest: Manifest | None, archive: str | None) -> None:
+    """Raise ConfigError for what cannot be used with *files*."""
+    folder, pattern = split_pattern(files, folders=True)
+    for key, value in {"ready": ready, "manifest": manifest, "archive": archive}.items():
+        if value is not None and "/" in pattern:
+            hint = f"name one folder, or leave {key} out"
+            raise ConfigError(f"{key} cannot be used with files in several folders", where=files, hint=hint)
+    if archive is not None and (archive.rstrip("/") or "/") == folder:
+        raise ConfigError("archive must be another folder than that of files", where=files)
+    if ready is not None and Markers(ready, folder).marks_itself(pattern):
+        raise ConfigError("ready must not be the name of the file itself", where=files)
 
 
 class FileListing:

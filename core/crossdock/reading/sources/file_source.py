@@ -22,7 +22,7 @@ from crossdock.reading.formats.file_formats import FileFormat, looks_cut, read_l
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.sources.archive import archive
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
-from crossdock.reading.sources.file_listing import FileListing, facts_of
+from crossdock.reading.sources.file_listing import FileListing, check_intake, facts_of
 from crossdock.reading.sources.file_order import FileOrder, Order
 from crossdock.reading.sources.file_wait import LateError, LateFileWatch, Wait
 from crossdock.reading.sources.growing_files import Look
@@ -70,6 +70,9 @@ class FileSource:
         takes_late: Whether older files may come later, because `in_order` is used.
         empty: How a snapshot without rows, or a file without a byte, is treated.
         ignore_case: Whether files match in upper and lower case alike.
+
+    Raises:
+        ConfigError: If *ready*, *manifest* or *archive_to* cannot be used with *files*, such as with several folders.
     """
 
     def __init__(  # noqa: PLR0913  public keyword arguments
@@ -94,6 +97,7 @@ class FileSource:
         empty: Empty = "refuse",
         ignore_case: bool = False,
     ) -> None:
+        check_intake(files, ready=ready, manifest=manifest, archive=archive_to)
         self._files_pattern, self._empty = files, empty
         self._layout, self._open_store, self._run = layout, open_store, run
         self._stream_ids = stream_ids

@@ -15,6 +15,12 @@ from crossdock.webhooks import WebhookSettings
 ChargeKind = Literal[
     "discount", "shipping", "fee", "tax", "duty", "tip", "gift_card", "custom_item", "rounding", "refund"
 ]  # fmt: skip
+MAPPED = {
+    "charges", "currency", "guests", "invoices", "locations", "lot", "price_currency", "product_key",
+    "product_namespace", "progress", "refunds", "statuses", "stock_quantity", "tracking_carriers", "unit_of_measure",
+    "warehouse",
+}  # fmt: skip
+"""The settings of any shop that mappings use."""
 
 
 class ChargeProduct(ConfigModel):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
@@ -22,10 +21,10 @@ from crossdock import (
 )
 from crossdock.mapping.stream_facts import ChangeLimits
 from crossdock.sources import Checkpoint
-from crossdock.values import exact_json
 from crossdock.values.decimal_context import usual_arithmetic
+from crossdock_connectors.mapping_versions import version_of
 from crossdock_connectors.shop.sale import charge_key
-from crossdock_connectors.shop.settings import ShopSettings
+from crossdock_connectors.shop.settings import MAPPED, ShopSettings
 
 S = TypeVar("S", bound=ShopSettings)
 Read = Iterator[RawBatch | Checkpoint]
@@ -145,7 +144,7 @@ class ShopStream(Stream[S]):
 
     def __init__(self, dialect: Dialect[S]) -> None:
         self.dialect = dialect
-        self.mapping_version = version_of(dialect.settings, dialect.mapping)
+        self.mapping_version = version_of(dialect.settings, MAPPED, dialect.mapping)
 
 
 class _DeletedRecords(ShopStream[S]):
@@ -295,16 +294,3 @@ def _texts(keys: Keys) -> list[str]:
 def streams(dialect: Dialect[S]) -> Sequence[ShopStream[S]]:
     chosen = [Products(dialect), Customers(dialect), Locations(dialect), Stock(dialect), Orders(dialect)]
     return chosen if dialect.settings.invoices == "never" else [*chosen, Invoices(dialect)]
-
-
-_MAPPED = {
-    "charges", "currency", "guests", "invoices", "locations", "lot", "price_currency", "product_key",
-    "product_namespace", "progress", "refunds", "statuses", "stock_quantity", "tracking_carriers", "unit_of_measure",
-    "warehouse",
-}  # fmt: skip
-
-
-def version_of(settings: ShopSettings, mapping: int) -> str:
-    """Return the version of a mapping: the number *mapping* of its code, and a hash of the settings that it uses."""
-    facts = settings.model_dump(mode="json", include=_MAPPED)
-    return f"{mapping}:{hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]}"

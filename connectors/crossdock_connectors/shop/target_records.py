@@ -9,11 +9,11 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from crossdock import RecordError
 from crossdock.records import key_parts_of
 from crossdock.resources import ResourceModel
-from crossdock.values.field_types import Code, Text, whole
+from crossdock.values.field_types import Code, Text, Units, whole
 
-_WHOLE = WithJsonSchema({"type": "integer"})
-Units = Annotated[int, BeforeValidator(whole), Field(ge=1, le=2**31 - 1, strict=True), _WHOLE]
-Quantity = Annotated[int, BeforeValidator(whole), Field(ge=-(2**31), le=2**31 - 1, strict=True), _WHOLE]
+Quantity = Annotated[
+    int, BeforeValidator(whole), Field(ge=-(2**31), le=2**31 - 1, strict=True), WithJsonSchema({"type": "integer"})
+]
 
 
 class ShippedItem(ResourceModel):

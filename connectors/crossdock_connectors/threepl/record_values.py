@@ -48,10 +48,6 @@ def units(record: JsonAccess, pointer: str) -> Decimal:
     return found
 
 
-def joined(item: Any, **members: Any) -> Any:
-    return {**item, **members} if isinstance(item, dict) else item
-
-
 def parcels(found: Iterable[Tracking]) -> tuple[Tracking, ...] | None:
     return tuple(dict.fromkeys(found)) or None
 

@@ -9,6 +9,12 @@ from crossdock import ConfigModel
 from crossdock.sources import HttpSettings, Name
 from crossdock.values.field_types import Code, Instant
 
+MAPPED = {
+    "statuses", "product_namespace", "sku_aliases", "unit_of_measure", "no_lot", "stock_states", "orders",
+    "stock_leaves", "receipts", "announced_lots", "bills",
+}  # fmt: skip
+"""The settings of any 3PL that mappings use."""
+
 
 class SentOrders(ConfigModel):
     """How a shipment finds the platform's order. The 3PL has it under ``NAMESPACE:KEY``, as crossdock has sent it."""

@@ -99,3 +99,7 @@ PlatformId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID_LENGTH),
 MAX_EXTERNAL_ID = 500
 ExternalId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_EXTERNAL_ID)]
 Personal = Annotated[Text, Field(json_schema_extra={"x-personal": True})]
+Units = Annotated[
+    int, BeforeValidator(whole), Field(ge=1, le=2**31 - 1, strict=True), WithJsonSchema({"type": "integer"})
+]
+"""A whole number of units, at least one."""

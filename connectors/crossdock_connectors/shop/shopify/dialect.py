@@ -19,13 +19,14 @@ from crossdock import (
 from crossdock.sources import ApiAnswer
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
+from crossdock_connectors.json_rows import joined
 from crossdock_connectors.shop.lists_read_once import Feed, Pages, reached
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus
 from crossdock_connectors.shop.shop_key_ids import ids_in, orders_of_guests
 from crossdock_connectors.shop.shopify import bulk, changes_read_once, deletions, mapping, named_records, queries
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, record_pages, whole
 from crossdock_connectors.shop.shopify.queries import REFUNDS
-from crossdock_connectors.shop.shopify.rows import ShopifyRows, joined, keyed, number
+from crossdock_connectors.shop.shopify.rows import ShopifyRows, keyed, number
 from crossdock_connectors.shop.shopify.scopes import granted, hides_orders, sees_all_orders
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.streams import CREDIT_NOTE, Dialect, Read

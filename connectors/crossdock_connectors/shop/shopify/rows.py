@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from crossdock.values.json_paths import at_path
+from crossdock_connectors.json_rows import joined
 from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.shopify.invoicing import invoice_due, refund_rows
 from crossdock_connectors.shop.shopify.pages import Item, number_of
@@ -78,10 +79,6 @@ class ShopifyRows:
 
 def number(gid: Any) -> str | None:
     return (number_of(gid) or None) if isinstance(gid, str) else None
-
-
-def joined(item: Any, **members: Any) -> Any:
-    return {**item, **members} if isinstance(item, dict) else item
 
 
 def keyed(item: Any) -> Any:

@@ -17,6 +17,7 @@ from crossdock import (
 )
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.values.json_paths import at_path
+from crossdock_connectors.json_rows import joined
 from crossdock_connectors.shop.lists_read_once import Pages, reached
 from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus
@@ -41,7 +42,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
             if skus is not None:
                 skus.check((self._product_key(record), at_path(record, "id")) for record in records)
             cursor = started if records else cursor
-            yield RawBatch.json([_joined(record, key=self._product_key(record)) for record in records], source=source)
+            yield RawBatch.json([joined(record, key=self._product_key(record)) for record in records], source=source)
         yield from reached(cursor)
 
     def _product_key(self, variant: Any) -> str | None:
@@ -69,7 +70,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
     def orders(self, ctx: WooContext, since: str | None) -> Read:
         feed = lists.orders(ctx, since)
         for records, source in feed.pages():
-            yield RawBatch.json([_joined(_keyed(record), test=False) for record in records], source=source)
+            yield RawBatch.json([joined(_keyed(record), test=False) for record in records], source=source)
         yield from reached(feed.cursor)
 
     def invoices(self, ctx: WooContext, since: str | None) -> Read:
@@ -80,7 +81,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
 
     def _invoices(self, order: Any) -> Iterator[Any]:
         due = invoice_due(order, self.settings.invoices)
-        yield _joined(_keyed(order), test=False, due=due)
+        yield joined(_keyed(order), test=False, due=due)
         if self.settings.refunds == "credit_note":
             yield from refund_rows(order, due=due)
 
@@ -98,7 +99,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
     def _level(self, variant: Any) -> Any:
         """Return the stock of a variant. Without its own, it is counted nowhere or, with "parent", with its product."""
         counted = at_path(variant, "manage_stock") not in (False, "parent")
-        return _joined(_keyed(variant), counted=counted, mapped=self._is_mapped)
+        return joined(_keyed(variant), counted=counted, mapped=self._is_mapped)
 
     def existing_products(self, ctx: WooContext) -> Iterator[RawBatch]:
         for records, source in lists.catalog(ctx).pages():
@@ -120,7 +121,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
         by_sku = self.settings.product_key == "sku"
         ids = named_records.products_of_skus(ctx, keys) if by_sku else named_records.products_of(ctx, ids_in(keys))
         for records, source in named_records.products(ctx, ids):
-            yield RawBatch.json([_joined(record, key=self._product_key(record)) for record in records], source=source)
+            yield RawBatch.json([joined(record, key=self._product_key(record)) for record in records], source=source)
 
     def fetched_customers(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in named_records.customers(ctx, ids_in(keys)):
@@ -130,7 +131,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
 
     def fetched_orders(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in self._fetched_orders(ctx, ids_in(keys)):
-            yield RawBatch.json([_joined(_keyed(record), test=False) for record in records], source=source)
+            yield RawBatch.json([joined(_keyed(record), test=False) for record in records], source=source)
 
     def fetched_invoices(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         refunds = ids_in(keys, f"{CREDIT_NOTE}-")
@@ -170,12 +171,8 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
         return mapping.lot(record, self.settings)
 
 
-def _joined(item: Any, **members: Any) -> Any:
-    return {**item, **members} if isinstance(item, dict) else item
-
-
 def _keyed(item: Any) -> Any:
-    return _joined(item, key=number_of(item))
+    return joined(item, key=number_of(item))
 
 
 _NOT_PLACED = frozenset({"checkout-draft", "pending", "failed", "cancelled", "trash"})

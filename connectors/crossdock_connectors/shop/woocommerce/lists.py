@@ -13,6 +13,7 @@ from crossdock import Context
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.sources import OverlappingPages
 from crossdock.values.json_paths import MISSING, at_path
+from crossdock_connectors.json_rows import joined
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Feed, Pages, read_once
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
@@ -125,7 +126,7 @@ def _variations(ctx: WooContext, product: Item, fields: str | None) -> Iterator[
     try:
         for records, _ in pages(ctx, f"products/{number}/variations", status="any", _fields=fields):
             for record in records:
-                yield {**record, "parent": parent} if isinstance(record, dict) else record
+                yield joined(record, parent=parent)
     except NotFoundError:
         ctx.run.note(ctx.connection, f"product {number} was deleted while it was read; its variations are left out")
 

@@ -13,8 +13,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from crossdock.resources import ResourceModel
 from crossdock.values import exact_json
-from crossdock.values.field_types import Country, Currency, Instant, Personal, Text
-from crossdock_connectors.threepl.vendor_models import Units
+from crossdock.values.field_types import Country, Currency, Instant, Personal, Text, Units
 
 MAX_LINES = 100
 _Comment = Annotated[Text, Field(max_length=750)]

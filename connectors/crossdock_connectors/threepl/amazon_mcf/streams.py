@@ -29,11 +29,13 @@ from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.sources import Checkpoint, CursorInBody
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
+from crossdock_connectors.json_rows import joined
+from crossdock_connectors.mapping_versions import version_of
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
-from crossdock_connectors.threepl.mapping_versions import version_of
 from crossdock_connectors.threepl.record_values import Products as ProductNames
-from crossdock_connectors.threepl.record_values import joined, key_in, names_of, plain
+from crossdock_connectors.threepl.record_values import key_in, names_of, plain
+from crossdock_connectors.threepl.settings import MAPPED
 
 INVENTORY = "/fba/inventory/v1/summaries"
 ORDERS = "/fba/outbound/2020-07-01/fulfillmentOrders"
@@ -48,7 +50,7 @@ class AmazonStream(Stream[AmazonMcfSettings]):
     def __init__(self, settings: AmazonMcfSettings) -> None:
         self.settings = settings
         self.products = ProductNames(settings.product_namespace, settings.sku_aliases)
-        self.mapping_version = version_of(settings, 1)
+        self.mapping_version = version_of(settings, MAPPED, 1)
 
     def inventory(self, ctx: AmazonContext) -> Iterator[tuple[list[Any], str]]:
         place = self.settings.marketplace

@@ -9,7 +9,7 @@ from crossdock import InvoiceDraft, RawBatch, Record, RefusedError
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.threepl.record_values import joined
+from crossdock_connectors.json_rows import joined
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.lists import (
     ShipBobContext,

@@ -10,8 +10,9 @@ from crossdock import Context, Filter, RefusedError, Stream
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.sources import NextUrl, PageNumber
 from crossdock.values.json_paths import at_path, text_of
-from crossdock_connectors.threepl.mapping_versions import version_of
+from crossdock_connectors.mapping_versions import version_of
 from crossdock_connectors.threepl.record_values import Products
+from crossdock_connectors.threepl.settings import MAPPED
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
 
 PAGE_SIZE = 250  # the most that ShipBob accepts
@@ -25,7 +26,7 @@ class ShipBobStream(Stream[ShipBobSettings]):
     def __init__(self, settings: ShipBobSettings) -> None:
         self.settings = settings
         self.products = Products(settings.product_namespace, settings.sku_aliases)
-        self.mapping_version = version_of(settings, 1)
+        self.mapping_version = version_of(settings, MAPPED, 1)
 
     @property
     def other_owner(self) -> Filter:

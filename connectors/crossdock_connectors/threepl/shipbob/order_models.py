@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from crossdock.resources import ResourceModel
-from crossdock.values.field_types import Code, Country, Exact, Instant, Personal, Text
-from crossdock_connectors.threepl.vendor_models import Units
+from crossdock.values.field_types import Code, Country, Exact, Instant, Personal, Text, Units
 
 
 class _Member(ResourceModel):

@@ -14,7 +14,8 @@ from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.threepl.record_values import joined, key_in, names_of
+from crossdock_connectors.json_rows import joined
+from crossdock_connectors.threepl.record_values import key_in, names_of
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.bills import Bills
 from crossdock_connectors.threepl.shipbob.lists import (

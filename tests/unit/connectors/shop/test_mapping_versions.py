@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from crossdock.sources import HttpSettings
+from crossdock_connectors.mapping_versions import version_of
+from crossdock_connectors.shop.settings import MAPPED as MAPPED_NAMES
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
-from crossdock_connectors.shop.streams import version_of
 
 BASE = {"kind": "shopify", "base_url": "https://lamps.myshopify.com", "token": "env:TOKEN"}
 MAPPED: list[dict[str, Any]] = [
@@ -25,7 +26,7 @@ READ: list[dict[str, Any]] = [
 
 
 def version(mapping: int = 1, **settings: Any) -> str:
-    return version_of(ShopifySettings.model_validate({**BASE, **settings}), mapping)
+    return version_of(ShopifySettings.model_validate({**BASE, **settings}), MAPPED_NAMES, mapping)
 
 
 @pytest.mark.parametrize("changed", MAPPED, ids=lambda changed: next(iter(changed)))
@@ -49,3 +50,8 @@ def test_each_setting_is_in_one_of_the_lists() -> None:
     """A new setting must be decided about."""
     known = {name for each in (*MAPPED, *READ) for name in each}
     assert ShopifySettings.model_fields.keys() - HttpSettings.model_fields.keys() - {"kind"} <= known
+
+
+def test_the_version_stays() -> None:
+    """Another one with the same settings would map all records again after an update."""
+    assert version() == "1:4432da86de44ba3be951cdc604ad8fe6"

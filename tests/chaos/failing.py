@@ -78,7 +78,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
 
 LISTENING: Mapping[str, Failpoint] = {  # in the order of a webhook's way; those of delivery follow it
     "received": Failpoint("crossdock.state.tables.inbox", "Inbox.receive", "turn"),
-    "stored": Failpoint("crossdock.services.inbox.webhook_writer", "WebhookWriter._forget", "turn", ("before",)),
+    "stored": Failpoint("crossdock.services.inbox.webhook_writer", "WebhookWriter._receive", "turn"),
     "fetching": Failpoint("crossdock.runs.named_records", "NamedRecords.deliver", "turn", _BOTH),
     "hints_removed": Failpoint("crossdock.state.tables.inbox", "Inbox.fetched", "turn", _BOTH, filled=1),
 }

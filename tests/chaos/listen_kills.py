@@ -19,7 +19,7 @@ from tests.chaos.listen_traffic import Traffic, planned
 from tests.chaos.processes import CROSSDOCK
 from tests.waiting import WITHIN_S, eventually
 
-FIRST: tuple[tuple[str, Side], ...] = (("stored", "before"), ("fetching", "before"))
+FIRST: tuple[tuple[str, Side], ...] = (("stored", "after"), ("fetching", "before"))
 """Between inbox and answer, and between answer and delivery."""
 POINTS: tuple[tuple[str, Side], ...] = (
     *((name, side) for name, point in LISTENING.items() for side in point.sides if (name, side) not in FIRST),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +21,7 @@ from crossdock.services.inbox import receiver, webhook_writer
 from crossdock.services.inbox.receiver import Receiver, RefusedCounts
 from crossdock.services.inbox.webhook_writer import WebhookWriter
 from crossdock.state import Pin, State, StateUrl, create
+from crossdock.state.tables.inbox import Inbox
 from crossdock.values.clock import SystemClock
 
 BODY = b'{"keys": [["1"]]}'
@@ -56,10 +57,20 @@ class Stage:
 
 
 @contextmanager
-def stage(folder: Path, url: StateUrl, open_state: Callable[[], State] | None = None) -> Iterator[Stage]:
+def stage(
+    folder: Path,
+    url: StateUrl,
+    open_state: Callable[[], State] | None = None,
+    on_hint: Callable[[], object] = lambda: None,
+) -> Iterator[Stage]:
     create(url, PIN)
     secret, woken, refused = new_secret(), threading.Event(), RefusedCounts()
-    writer = WebhookWriter(open_state or (lambda: State(url, PIN)), SystemClock(), lambda _: woken.set())
+
+    def wake(_: Collection[str]) -> None:
+        woken.set()
+        on_hint()
+
+    writer = WebhookWriter(open_state or (lambda: State(url, PIN)), SystemClock(), wake)
     try:
         made = Receiver({"depot": endpoint(folder, secret)}, writer, refused)
         with receiver.serve(made, "127.0.0.1", 0) as base_url:
@@ -190,23 +201,50 @@ def test_an_unreadable_body_is_no_error_of_the_sender(each: Stage) -> None:
     opened.close()
 
 
-def test_a_state_that_is_away_is_told_so_that_the_sender_tries_again(tmp_path: Path, state_url: StateUrl) -> None:
-    """While the state cannot be opened the answer is 503, and the first webhook after that is stored."""
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [(StateError("the disk is full"), "the disk is full"), (RuntimeError("of C7"), "unexpected RuntimeError")],
+)
+def test_a_state_that_is_away_is_told_so_that_the_sender_tries_again(
+    tmp_path: Path, state_url: StateUrl, caplog: pytest.LogCaptureFixture, error: Exception, logged: str
+) -> None:
+    """While the state cannot be opened for any reason the answer is 503, and the first webhook after that is stored."""
     is_away = threading.Event()
     is_away.set()
 
     def open_state() -> State:
         if is_away.is_set():
-            raise StateError("the disk is full")
+            raise error
         return State(state_url, PIN)
 
     with stage(tmp_path, state_url, open_state) as opened:
-        answer = opened.send(name="msg_1")
-        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
-        assert "disk" not in answer.text
+        for _ in range(2):
+            answer = opened.send(name="msg_1")
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+            assert "disk" not in answer.text
+        assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == [
+            f"webhooks are not stored: {logged}"
+        ]
         is_away.clear()
         assert opened.send(name="msg_1").status_code == 200
         assert opened.keys() == [("1", 1)]
+
+
+def test_what_fails_after_a_webhook_was_stored_changes_no_answer(
+    tmp_path: Path, state_url: StateUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the removal of old webhooks nor what follows a hint, and the next webhooks are stored as well."""
+
+    def fails(*_: object) -> int:
+        raise RuntimeError
+
+    monkeypatch.setattr(Inbox, "forget", fails)
+    with stage(tmp_path, state_url, on_hint=fails) as opened:
+        for number in range(3):
+            assert opened.send(name=f"msg_{number}").status_code == 200
+            assert opened.woken.wait(10)
+            opened.woken.clear()
+        assert opened.keys() == [("1", 3)]
 
 
 @pytest.mark.parametrize("fails", [False, True])

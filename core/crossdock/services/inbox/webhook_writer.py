@@ -9,7 +9,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from datetime import timedelta
 
-from crossdock.errors import CrossdockError, StateError
+from crossdock.errors import CrossdockError, StateError, as_crossdock_error
+from crossdock.services.scheduler.stderr_log import LOGGER
 from crossdock.state import ReceivedWebhook, State
 from crossdock.state.tables.inbox import REMOVED_AT_ONCE
 from crossdock.values.clock import Clock
@@ -44,7 +45,8 @@ class WebhookWriter:
         self._queue: queue.Queue[_Waiting | None] = queue.Queue(QUEUED)
         self._held, self._lock = 0, threading.Lock()  # bytes of the webhooks that wait
         self._state: State | None = None
-        self._is_other = False  # the open state is outdated
+        self._is_outdated = False  # the open state
+        self._failing: dict[str, str] = {}  # what failed when it was last tried, with its error
         self._forgot_at: float | None = None
         self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
         self._thread.start()
@@ -73,7 +75,7 @@ class WebhookWriter:
             self._held -= waiting.size
 
     def use(self, open_state: Callable[[], State]) -> None:
-        self._open, self._is_other = open_state, True
+        self._open, self._is_outdated = open_state, True
 
     def close(self) -> None:
         self._queue.put(None)
@@ -85,7 +87,7 @@ class WebhookWriter:
             together, goes_on = self._next()
             if together:
                 self._store(together)
-        self._close_state()
+        self._try("the state is not closed", self._close_state)
 
     def _next(self) -> tuple[list[_Waiting], bool]:
         """Return the waiting webhooks, as many as are stored together; False at the end."""
@@ -100,37 +102,58 @@ class WebhookWriter:
         return together, goes_on
 
     def _store(self, waiting: list[_Waiting]) -> None:
+        """Store webhooks, and answer their senders. What follows the answer changes it no more."""
         together = [each for each in waiting if each.stored.set_running_or_notify_cancel()]
-        received, at = [each.received for each in together if each.received is not None], self._clock.now()
+        received = [each.received for each in together if each.received is not None]
         if not received:
             return
-        if self._is_other:
-            self._is_other = False
-            self._close_state()
-        try:
-            if self._state is None:
-                self._state = self._open()
-            self._state.apply(lambda tx: tx.inbox.receive(received, at=at))
-            self._forget(self._state)
-        except CrossdockError as error:
-            self._close_state()
-            for each in together:
-                each.stored.set_exception(error)
-            return
+        error = self._try("webhooks are not stored", lambda: self._receive(received))
         for each in together:
-            each.stored.set_result(None)
+            if error is None:
+                each.stored.set_result(None)
+            else:
+                each.stored.set_exception(error)
+        if error is not None:
+            return
         if streams := {record.stream for each in received for record in each.records}:
-            self._on_hint(streams)
+            self._try("records of webhooks are delivered late", lambda: self._on_hint(streams))
+        self._try("old webhooks are not removed", self._forget)
 
-    def _forget(self, state: State) -> None:
+    def _try(self, otherwise: str, work: Callable[[], None]) -> CrossdockError | None:
+        """Do *work* and return its error, which is logged if it is new: no defect may end the thread."""
+        try:
+            work()
+        except Exception as failure:  # noqa: BLE001  the next attempt may succeed
+            error = as_crossdock_error(failure)
+            if self._failing.get(otherwise) != str(error):
+                LOGGER.error("%s: %s", otherwise, error)
+            self._failing[otherwise], self._is_outdated = str(error), True
+            return error
+        self._failing.pop(otherwise, None)
+        return None
+
+    def _receive(self, received: list[ReceivedWebhook]) -> None:
+        at = self._clock.now()
+        self._opened().apply(lambda tx: tx.inbox.receive(received, at=at))
+
+    def _forget(self) -> None:
         """Remove webhooks so old that no copy can come any more, occasionally and a part at a time."""
         now = self._clock.monotonic()
         if self._forgot_at is None or now - self._forgot_at >= FORGET_EVERY_S:
+            self._forgot_at = now  # also if it fails: to try after each webhook would delay the next ones
             before = self._clock.now() - KEPT
-            if state.apply(lambda tx: tx.inbox.forget(before)) < REMOVED_AT_ONCE:
-                self._forgot_at = now
+            if self._opened().apply(lambda tx: tx.inbox.forget(before)) >= REMOVED_AT_ONCE:
+                self._forgot_at = None
+
+    def _opened(self) -> State:
+        if self._is_outdated:
+            self._is_outdated = False
+            self._close_state()
+        if self._state is None:
+            self._state = self._open()
+        return self._state
 
     def _close_state(self) -> None:
-        if self._state is not None:
-            self._state.close()
-            self._state = None
+        state, self._state = self._state, None
+        if state is not None:
+            state.close()

@@ -361,6 +361,22 @@ def test_a_changed_config_is_used_from_the_next_run_on(fleet: Fleet) -> None:
     assert call.digest == "11"
 
 
+def test_a_run_that_people_know_of_is_no_news(fleet: Fleet) -> None:
+    """Until its mark is removed, by a look that a changed config does not prevent, results that name it are ignored."""
+    fleet.scheduler.put(tenant("a"), [unended()])
+    assert fleet.running() == ["a"]
+    event = ended().run
+    assert event is not None
+    fleet.scheduler.look_at("a", [7])
+    fleet.executor.end("a", ended().model_copy(update={"pending_notices": (event.event,)}))
+    fleet.executor.refusals = [UnavailableError("away")]
+    fleet.work()
+    fleet.scheduler.put(tenant("a"), [ended().jobs[0]])
+    fleet.later(60)
+    assert fleet.executor.calls["a"][0].notified == (7,)
+    assert not any("notice pending" in text for text in fleet.said.all)
+
+
 def test_tenants_with_one_credential_share_its_bucket(fleet: Fleet) -> None:
     """Others keep theirs, and so does one whose config says where its bucket is."""
     fleet.scheduler.put(tenant("a", credential="k"), [unended()])

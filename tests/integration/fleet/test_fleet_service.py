@@ -239,7 +239,7 @@ def test_a_failure_that_the_leader_has_collected_outlives_it(fleet: Fleet, recei
         fleet.clock.advance(grouped_notices.AT_LEAST.total_seconds())
         service.look()
         eventually(lambda: len(receiver.posts) == 1)
-        eventually(lambda: service._notices._sending is None or service._notices._sending[1].done())  # noqa: B023
+        eventually(lambda: all(each.done() for _, each in service._notices._sending))  # noqa: B023
         looked(service, 3)
         service.close()
     (event,) = json.loads(receiver.posts[0].body)["data"]["events"]

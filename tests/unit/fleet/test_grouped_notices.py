@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from threading import Lock
 from typing import cast
 
 import pytest
@@ -22,13 +23,14 @@ class Recorder:
 
     def __init__(self, *, selects: bool = True, problem: str = "") -> None:
         self.groups: list[tuple[list[str], int]] = []
-        self._selects, self.problem = selects, problem
+        self._selects, self.problem, self.answering = selects, problem, Lock()
 
     def is_selected(self, event: Event) -> bool:
         return self._selects
 
     def notify_group(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
-        self.groups.append(([tenant for tenant, _ in events], tenants))
+        with self.answering:
+            self.groups.append(([tenant for tenant, _ in events], tenants))
         return [self.problem] if self.problem else []
 
 
@@ -53,7 +55,7 @@ def test_what_happens_within_some_minutes_is_one_message(is_idle: bool, wait: ti
     assert recorder.groups == []
     group.flush(NOW + wait, tenants=9, is_idle=is_idle)
     group.flush(NOW + 2 * wait, tenants=9, is_idle=is_idle)
-    group.close(tenants=9)
+    group.close(NOW, tenants=9)
     assert recorder.groups == [(["acme", "bolt"], 9)]
 
 
@@ -62,7 +64,7 @@ def test_what_is_left_at_the_end_is_sent() -> None:
     recorder = Recorder(problem="the mail server did not answer")
     group = notices(recorder)
     group.add("acme", EVENT, NOW)
-    group.close(tenants=1)
+    group.close(NOW, tenants=1)
     assert recorder.groups == [(["acme"], 1)]
 
 
@@ -83,10 +85,31 @@ def test_what_could_not_be_sent_is_sent_again() -> None:
         group.flush(at, tenants=9, is_idle=True)
         group.settle()
     assert recorder.groups == [(["acme"], 9), (["acme", "bolt"], 9)]
-    assert group.delivered() == {"acme": [7]}
     group.add("acme", ENDED, at, is_news=False)
-    group.close(tenants=9)
+    assert group.delivered() == {"acme": [7]}
+    group.close(at, tenants=9)
     assert len(recorder.groups) == 2, "it was not collected again"
+    assert group._collected == set(), "what was delivered is not kept"
+
+
+def test_a_message_that_is_being_sent_is_not_forgotten_by_the_next_one() -> None:
+    """If it succeeds, its runs are known; if it fails, its events are sent again before the end."""
+    recorder = Recorder()
+    group = notices(recorder)
+    with recorder.answering:  # both messages wait for the channel
+        group.add("acme", ENDED, NOW)
+        group.send(tenants=9)
+        group.add("bolt", EVENT, NOW)
+        group.send(tenants=9)
+    group.settle()
+    group.flush(NOW, tenants=9, is_idle=True)
+    assert group.delivered() == {"acme": [7]}
+    recorder.groups, recorder.problem = [], "the mail server did not answer"
+    group.add("acme", EVENT, NOW)
+    group.send(tenants=9)
+    group.add("bolt", EVENT, NOW)
+    group.close(NOW, tenants=9)
+    assert recorder.groups == [(["acme"], 9), (["acme", "bolt"], 9)]
 
 
 @pytest.mark.parametrize("recorder", [None, Recorder(selects=False)])
@@ -95,5 +118,5 @@ def test_what_nobody_wants_is_not_kept(recorder: Recorder | None) -> None:
     group = notices(recorder)
     group.add("acme", EVENT, NOW)
     group.flush(NOW + 2 * AT_MOST, tenants=1, is_idle=True)
-    group.close(tenants=1)
+    group.close(NOW, tenants=1)
     assert recorder is None or recorder.groups == []

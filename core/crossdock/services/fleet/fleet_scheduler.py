@@ -152,7 +152,9 @@ class FleetScheduler:
         self.schedule.remove(name)
 
     def _forget(self, name: str) -> None:
-        self.waiting.pop(name, None)
+        call = self.waiting.pop(name, None)
+        if call is not None and call.job is None:
+            self.look_at(name, call.notified)
         self._tries.pop(name, None)
         if (before := self._tenants.pop(name, None)) is not None:
             self._credentials[before.credential].discard(name)
@@ -237,8 +239,10 @@ class FleetScheduler:
             self._executor_failed(result.error or "")
         else:
             self._listener.found("executor", None)
+        look = self._looks.get(name)
         for event in result.pending_notices:
-            self._listener.notice_pending(name, event)
+            if look is None or event.run_id not in look.notified:
+                self._listener.notice_pending(name, event)
         self._look_again(name, is_told=not result.problems)
         if result.run is not None:
             self._listener.ended(name, result.run, result.problems)

@@ -82,7 +82,7 @@ class FleetService:
         self._scheduler.close()
         self._write()
         self._resources.close()
-        self._notices.close(tenants=self._number)
+        self._notices.close(self._clock.now(), tenants=self._number)
 
     # ---- configs
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 
 from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds
@@ -24,9 +24,9 @@ class GroupedNotices:
         self._notifier = notifier
         self._events: list[TenantEvent] = []
         self._since: datetime | None = None
-        self._collected: set[tuple[str, int]] = set()  # the runs whose events were collected, each with its tenant
+        self._collected: set[tuple[str, int]] = set()  # runs with their tenants, until `delivered` returns them
         self._thread = ThreadPoolExecutor(1, "notices")
-        self._sending: tuple[list[TenantEvent], Future[bool]] | None = None
+        self._sending: list[tuple[list[TenantEvent], Future[bool]]] = []  # one after the other
         self._failures, self._again = 0, datetime.min.replace(tzinfo=UTC)
         self._delivered: list[tuple[str, int]] = []
 
@@ -47,19 +47,28 @@ class GroupedNotices:
         """Send the collected events, if the first is old enough and no channel has just failed."""
         self._take(now)
         is_time = self._since is not None and now - self._since >= (AT_LEAST if is_idle else AT_MOST)
-        if is_time and now >= self._again and self._sending is None:
+        if is_time and now >= self._again and not self._sending:
             self.send(tenants=tenants)
 
     def delivered(self) -> dict[str, list[int]]:
-        """Return the runs of each tenant of which people know, or need not know, since the last call."""
+        """Return the runs of each tenant of which people know, or need not know, since the last call.
+
+        From then on the caller has to leave out such a run as long as its tenant's state tells of it.
+        """
         found: dict[str, list[int]] = {}
         for tenant, run_id in self._delivered:
             found.setdefault(tenant, []).append(run_id)
+        self._collected.difference_update(self._delivered)
         self._delivered = []
         return found
 
-    def close(self, *, tenants: int) -> None:
-        """Send the collected events, and wait until they are sent. The notifier bounds that time."""
+    def close(self, now: datetime, *, tenants: int) -> None:
+        """Send the collected events, also those that a channel has just not accepted, and wait until they are sent.
+
+        The notifier bounds that time.
+        """
+        wait(future for _, future in self._sending)
+        self._take(now)
         self.send(tenants=tenants)
         self._thread.shutdown()
 
@@ -67,21 +76,20 @@ class GroupedNotices:
         if not self._events:
             return
         events, self._events, self._since = self._events, [], None
-        self._sending = events, self._thread.submit(self._deliver, events, tenants)
+        self._sending.append((events, self._thread.submit(self._deliver, events, tenants)))
 
     def _take(self, now: datetime) -> None:
         """Take the outcome of what was sent. Events that a channel has not accepted are collected again."""
-        if self._sending is None or not self._sending[1].done():
-            return
-        (events, future), self._sending = self._sending, None
-        if future.result():
-            self._failures = 0
-            ended = ((tenant, event) for tenant, event in events if isinstance(event, ScheduledRunEnded))
-            self._delivered += [(tenant, event.run_id) for tenant, event in ended if event.run_id is not None]
-        else:
-            self._failures += 1
-            self._events, self._since = [*events, *self._events], now - AT_MOST
-            self._again = now + pause_after(self._failures)
+        while self._sending and self._sending[0][1].done():
+            events, future = self._sending.pop(0)
+            if future.result():
+                self._failures = 0
+                ended = ((tenant, event) for tenant, event in events if isinstance(event, ScheduledRunEnded))
+                self._delivered += [(tenant, event.run_id) for tenant, event in ended if event.run_id is not None]
+            else:
+                self._failures += 1
+                self._events, self._since = [*events, *self._events], now - AT_MOST
+                self._again = now + pause_after(self._failures)
 
     def _deliver(self, events: list[TenantEvent], tenants: int) -> bool:
         assert self._notifier is not None  # else there are no events

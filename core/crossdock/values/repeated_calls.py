@@ -13,8 +13,9 @@ def call_repeatedly(call: Callable[[], bool], every_s: float, name: str) -> Iter
     over = threading.Event()
 
     def repeat() -> None:
-        while not over.wait(every_s) and call():
-            """Wait for the next call."""
+        goes_on = True
+        while goes_on and not over.wait(every_s):
+            goes_on = call()
 
     thread = threading.Thread(target=repeat, name=name, daemon=True)
     thread.start()

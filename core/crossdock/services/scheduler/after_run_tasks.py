@@ -33,6 +33,6 @@ def sender(loaded: Project, clock: Clock) -> Send:
 
 
 def apply_retention(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
-    task = RetentionTask(clock)
-    while not interrupt.is_set() and task.run(loaded):
-        """More is left to remove."""
+    task, is_more_left = RetentionTask(clock), True
+    while is_more_left and not interrupt.is_set():
+        is_more_left = task.run(loaded)

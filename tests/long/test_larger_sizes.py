@@ -11,7 +11,7 @@ from tests.integration.test_hint_worker import desk, stop_at_the_limits
 from tests.integration.test_sandbox_webhooks import lose_no_event_and_invent_none
 from tests.integration.test_waiting_across_parts import bench, children_before_their_parents
 from tests.unit.migration.test_source_profile import the_number_of_columns_is_bounded
-from tests.unit.pacing.test_rate_percentage import no_more_than_the_percentage_is_taken, others_use_the_rest
+from tests.unit.pacing.test_bucket_share import no_more_than_the_percentage_is_taken, others_use_the_rest
 from tests.unit.sources.test_source_allowance import most_buckets_are_used_almost_fully
 
 from crossdock.migration.source_profile import MAX_COLUMNS

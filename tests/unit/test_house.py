@@ -40,7 +40,7 @@ def test_money_never_meets_a_float() -> None:
         "mapping", "formats", "runs", "planning", "delta", "project", "state", "delivery",
     )  # fmt: skip
     durations = {  # modules whose floats are seconds or percent, or what a sheet holds of a number
-        "number_precision.py",
+        "sheet_doubles.py",
         "runner.py", "engine.py", "store.py", "run_lease.py", "retry_budget.py", "dispatcher.py", "outcomes.py",
         "effective_config.py", "senders.py", "outcome_policy.py", "undecided_requests.py", "turn_writer.py",
         "send_queue.py",

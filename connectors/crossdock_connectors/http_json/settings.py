@@ -68,7 +68,7 @@ class Windows(ConfigModel):
     """IANA time zone of ``{start}`` and ``{end}`` where ``time_format`` has no offset; default: UTC."""
 
 
-class ExistingRecords(OtherRequest):
+class ListedKeys(OtherRequest):
     """A list of all records that exist, by their keys; a known record that it lacks is gone."""
 
     records: Place
@@ -119,7 +119,7 @@ class HttpJsonStreamConfig(StreamConfig):
     numbers: tuple[Literal["since", "start", "end"], ...] = ()
     """Those of ``{since}``, ``{start}`` and ``{end}`` that ``body`` and ``variables`` have as numbers."""
 
-    existing: ExistingRecords | None = None
+    existing: ListedKeys | None = None
     """A list of all records that exist, read after the changes in each run with ``on_gone``."""
     fetch: FetchedRecord | None = None
     """How one record is requested. An answer of 404 or 410 means with ``deleted`` that it was deleted."""

@@ -22,7 +22,7 @@ from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.services.notifications.events import Event, ScheduledRunEnded
-from crossdock.services.observability.trace_export import traced
+from crossdock.services.observability.trace_switch import traced
 from crossdock.services.scheduler import pending_notices, run_notices, stderr_log
 from crossdock.services.scheduler.after_run_tasks import apply_retention, notified, sender
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog

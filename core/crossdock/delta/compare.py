@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from crossdock.delta import fingerprint, position_columns
+from crossdock.delta import fingerprint, order_positions
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, POSITION, SAME, among, in_parts, where
 from crossdock.state import DeadLetterFacts, Intent, RecordIdentity, Wait
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
@@ -152,11 +152,11 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
         return flag(pl.col(FP) == pl.col(kind + _FP), kind)
 
     def older_than(position: str) -> pl.Expr:
-        older = (pl.col(POSITION) < pl.col(position)) & position_columns.comparable(POSITION, position)
+        older = (pl.col(POSITION) < pl.col(position)) & order_positions.comparable(POSITION, position)
         return flag(older, position, POSITION)
 
     def in_another_zone(position: str) -> pl.Expr:
-        differs = position_columns.zones_differ(POSITION, position) & position_columns.comparable(POSITION, position)
+        differs = order_positions.zones_differ(POSITION, position) & order_positions.comparable(POSITION, position)
         return flag(differs, position, POSITION)
 
     unchanged = flag(pl.col(FP) == pl.col(KNOWN_FP)) | same_as(_UNSETTLED)

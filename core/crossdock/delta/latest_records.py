@@ -17,7 +17,7 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint
 from crossdock.delta.compare import KeyOrder
-from crossdock.delta.position_columns import TimeNotations
+from crossdock.delta.order_positions import TimeNotations
 from crossdock.delta.records_of_rows import KeyedRecord, held_records, keyed_records, rows_of_groups
 from crossdock.delta.repeated_keys import (
     RepeatedKeys,

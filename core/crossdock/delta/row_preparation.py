@@ -10,7 +10,7 @@ from urllib.parse import quote
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta import fingerprint, position_columns
+from crossdock.delta import fingerprint, order_positions
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, declared
 from crossdock.mapping.repairs_and_filters import Repair, first_match
@@ -61,7 +61,7 @@ def prepare(
 
 
 def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.Expr) -> pl.Expr:
-    return pl.when(~incomplete).then(position_columns.of_rows(order_by, frame)).alias(POSITION)
+    return pl.when(~incomplete).then(order_positions.of_rows(order_by, frame)).alias(POSITION)
 
 
 def named(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from crossdock.migration.still_referenced import LiveReferences, in_pages
 from crossdock.migration.streams_to_undo import UndoneStreams, operations
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_bindings import Bound, bindings_to
+from crossdock.runs.bindings_by_id import Bound, bindings_to
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.platform_source.settings import CHANGED
 from crossdock.state import Binding, Scope, State

@@ -1,4 +1,4 @@
-"""Decisions of a plan about the records of a migration: counts and a few examples, without their data."""
+"""DecisionCounts of a plan about the records of a migration: counts and a few examples, without their data."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class StreamDecisions:
         return bool(self.rejected or self.waiting or self.in_doubt or self.withheld)
 
 
-class Decisions:
-    """Collects the decisions of a plan. *later* is as from `crossdock.migration.rehearse.later_parents`."""
+class DecisionCounts:
+    """Counts the decisions of a plan. *later* comes from `placeholders_of_later_waves`."""
 
     def __init__(
         self,

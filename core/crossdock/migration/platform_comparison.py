@@ -12,8 +12,8 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.reconciliation_result import Reconciliation, Sample
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
+from crossdock.runs.bindings_by_id import Bound
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison
-from crossdock.runs.platform_bindings import Bound
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State

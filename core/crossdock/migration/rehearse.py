@@ -12,7 +12,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.already_on_platform import AlreadyThere, PlannedCreates, already_there
-from crossdock.migration.decision_counts import Decisions
+from crossdock.migration.decision_counts import DecisionCounts
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.time_left import allowed_again, time_left
@@ -43,7 +43,7 @@ class Rehearsed:
     began: datetime
     waves: tuple[WaveForecast, ...]
     planned: Planned
-    decisions: Decisions
+    decisions: DecisionCounts
     profiles: Mapping[str, SourceProfile]
     joined: Mapping[str, Mapping[str, SourceProfile]]
     left_out: tuple[str, ...]
@@ -85,7 +85,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     """
     migration, waves = migration_config(project), numbered_waves(project)
     creates = PlannedCreates(project.matching) if against_platform else None
-    decisions = Decisions(project.scopes, later_parents(project, waves), creates)
+    decisions = DecisionCounts(project.scopes, placeholders_of_later_waves(project, waves), creates)
     profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)
     joined: dict[str, dict[str, SourceProfile]] = defaultdict(lambda: defaultdict(SourceProfile))
 
@@ -122,7 +122,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     )
 
 
-def later_parents(project: Project, waves: Sequence[NumberedWave]) -> dict[str, dict[str, str]]:
+def placeholders_of_later_waves(project: Project, waves: Sequence[NumberedWave]) -> dict[str, dict[str, str]]:
     """Map streams that may refer to records of later waves to the prefixes of their placeholders and these waves."""
     scopes, wave_of = project.scopes, {name: wave for wave in waves for name in sorted(wave.streams)}
     found: dict[str, dict[str, str]] = {}

@@ -177,4 +177,4 @@ def _end(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:
             tx.intake.forget(name)
             tx.cursors.forget(name)
         else:
-            tx.intake.take_back(name, undone.started_at, undone.finished_at)
+            tx.intake.mark_undone(name, undone.started_at, undone.finished_at)

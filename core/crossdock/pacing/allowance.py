@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from crossdock.pacing.bucket_access import BucketAccess
+from crossdock.pacing.bucket_share import BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.level_tracker import SMALL, LevelTracker
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.pacing.limit_learner import LimitLearner
 from crossdock.pacing.rate_headers import RateHeaders
-from crossdock.pacing.rate_percentage import RatePercentage
 from crossdock.pacing.samples import AnsweredRequest, Sample
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.values.clock import Clock
@@ -56,11 +56,11 @@ class Allowance:
         *,
         ceiling: int = 128,
         priority: Priority = "batch",
-        reduced: RatePercentage | None = None,
+        reduced: BucketShare | None = None,
         one_by_one: bool = False,
     ) -> None:
         self._clock, self._priority, self._one_by_one = clock, priority, one_by_one
-        self._reduced = reduced or RatePercentage(clock, lambda: 100)
+        self._reduced = reduced or BucketShare(clock, lambda: 100)
         self._view = BucketAccess(clock, store)
         self._in_flight_limit = InFlightLimit(ceiling)
         self._learner = LimitLearner(self._view)

@@ -13,7 +13,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.compare import Delta, absent
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.position_columns import comparable
+from crossdock.delta.order_positions import comparable
 from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, POSITION, keys_only
 from crossdock.errors import CrossdockError, StateError
 from crossdock.planning.removals import Removals, decide, decide_deleted

@@ -17,8 +17,8 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
+from crossdock.pacing.bucket_share import BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
-from crossdock.pacing.rate_percentage import RatePercentage
 from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
 from crossdock.reading.sources.source_context import Reading
 from crossdock.runs import refused_runs
@@ -62,7 +62,7 @@ class Session:
         self._width, self._earlier, self._stack = width, earlier, stack
         self.reading: Reading = stack.enter_context(marked_reading(state, clock, partial(kills_process, project)))
         self._buckets: dict[str, BucketStore] = {}
-        self._percent, self._reduced = percent, dict[str, RatePercentage]()
+        self._percent, self._reduced = percent, dict[str, BucketShare]()
         self._opening = threading.Lock()
         self.records, self.source_buckets = RecordsInProgress(), SharedBuckets()
         self._resuming: dict[str, threading.Lock] = {}
@@ -94,9 +94,9 @@ class Session:
                 self._buckets[target.name] = self._stack.enter_context(opened)
             return self._buckets[target.name]
 
-    def reduced(self, target: Target) -> RatePercentage:
+    def reduced(self, target: Target) -> BucketShare:
         with self._opening:
-            return self._reduced.setdefault(target.name, RatePercentage(self.clock, self._percent))
+            return self._reduced.setdefault(target.name, BucketShare(self.clock, self._percent))
 
     def resuming(self, target: str) -> threading.Lock:
         """Return the lock that a run holds from `left` until that is settled. It begins its streams afterwards."""

@@ -12,7 +12,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta import compare
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.position_columns import mixed_zones
+from crossdock.delta.order_positions import mixed_zones
 from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, kept_records
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError

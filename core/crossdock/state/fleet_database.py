@@ -19,7 +19,7 @@ from crossdock.errors import StateError
 from crossdock.state.db import migrations, run_lease, schema, sql_statements
 from crossdock.state.db.column_types import UtcDateTime
 from crossdock.state.db.database_errors import place_of, translated
-from crossdock.state.db.engine import StateUrl, changing_tables, open_shared, reading
+from crossdock.state.db.engine import StateUrl, exclusive_schema_change, open_shared, reading
 from crossdock.state.tables.scheduled_runs import ScheduledRun
 
 _metadata = MetaData()
@@ -77,7 +77,7 @@ class FleetDatabase:
         with translated(self._url), reading(self._engine) as connection:
             if _is_current(connection, self._url):
                 return
-        with translated(self._url), changing_tables(self._engine) as connection:
+        with translated(self._url), exclusive_schema_change(self._engine) as connection:
             if _is_current(connection, self._url):
                 return
             _metadata.drop_all(connection)  # older tables are read from the states again

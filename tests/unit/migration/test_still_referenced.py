@@ -14,7 +14,7 @@ from crossdock.mapping.resource_types import WRITTEN
 from crossdock.migration import still_referenced
 from crossdock.migration.still_referenced import LiveReferences, StillReferenced
 from crossdock.records import Record
-from crossdock.runs.platform_bindings import bindings_to
+from crossdock.runs.bindings_by_id import bindings_to
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.targets import Target
 from crossdock.values import exact_json

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from crossdock.config.project import project
-from crossdock.migration.rehearse import later_parents
+from crossdock.migration.rehearse import placeholders_of_later_waves
 from crossdock.migration.waves import numbered_waves
 
 BINS = {"resource": "warehouse_bin", "map": {"code": "ID", "warehouse": {"const": "W"}}}
@@ -38,7 +38,7 @@ def found(folder: Path, **waves: list[str]) -> dict[str, dict[str, str]]:
     }
     (folder / "c.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     loaded = project.load(folder / "c.yaml")
-    return later_parents(loaded, numbered_waves(loaded))
+    return placeholders_of_later_waves(loaded, numbered_waves(loaded))
 
 
 @pytest.mark.parametrize(

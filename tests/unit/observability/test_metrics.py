@@ -51,13 +51,13 @@ def metrics(clock: ManualClock) -> Metrics:
 
 def test_a_running_loop_is_alive(clock: ManualClock, metrics: Metrics) -> None:
     """It is alive from the start, until its last beat reaches the age limit."""
-    assert metrics.alive() == (True, "alive: the scheduler loop ran 0 s ago")
+    assert metrics.liveness() == (True, "alive: the scheduler loop ran 0 s ago")
     clock.advance(59.9)
-    assert metrics.alive()[0]
+    assert metrics.liveness()[0]
     clock.advance(0.1)
-    assert metrics.alive() == (False, "stuck: the scheduler loop has not run for 60 s")
+    assert metrics.liveness() == (False, "stuck: the scheduler loop has not run for 60 s")
     metrics.beat()
-    assert metrics.alive()[0]
+    assert metrics.liveness()[0]
 
 
 def test_a_scheduler_is_ready_once_all_parts_are(metrics: Metrics) -> None:

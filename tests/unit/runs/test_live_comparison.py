@@ -18,8 +18,8 @@ from tests.examples import examples
 from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.planning.references import key_hashes
+from crossdock.runs.bindings_by_id import InDoubt
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison
-from crossdock.runs.platform_bindings import InDoubt
 from crossdock.state import Binding, Scope, State, parse_url
 
 PRODUCTS, INVOICES = Scope("platform", "product", "wms"), Scope("platform", "invoice", "wms")

@@ -25,10 +25,10 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
+from crossdock_connectors.shop.shop_drafts import Fulfillment, StockLevel, two_parts
 from crossdock_connectors.shop.shopify import answers, fulfillments, stock_levels
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
-from crossdock_connectors.shop.target_records import Fulfillment, StockLevel, two_parts
 
 _OF_FULFILLMENT = "the id of the shop's order and the tracking number"
 _OF_STOCK = "the SKU and the location, by the shop's id or by its code in the setting locations"

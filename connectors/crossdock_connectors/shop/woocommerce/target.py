@@ -26,8 +26,8 @@ from crossdock.targets import (
 )
 from crossdock.values.field_types import Code, Text
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.target_records import StockLevel
-from crossdock_connectors.shop.woocommerce import parcels, stock_writes
+from crossdock_connectors.shop.shop_drafts import StockLevel
+from crossdock_connectors.shop.woocommerce import parcels, stock_look_ups
 from crossdock_connectors.shop.woocommerce.lists import API
 
 
@@ -83,7 +83,7 @@ class WooCommerceTarget(ApiTarget):
                 if len(parts) != 1 or not parts[0].isdecimal():
                     raise RecordError("invalid_draft", "the key must be the id of the shop's order")
             case _:
-                stock_writes.check_sku(parts)
+                stock_look_ups.check_sku(parts)
 
     def name_of(self, resource: str, namespace: str, key: str) -> str:  # noqa: ARG002
         return key
@@ -106,7 +106,7 @@ class WooCommerceTarget(ApiTarget):
         if resource == "order_status":
             return Request.json("PUT", f"{API}/orders/{target_id}", update.changes)
         delta = int(update.after["quantity"]) - int(update.before["quantity"])
-        return Request.json("PUT", stock_writes.path(target_id), {"inventory_delta": delta})
+        return Request.json("PUT", stock_look_ups.path(target_id), {"inventory_delta": delta})
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         match resource:
@@ -117,8 +117,8 @@ class WooCommerceTarget(ApiTarget):
                 order = target_id or name or ""
                 return Request("GET", f"{API}/orders/{order}") if order.isdecimal() else self.ping(resource)
         if target_id is not None:
-            return Request("GET", stock_writes.path(target_id))
-        asked = {"sku": key_parts_of(name or "")[0], "status": "any", "_fields": stock_writes.FIELDS}
+            return Request("GET", stock_look_ups.path(target_id))
+        asked = {"sku": key_parts_of(name or "")[0], "status": "any", "_fields": stock_look_ups.FIELDS}
         return Request("GET", f"{API}/products?{urlencode(asked)}")
 
     def ping(self, resource: str) -> Request:  # noqa: ARG002
@@ -147,8 +147,8 @@ class WooCommerceTarget(ApiTarget):
             case "order_status":
                 return _status(body, expected.target_id or expected.name)
         if expected.target_id is not None:
-            return stock_writes.of_product(body)
-        return stock_writes.of_sku(body, key_parts_of(expected.name or "")[0])
+            return stock_look_ups.of_product(body)
+        return stock_look_ups.of_sku(body, key_parts_of(expected.name or "")[0])
 
     def advice(self, resource: str, status: int | None) -> str:
         match status:

@@ -16,7 +16,7 @@ from posixpath import join, normpath
 from typing import BinaryIO, Literal
 from xml.parsers import expat
 
-from crossdock.reading.formats.number_precision import NUMBER, is_rounded
+from crossdock.reading.formats.sheet_doubles import NUMBER, is_rounded
 from crossdock.reading.formats.shown_zeros import Sections, ShownZeros, sections_of
 
 MAX_UNPACKED = 512 << 20

@@ -102,7 +102,7 @@ class FileOrder:
         """Sort *files* from the oldest to the newest, as far as their order is known."""
         return sorted(files, key=self._compared(files, now).key)
 
-    def distinct(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
+    def without_repeats(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
         """Sort as `in_order`, without files whose content a newer file has."""
         found = dict[str, FileFacts]()
         for facts in self.in_order(files, now):

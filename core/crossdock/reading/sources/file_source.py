@@ -25,10 +25,10 @@ from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectati
 from crossdock.reading.sources.file_listing import FileListing, check_intake, facts_of
 from crossdock.reading.sources.file_order import FileOrder, Order
 from crossdock.reading.sources.file_wait import LateError, LateFileWatch, Wait
-from crossdock.reading.sources.growing_files import Look
 from crossdock.reading.sources.input_summary import ReadFile
 from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
 from crossdock.reading.sources.manifests import Entry, Manifest, read_entries
+from crossdock.reading.sources.settle_pauses import Look
 from crossdock.reading.sources.source_context import SourceContext, writing
 from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
@@ -261,7 +261,7 @@ class FileSource:
                 entry = self._entries[facts.content_hash] = entries[facts.name]
                 entry.check_content(facts.name, self._spool.bytes_of(facts.content_hash))
         stored = self._known.stored(self._spool.has)
-        ordered = self._order.distinct([*stored, *fetched], self._run.clock.now())
+        ordered = self._order.without_repeats([*stored, *fetched], self._run.clock.now())
         self._copies = set(fetched).difference(ordered)
         if self._order.parts:
             newest = max((facts.stamp for facts in ordered), default="")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 from crossdock.errors import CrossdockError, StateError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.api_request import ApiUsage
-from crossdock.reading.sources.growing_files import Looks
 from crossdock.reading.sources.input_summary import InputFacts
 from crossdock.reading.sources.list_evidence import OpenLists
+from crossdock.reading.sources.settle_pauses import Looks
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.records import RawBatch
 from crossdock.state import Digests, FileDescription, FileFacts

@@ -19,7 +19,7 @@ from crossdock.runs.timings import Timings
 from crossdock.services.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, version_of
 from crossdock.services.fleet.tenants import digest_of
 from crossdock.services.notifications.events import ScheduledRunEnded, kinds
-from crossdock.services.observability.trace_export import traced
+from crossdock.services.observability.trace_switch import traced
 from crossdock.services.scheduler import pending_notices, run_notices, stderr_log
 from crossdock.services.scheduler.after_run_tasks import apply_retention, notified, sender
 from crossdock.state import DueRun, Transaction

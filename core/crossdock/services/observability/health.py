@@ -35,7 +35,7 @@ def app(metrics: Metrics) -> Starlette:
 
     served = Starlette(
         routes=[
-            Route("/healthz", checked(metrics.alive), methods=["GET"]),
+            Route("/healthz", checked(metrics.liveness), methods=["GET"]),
             Route("/readyz", checked(metrics.ready), methods=["GET"]),
             Route("/metrics", exposition, methods=["GET"]),
         ]

@@ -193,7 +193,7 @@ class Metrics(RunMetrics):
             self._values.set("allowance_rate_per_second", rate_per_s)
             self._values.set("allowance_burst_tokens", burst)
 
-    def alive(self) -> tuple[bool, str]:
+    def liveness(self) -> tuple[bool, str]:
         with self._values.lock:
             age = self._values.clock.monotonic() - self._beat
         if age < self._stalled_after_s:

@@ -53,7 +53,7 @@ def create(url: URL, pin: Pin) -> bool:
         _create_file(url, restrict=True)
     engine = _engine(url, read_only=False)
     try:
-        with translated(url), changing_tables(engine) as connection:
+        with translated(url), exclusive_schema_change(engine) as connection:
             created = not inspect(connection).has_table(schema.meta.name)
             if created:
                 schema.metadata.create_all(connection)
@@ -105,7 +105,7 @@ def identity(engine: Engine, url: URL) -> str:
 
 
 @contextmanager
-def changing_tables(engine: Engine) -> Iterator[Connection]:
+def exclusive_schema_change(engine: Engine) -> Iterator[Connection]:
     """Begin a transaction that changes tables, in one process at a time: PostgreSQL needs a lock for that."""
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":

@@ -31,7 +31,7 @@ from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state.db import sql_statements
 from crossdock.state.db.database_errors import translated
-from crossdock.state.db.engine import StateUrl, changing_tables, open_shared, reading
+from crossdock.state.db.engine import StateUrl, exclusive_schema_change, open_shared, reading
 from crossdock.state.db.schema import buckets
 from crossdock.values.clock import Clock
 
@@ -73,7 +73,7 @@ class SharedBucket:
         with translated(url), reading(self._engine) as connection:
             exists = _is_current(connection)
         if not exists:
-            with translated(url), changing_tables(self._engine) as connection:
+            with translated(url), exclusive_schema_change(self._engine) as connection:
                 if not _is_current(connection):
                     buckets.drop(connection, checkfirst=True)  # an older version's; its level is lost
                     buckets.create(connection)

@@ -126,7 +126,7 @@ class Intake:
         accepted = update(table).where(table.c.stream == stream, table.c.status == "accepted")
         self._connection.execute(accepted.where(table.c.content_hash.in_(contents)).values(status="done"))
 
-    def take_back(self, stream: str, begun: datetime, ended: datetime | None) -> None:
+    def mark_undone(self, stream: str, begun: datetime, ended: datetime | None) -> None:
         """Mark the files that the run from *begun* to *ended* has accepted as undone: see `FileFacts.is_undone`.
 
         Args:

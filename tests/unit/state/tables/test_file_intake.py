@@ -56,7 +56,7 @@ def test_only_the_files_of_a_run_are_taken_back(state: State) -> None:
         for day, facts in enumerate(files):
             tx.intake.accept("s", "v1", [facts], at=AT + timedelta(days=day))
             tx.intake.finish("s", "v1")
-        tx.intake.take_back("s", AT + timedelta(days=1), AT + timedelta(days=1, hours=1))
+        tx.intake.mark_undone("s", AT + timedelta(days=1), AT + timedelta(days=1, hours=1))
         assert [facts.is_undone for facts in tx.intake.known("s")] == [False, True, False]
-        tx.intake.take_back("s", AT + timedelta(days=2), None)
+        tx.intake.mark_undone("s", AT + timedelta(days=2), None)
         assert [facts.is_undone for facts in tx.intake.known("s")] == [False, True, True]

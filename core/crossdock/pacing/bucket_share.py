@@ -11,7 +11,7 @@ from crossdock.values.clock import Clock
 ASKED_AGAIN_S = 1.0  # while nothing may be taken, since the percentage may change
 
 
-class RatePercentage:
+class BucketShare:
     """A percentage of the rate and burst of a bucket, for one thread.
 
     It is a second bucket, from which each token must be taken, too. It begins with its percentage of the whole bucket's

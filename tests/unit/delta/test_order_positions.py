@@ -13,7 +13,7 @@ from tests.unit.delta.things import Rows, Things, batch, records, scanned
 
 from crossdock.delta import compare
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.position_columns import of_rows
+from crossdock.delta.order_positions import of_rows
 from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.ordering import OrderBy, kind_of

@@ -21,7 +21,7 @@ def traced(warn: Callable[[str], None]) -> Iterator[Callable[[Timings], None]]:
         yield _ignore
         return
     try:
-        from crossdock.services.observability.traces import Traces  # noqa: PLC0415  an extra
+        from crossdock.services.observability.otel_traces import Traces  # noqa: PLC0415  an extra
     except ImportError:
         warn(f"traces are not sent, although {variable} is set: pip install 'crossdock[otel]'")
         yield _ignore

@@ -11,9 +11,9 @@ from tests.unit.pacing.simulation import Network, Server, Time, run
 from tests.unit.pacing.test_simulated import Client
 
 from crossdock.pacing.allowance import Allowance, Token
+from crossdock.pacing.bucket_share import ASKED_AGAIN_S, BucketShare
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.limit_estimate import LimitEstimate
-from crossdock.pacing.rate_percentage import ASKED_AGAIN_S, RatePercentage
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.testing.manual_clock import ManualClock
 
@@ -25,7 +25,7 @@ class Reduced(Client):
 
     def __init__(self, clock: Time, store: MemoryStore, percent: Callable[[], int]) -> None:
         super().__init__(clock, store)
-        self.allowance = Allowance(clock, store, ceiling=100, reduced=RatePercentage(clock, percent))
+        self.allowance = Allowance(clock, store, ceiling=100, reduced=BucketShare(clock, percent))
         self.take, self.wait_s, self.room = self._counted, self.allowance.wait_s, self.allowance.room
         self.taken = 0
 
@@ -103,7 +103,7 @@ def test_it_changes_while_a_run_goes_on() -> None:
 def test_a_burst_that_is_unknown_is_reduced_to_a_second() -> None:
     """Where no burst is known, it takes at once what its rate gives in a second."""
     clock = ManualClock()
-    reduced = RatePercentage(clock, lambda: 10)
+    reduced = BucketShare(clock, lambda: 10)
     whole = LimitEstimate(RATE, "documented").bucket()
     assert reduced.available(500, whole, whole.level(0.0)) == 10
     reduced.take(10)
@@ -116,14 +116,14 @@ def test_a_burst_that_is_unknown_is_reduced_to_a_second() -> None:
 def test_it_begins_with_its_part_of_what_is_there() -> None:
     """A run that is started again finds no other burst: an empty bucket is empty for it too."""
     clock, whole = ManualClock(), Bucket(RATE, BURST)
-    assert RatePercentage(clock, lambda: 20).available(500, whole, 1_000.0) == 200
-    assert RatePercentage(clock, lambda: 20).available(500, whole, 100.0) == 20
-    assert RatePercentage(clock, lambda: 20).available(500, whole, -3.0) == 0
+    assert BucketShare(clock, lambda: 20).available(500, whole, 1_000.0) == 200
+    assert BucketShare(clock, lambda: 20).available(500, whole, 100.0) == 20
+    assert BucketShare(clock, lambda: 20).available(500, whole, -3.0) == 0
 
 
 def test_the_extremes() -> None:
     """At 100 percent it changes nothing, and at 0 nothing is available, without a busy loop."""
     clock, whole = ManualClock(), Bucket(RATE, BURST)
-    everything, nothing = RatePercentage(clock, lambda: 100), RatePercentage(clock, lambda: 0)
+    everything, nothing = BucketShare(clock, lambda: 100), BucketShare(clock, lambda: 0)
     assert (everything.available(500, whole, 1_000.0), everything.wait_s(whole, 0.0)) == (500, 0.0)
     assert (nothing.available(500, whole, 1_000.0), nothing.wait_s(whole, 1_000.0)) == (0, ASKED_AGAIN_S)

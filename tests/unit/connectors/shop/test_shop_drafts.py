@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from crossdock import RecordError
-from crossdock_connectors.shop.target_records import Fulfillment, StockLevel, two_parts
+from crossdock_connectors.shop.shop_drafts import Fulfillment, StockLevel, two_parts
 
 
 def test_units_are_whole() -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.integration.delivery.harness import (
     PROBE,
     Answer,
+    Batch,
     Bench,
     Platform,
     Seen,
@@ -67,6 +68,28 @@ def test_a_poisonous_record_does_not_stop_the_next_run(bench: Bench, platform: P
 
     bench.run(night)
     assert bench.statuses() == {"in_doubt": 1}
+
+
+def test_what_the_last_run_left_is_postponed_while_all_of_it_fails(
+    bench: Bench, platform: Platform, shelf: Shelf
+) -> None:
+    """The platform answers, and fails whatever the last run left: what is new is delivered, and the rest stays."""
+    bench.clock = ManualClock()
+    platform.script = lambda seen: (500, {}, b"") if seen.body else shelf(seen)
+    with pytest.raises(UnavailableError):
+        bench.deliver(20)
+    with bench.state.begin() as tx:
+        left = tx.intents.unsettled()
+    bench.settled.clear()
+    platform.script = lambda seen: (500, {}, b"") if any(is_number(seen, n) for n in range(20)) else shelf(seen)
+
+    def night(dispatcher: Dispatcher) -> None:
+        assert list(dispatcher.resume(left)) == []
+        assert dispatcher.deliver(iter([Batch([operation(number) for number in range(20, 30)])]))
+
+    bench.run(night)
+    assert bench.statuses()["delivered"] == 10
+    assert len(bench.unsettled()) == len(left) > 0
 
 
 def test_parked_records_leave_nobody_behind(bench: Bench, platform: Platform, shelf: Shelf) -> None:

@@ -18,6 +18,7 @@ from crossdock.runs.import_log import NoIntake
 from crossdock.sources import (
     AfterId,
     Api,
+    ApiAnswer,
     ApiClient,
     ApiRequest,
     CursorInBody,
@@ -232,3 +233,17 @@ def test_a_list_by_id_without_progress_is_refused(items: list[dict[str, Any]], m
     api = client(lambda _: httpx.Response(200, json={"items": items}))
     with pytest.raises(RefusedError, match=message):
         list(api.pages("/items", paginator=AfterId("/items", "since_id")))
+
+
+def test_parameters_that_a_cursor_replaces() -> None:
+    """With `repeat_params=False` the cursor stands alone where the parameters are; a body of another use stays."""
+    paginator = CursorInBody("/next", repeat_params=False)
+    answer = ApiAnswer(BASE, {"next": "c2"}, 200, {})
+    in_query = ApiRequest("POST", "/search", {"state": "open"}, json={"fields": ["id"]})
+    following = paginator.following(in_query, answer)
+    assert following is not None
+    assert (following.params, following.page_params, following.content) == ({}, {"cursor": "c2"}, {"fields": ["id"]})
+    in_body = ApiRequest("POST", "/search", json={"state": "open"}, place="body")
+    following = paginator.following(in_body, answer)
+    assert following is not None
+    assert following.content == {"cursor": "c2"}

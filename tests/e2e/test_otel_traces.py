@@ -228,8 +228,8 @@ def test_a_refusal_is_a_warning(site: Site, receiver: Receiver, monkeypatch: pyt
 
 SOON_CLOSING = """
 import runpy
-from crossdock.services.observability import traces
-traces.CLOSES_WITHIN_S = 0.5
+from crossdock.services.observability import otel_traces
+otel_traces.CLOSES_WITHIN_S = 0.5
 runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
 """
 

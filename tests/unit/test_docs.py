@@ -96,7 +96,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "HttpJsonWebhooks": "connections.NAME.webhooks.",
     "WebhookScheme": "scheme.",
     "HintRule": "hints.",
-    "ExistingRecords": "existing.",
+    "ListedKeys": "existing.",
     "FetchedRecord": "fetch.",
     "SourceConfig": "sources.NAME.",
     "WarehouseStreamConfig": "streams.NAME.",

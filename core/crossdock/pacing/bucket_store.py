@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from crossdock.pacing.limit_estimate import LimitEstimate
-from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.token_bucket import ROUNDING, Bucket
 from crossdock.values.clock import Clock
 
@@ -38,9 +37,8 @@ class BucketState:
         return cls(estimate.bucket(), estimate)
 
     @classmethod
-    def continuing(cls, earlier: BucketState | None, limit: LimitSettings, now: float) -> BucketState:
-        """Return the state for a run that begins now, after the last one left *earlier*."""
-        estimate = limit.estimate(earlier.estimate if earlier else None)
+    def continuing(cls, earlier: BucketState | None, estimate: LimitEstimate, now: float) -> BucketState:
+        """Return the state for a run that begins now with *estimate*, after the last one left *earlier*."""
         return earlier.carried_over(now, estimate) if earlier else cls.of(estimate)
 
     def take(self, now: float, wanted: int, reserve: int) -> tuple[BucketState, int]:

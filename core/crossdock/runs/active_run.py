@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -264,7 +263,7 @@ class ActiveRun:
         """Return the targets besides *used* where earlier runs of other streams have left operations."""
         session = self._session
         with session.state.look() as tx:
-            left = Counter(intent.scope.target for intent in tx.intents.unsettled())
+            left = tx.intents.unsettled_counts()
         others = left.keys() - used - session.resumed
         for name in others - session.targets.keys():
             self.note(name, f"{left[name]} unsettled operations are left: the config has no such target")

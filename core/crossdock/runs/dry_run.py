@@ -165,7 +165,7 @@ class _Preview:
         except AuthorCodeError as error:  # the sync can send nothing to it
             self.result.errors.setdefault(target, error)
             estimate = LimitEstimate()
-        return forecast(earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate), requests, now)
+        return forecast(BucketState.continuing(earlier, estimate, now), requests, now)
 
     # ---- what earlier runs left
 

@@ -107,7 +107,7 @@ class Session:
         """Return the operations on *target* that earlier runs left: all of them once, later those of *streams*."""
         with self.state.look() as tx:
             if target not in self.resumed:
-                return [intent for intent in tx.intents.unsettled() if intent.scope.target == target]
+                return tx.intents.unsettled_at(target)
             own = [intent for bound in streams for intent in tx.intents.unsettled(bound.scope)]
         return sorted(own, key=lambda intent: intent.id)
 

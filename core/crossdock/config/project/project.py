@@ -250,8 +250,7 @@ class Project:
         """Open the token bucket of *target*, in this process or in the database of ``platform.rate.shared``."""
         rate = self.platform.rate
         if rate.shared is None or target.name != PLATFORM:
-            estimate, now = target.estimate(earlier), clock.now().timestamp()
-            bucket_state = earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate)
+            bucket_state = BucketState.continuing(earlier, target.estimate(earlier), clock.now().timestamp())
             yield MemoryStore(clock, bucket_state)
             return
         url = parse_url(rate.shared, self.folder or self.path.parent, where="platform.rate.shared")

@@ -114,7 +114,8 @@ def bucket_of_api(clock: Clock, limit: LimitSettings, earlier: BucketState | Non
     Args:
         earlier: The state of the bucket at the end of the last run.
     """
-    store = MemoryStore(clock, BucketState.continuing(earlier, limit, clock.now().timestamp()))
+    estimate = limit.estimate(earlier.estimate if earlier else None)
+    store = MemoryStore(clock, BucketState.continuing(earlier, estimate, clock.now().timestamp()))
     return ApiBucket(clock, Allowance(clock, store, one_by_one=True))
 
 

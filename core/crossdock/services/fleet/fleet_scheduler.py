@@ -243,7 +243,7 @@ class FleetScheduler:
         for event in result.pending_notices:
             if look is None or event.run_id not in look.notified:
                 self._listener.notice_pending(name, event)
-        self._look_again(name, is_told=not result.problems)
+        self._look_again(name, is_notified=not result.problems)
         if result.run is not None:
             self._listener.ended(name, result.run, result.problems)
         if result.outcome == "ended_before" and any(facts.has_pending_notice for facts in result.jobs):
@@ -265,9 +265,9 @@ class FleetScheduler:
         else:
             self._listener.failed(name, call.job, call.at, message, problems)
 
-    def _look_again(self, name: str, *, is_told: bool) -> None:
+    def _look_again(self, name: str, *, is_notified: bool) -> None:
         """Notify the tenant's own recipients again later if a channel failed."""
-        if is_told:
+        if is_notified:
             self._failed_notices.pop(name, None)
             return
         self._failed_notices[name] = self._failed_notices.get(name, 0) + 1

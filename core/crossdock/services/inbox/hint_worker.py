@@ -33,7 +33,7 @@ TOGETHER = 100  # records fetched in one part; records that arrive meanwhile wai
 IDLE_S = 2.0  # without hints; then the lease is released for other processes
 WORKS_S = 600.0  # at most; then retention and other processes have a chance
 BREAK_S = 2.0  # how long works wait for each other to end at the same time
-SLOW_S = 60.0  # a part that takes longer is told of
+SLOW_S = 60.0  # a part that takes longer is reported
 FAILED_ALONE = 3  # in a row; then the failure is not caused by single records
 SOON = timedelta(milliseconds=250)  # after which a record is looked at again whose operation another run sends
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(hours=1)  # after failures; each is twice as long
@@ -80,7 +80,7 @@ class _Ending(threading.Event):
 
 
 class _Work:
-    """One work in progress. *is_told* is set once its present part was reported as slow."""
+    """One work in progress. *is_reported* is set once its present part was reported as slow."""
 
     def __init__(self, partners: Partners, streams: Collection[str], interrupt: threading.Event, now: float) -> None:
         self.partners, self.streams = partners, streams
@@ -88,7 +88,7 @@ class _Work:
         self.begin(now)
 
     def begin(self, now: float) -> None:
-        self.began, self.is_told = now, False
+        self.began, self.is_reported = now, False
 
     def end(self) -> None:
         self.ending.set()
@@ -157,10 +157,10 @@ class HintWorker:
         now = self._clock.monotonic()
         with self._changed:
             found = [(work, now - work.began) for work in self._works if now - work.began >= SLOW_S]
-            told = [(work.partners, seconds, not work.is_told) for work, seconds in found]
+            slow = [(work.partners, seconds, not work.is_reported) for work, seconds in found]
             for work, _ in found:
-                work.is_told = True
-        return told
+                work.is_reported = True
+        return slow
 
     def work(self, session: Session, partners: Partners, streams: Collection[str]) -> None:
         """Deliver the hints of *streams* until there were none for `IDLE_S`, for about `WORKS_S`, or until `stop`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from collections.abc import Callable, Collection
@@ -10,7 +11,6 @@ from contextlib import suppress
 from datetime import timedelta
 
 from crossdock.errors import CrossdockError, StateError, as_crossdock_error
-from crossdock.services.scheduler.stderr_log import LOGGER
 from crossdock.state import ReceivedWebhook, State
 from crossdock.state.tables.inbox import REMOVED_AT_ONCE
 from crossdock.values.clock import Clock
@@ -22,6 +22,7 @@ FORGET_EVERY_S = 600.0
 QUEUED = 2_000  # further webhooks are refused, so that their senders try again
 QUEUED_BYTES = 64 << 20  # of their records, besides the last one's
 _RECORD_BYTES = 250  # of the objects for one record, besides its key
+_LOGGER = logging.getLogger("crossdock.schedule")  # that of the service, whose module is above this one
 
 
 class _Waiting:
@@ -126,7 +127,7 @@ class WebhookWriter:
         except Exception as failure:  # noqa: BLE001  the next attempt may succeed
             error = as_crossdock_error(failure)
             if self._failing.get(otherwise) != str(error):
-                LOGGER.error("%s: %s", otherwise, error)
+                _LOGGER.error("%s: %s", otherwise, error)  # noqa: TRY400  a traceback may quote data
             self._failing[otherwise], self._is_outdated = str(error), True
             return error
         self._failing.pop(otherwise, None)

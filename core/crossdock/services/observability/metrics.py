@@ -32,7 +32,7 @@ _METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by na
     "open_records": ("Open records after the last run.", ("stream", "state")),
     "inbox_records": ("Records that are to be fetched because of webhooks.", ("state",)),
     "inbox_slow_seconds": (
-        "For how long the same records that webhooks told of have been worked on, if that is long.",
+        "For how long the same records that webhooks named have been worked on, if that is long.",
         ("connection", "target"),
     ),
     "webhooks_refused_total": ("Webhooks that were not processed.", ("connection", "reason")),

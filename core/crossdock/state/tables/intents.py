@@ -145,6 +145,16 @@ class Intents:
             columns["new_settled_at"] = [None if item.status in UNSETTLED else at for item in group]
             statement.run(self._connection, columns)
 
+    def unsettled_at(self, target: str) -> list[Intent]:
+        """Return the unsettled intents of all scopes of *target*, oldest first."""
+        query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED), table.c.target == target)
+        return self._listed(query.order_by(table.c.id))
+
+    def unsettled_counts(self) -> dict[str, int]:
+        """Return the number of unsettled intents of each target that has some."""
+        query = select(table.c.target, func.count()).where(table.c.status.in_(UNSETTLED)).group_by(table.c.target)
+        return {target: number for target, number in self._connection.execute(query)}
+
     def unsettled(self, scope: Scope | None = None, among: Sequence[int] | None = None) -> list[Intent]:
         """Return the unsettled intents, oldest first, of all scopes or of *scope* and the key hashes *among*."""
         query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id)

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
         WarehouseBinDraft,
     )
     from crossdock.runs.run import run
-    from crossdock.values.config_file import ConfigModel, SecretRef
+    from crossdock.values.config_models import ConfigModel, SecretRef
 
 _NAMES = {
-    "values.config_file": "ConfigModel SecretRef",
+    "values.config_models": "ConfigModel SecretRef",
     "connector": "Connector Context Finding Settings Stream",
     "mapping.stream_facts": "FailureLimits GoneLimits",
     "config.declared_streams": "DeclaredStream StreamConfig",

@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
-from urllib.parse import quote, unquote
 
 import polars as pl
 import polars.selectors as cs
 
 from crossdock.errors import RefusedError
-from crossdock.printable import BLANKS, is_storable, printable
+from crossdock.printable import is_storable, printable
 from crossdock.values import exact_json, json_paths
 from crossdock.values.json_access import JsonAccess
 from crossdock.values.json_paths import at_path, text_of
+from crossdock.values.record_keys import key_parts_of
 
 Reason = Literal[
     "key_missing",  # a row without its key columns
@@ -78,20 +78,6 @@ def columns_named(names: Iterable[str]) -> list[pl.Expr]:
 def cells_named(rows: pl.DataFrame, name: str) -> pl.Series:
     """Return the cells of that column without its name, which most methods of a series read as a pattern, too."""
     return rows[name].alias("")
-
-
-def key_text(parts: Sequence[str]) -> str:
-    """Return the text form of a record key: each part percent-encoded (RFC 3986 unreserved stay), joined by ``|``."""
-    return "|".join(quote(part, safe="") for part in parts)
-
-
-def key_parts_of(key: str) -> tuple[str, ...]:
-    return tuple(unquote(part) for part in key.split("|"))
-
-
-def trimmed_key(key: str) -> str:
-    """Remove white space around the parts of a record key in its text form."""
-    return key_text([part.strip(BLANKS) for part in key_parts_of(key)]) if "%" in key else key
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,12 +57,10 @@ if TYPE_CHECKING:
     from crossdock.reading.transport.sftp_store import SftpLogin, connect
     from crossdock.reading.transport.ssh_algorithms import OldAlgorithm
     from crossdock.records import Proof
-    from crossdock.values.addresses import BaseUrl, HostName
-    from crossdock.values.config_file import ConfigPath, Name
+    from crossdock.values.config_models import BaseUrl, ConfigPath, HostName, Name
 
 _NAMES = {
-    "values.addresses": "BaseUrl HostName",
-    "values.config_file": "ConfigPath Name",
+    "values.config_models": "BaseUrl ConfigPath HostName Name",
     "mapping.cursors": "Checkpoint Cursor Window windows",
     "errors": "UnavailableError",
     "reading.formats.delimited_format": "DelimitedFormat",

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from pydantic import Field
 
 from crossdock.platform.webhooks import MAX_SECRETS, WebhookScheme
-from crossdock.values.config_file import ConfigModel, Secret, SecretRef
+from crossdock.values.config_models import ConfigModel, Secret, SecretRef
 from crossdock.values.json_access import JsonAccess
 
 if TYPE_CHECKING:

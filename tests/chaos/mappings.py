@@ -29,7 +29,7 @@ from crossdock.errors import CrossdockError
 from crossdock.mapping.stream_facts import FailureLimits
 from crossdock.planning import planner as planning
 from crossdock.printable import BLANKS
-from crossdock.records import LINE, REASONS, key_text
+from crossdock.records import LINE, REASONS
 from crossdock.runs import dry_run, runner
 from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.run_report import Report
@@ -37,6 +37,7 @@ from crossdock.state import DeadLetter, DeadLetterFilter, Pin, StateUrl, create
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
+from crossdock.values.record_keys import key_text
 from crossdock.webhooks import Webhooks
 
 Row = dict[str, str | None]

@@ -26,7 +26,7 @@ from crossdock.planning.draft_records import drafted
 from crossdock.records import LINE, Proof, RawBatch
 from crossdock.runs.checked_batches import fetched_batches, listed_batches, pulled
 from crossdock.values.author_code import AuthorCodeError, brief, described, error_of_author, guarded
-from crossdock.values.config_file import ConfigModel, SecretRef
+from crossdock.values.config_models import ConfigModel, SecretRef
 
 HERE = Path(__file__).name
 

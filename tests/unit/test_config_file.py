@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from crossdock.errors import ConfigError
 from crossdock.values import config_file
-from crossdock.values.config_file import ConfigModel, GivenText, Name, Secret, SecretRef
+from crossdock.values.config_models import ConfigModel, GivenText, Name, Secret, SecretRef
 
 
 class Part(ConfigModel):

@@ -14,7 +14,8 @@ from tests.unit.test_json_paths import VALUES
 
 from crossdock import records
 from crossdock.errors import RefusedError
-from crossdock.records import LINE, RawBatch, Record, key_text, with_paths
+from crossdock.records import LINE, RawBatch, Record, with_paths
+from crossdock.values.record_keys import key_text
 
 PARTS = st.lists(st.text(st.characters(codec="utf-8")), min_size=2, max_size=2)
 

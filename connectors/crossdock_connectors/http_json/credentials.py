@@ -21,7 +21,7 @@ from crossdock import ConfigModel, SecretRef
 from crossdock.sources import BasicAuth, BearerAuth, ClientCredentialsAuth, HeaderAuth, LoginAuth, RefreshTokenAuth
 from crossdock.values import exact_json
 from crossdock.values.addresses import endpoint, names_secret
-from crossdock.values.config_file import Secret, misplaced
+from crossdock.values.config_models import Secret, misplaced
 
 
 def _is_reference(value: Any) -> str:

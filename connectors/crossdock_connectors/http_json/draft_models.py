@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, 
 
 from crossdock import ConfigModel
 from crossdock.resources import ResourceModel
-from crossdock.values.config_file import misplaced
+from crossdock.values.config_models import misplaced
 from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, Exact, Instant
 
 MemberType = Literal["text", "number", "integer", "boolean", "instant", "date", "object", "list"]

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, model_validator
 
 from crossdock import ConfigModel
 from crossdock.values import exact_json
-from crossdock.values.config_file import misplaced
+from crossdock.values.config_models import misplaced
 from crossdock_connectors.http_json.credentials import without_literal_secrets
 from crossdock_connectors.http_json.pagination import Place
 from crossdock_connectors.http_json.request_templates import Param, Path, texts_in, with_key

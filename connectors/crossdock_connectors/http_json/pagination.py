@@ -20,7 +20,7 @@ from crossdock.sources import (
     PageNumber,
     Paginator,
 )
-from crossdock.values.config_file import misplaced
+from crossdock.values.config_models import misplaced
 from crossdock.values.json_paths import at_path, is_pointer, replaced_at
 from crossdock_connectors.http_json.credentials import HeaderName
 

@@ -12,7 +12,7 @@ from crossdock import ConfigModel, StreamConfig
 from crossdock.mapping.stream_facts import MARKS_IN_SNAPSHOT
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
 from crossdock.values.config_durations import duration_schema, is_duration
-from crossdock.values.config_file import misplaced
+from crossdock.values.config_models import misplaced
 from crossdock.values.time_zones import zone_name
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets

@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from crossdock import ConfigModel, Filter
 from crossdock.platform.retry_settings import InFlight, Retry
-from crossdock.values.config_file import MAX_S, misplaced
+from crossdock.values.config_models import MAX_S, misplaced
 from crossdock_connectors.http_json.credentials import HeaderName
 from crossdock_connectors.http_json.draft_models import MemberName, Members
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel
 from crossdock.sources import Name
-from crossdock.values.config_file import misplaced
+from crossdock.values.config_models import misplaced
 from crossdock.values.json_paths import is_pointer
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme, WebhookSettings
 from crossdock_connectors.http_json.credentials import HeaderName

@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 from crossdock import RecordError, Reference
 from crossdock.mapping.resource_types import external_id
-from crossdock.records import key_text
 from crossdock.resources import Tracking
 from crossdock.values.json_access import JsonAccess
+from crossdock.values.record_keys import key_text
 
 
 def key_in(name: Any, namespace: str) -> str | None:

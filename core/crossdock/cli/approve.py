@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
+from crossdock.cli.shared_options import MOST, common_options, counted, example, load, look, say
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 
@@ -30,10 +30,10 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     """
     if (stream is None) is not (number is None):
         raise ConfigError("name a stream and the number of records; 'crossdock approve' lists both")
-    loaded = load(config)
     if stream is None or number is None:
-        with loaded.look() as tx:
-            listed, known = tx.snapshots.listed(), loaded.scopes
+        with look(config) as (tx, _):
+            listed = tx.snapshots.listed()
+        known = load(config).scopes if listed else {}
         pending = [each for each in listed if each.stream in known]
         if as_json:
             terminal_output.print_json([_facts(each) for each in pending])
@@ -42,6 +42,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
         if others := [each.stream for each in listed if each.stream not in known]:
             say(f"not listed, because the config does not have or use the stream: {', '.join(others)}", err=as_json)
         return
+    loaded = load(config)
     loaded.selected([stream])
     with loaded.alone() as state:
         approved = state.apply(lambda tx: _approve(loaded, tx, stream, number))

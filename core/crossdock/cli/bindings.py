@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, config_option, counted, example, load
+from crossdock.cli.shared_options import common_options, config_option, counted, example, load, look
 from crossdock.values.clock import SystemClock
 
 
@@ -28,7 +28,7 @@ def export(config: Path, *, raw: bool) -> None:
     """
     from crossdock.planning import binding_csv
 
-    with load(config).look() as tx:
+    with look(config) as (tx, _):
         binding_csv.export(tx, sys.stdout, raw=raw)
 
 

@@ -178,8 +178,9 @@ def selection(stream: str | None, key: str | None, reason: str | None, since: da
     """Return the choice of the options. *key* is as in the source or as listed."""
     from datetime import UTC
 
-    from crossdock.records import REASONS, key_text
+    from crossdock.records import REASONS
     from crossdock.state import DeadLetterFilter
+    from crossdock.values.record_keys import key_text
 
     if reason is not None and reason not in REASONS:
         raise ConfigError(f"unknown reason {reason!r}; known: {', '.join(sorted(REASONS))}")

@@ -29,8 +29,8 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
 
     For a record that changed after it was delivered, show each member that differs, personal ones only with --raw.
     """
-    from crossdock.records import key_text
     from crossdock.state import DeadLetterFilter
+    from crossdock.values.record_keys import key_text
 
     loaded = load(config)
     keys = {key, key_text([key])}  # as listed, or as in the source

@@ -17,7 +17,7 @@ from crossdock.cli.shared_options import (
     example,
     fleet_base,
     fleet_option,
-    load,
+    look,
     meanings,
     say,
     say_more,
@@ -56,7 +56,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
     if fleet is None:
         if out is not None:
             raise ConfigError("-o is for --fleet", hint="'crossdock show RUN -o FILE' writes a page about one run")
-        with load(config).look() as tx:
+        with look(config) as (tx, _):
             found, total = tx.runs.listed(limit=limit), tx.runs.count()
         _print_runs([(None, run) for run in found], as_json=as_json)
         say_more(len(found), total, "runs", err=as_json)
@@ -128,11 +128,10 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
     """
     from crossdock.cli import pages, run_page
 
-    loaded = load(config)
-    with loaded.look() as tx:
+    with look(config) as (tx, tenant):
         found, now = _found(tx, run), SystemClock().now()
         operations = tx.intents.of_run(found.id) if found.tally is None else None
-        page = run_page.page(tx.reporting, found, at=now, tenant=loaded.pin.tenant, config=config) if out else ""
+        page = run_page.page(tx.reporting, found, at=now, tenant=tenant, config=config) if out else ""
     if out:
         pages.write(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, counted, example, load
+from crossdock.cli.shared_options import common_options, counted, example, load, look
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_times import instant_text
 
@@ -153,7 +153,7 @@ def stats(config: Path, *, as_json: bool) -> None:
     Lists rows by table, bindings, and the oldest unsettled operation. Runs are not blocked. Counts are exact, which
     takes about ten seconds for ten million records; the size of the rows of a SQLite state is an estimate.
     """
-    with load(config).look() as tx:
+    with look(config) as (tx, _):
         contents = tx.statistics.contents()
     if as_json:
         terminal_output.print_json(asdict(contents))

@@ -83,7 +83,7 @@ def sync(
 def _named(streams: Sequence[str], keys: Sequence[str]) -> dict[str, list[Key]] | None:
     if not keys:
         return None
-    from crossdock.records import key_parts_of
+    from crossdock.values.record_keys import key_parts_of
 
     if len(streams) != 1 or "." not in streams[0]:
         raise click.UsageError("--key needs one stream: crossdock sync CONNECTION.STREAM --key KEY")

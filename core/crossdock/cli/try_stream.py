@@ -88,7 +88,7 @@ def try_(
 
 def _recording(loaded: Project, stream: str, folder: Path, personal: tuple[str, ...]) -> Recording:
     from crossdock.testing.recording import Recording
-    from crossdock.values.config_file import secrets_in
+    from crossdock.values.config_models import secrets_in
 
     name = stream.partition(".")[0]
     settings = (connection.settings for connection in loaded.connections if connection.name == name)

@@ -46,7 +46,8 @@ from crossdock.mapping.stream_facts import (
 from crossdock.records import Record
 from crossdock.resources import ResourceModel
 from crossdock.values import exact_json
-from crossdock.values.config_file import ConfigModel, message_of, misplaced, unknown
+from crossdock.values.config_file import message_of, unknown
+from crossdock.values.config_models import ConfigModel, misplaced
 
 S = TypeVar("S", bound=Settings)
 _TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be true or false here, without quotes"}

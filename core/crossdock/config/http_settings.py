@@ -9,8 +9,7 @@ from pydantic import Field
 
 from crossdock.connector import Settings
 from crossdock.reading.transport.http_connection_settings import HttpConnection
-from crossdock.values.addresses import BaseUrl
-from crossdock.values.config_file import MAX_S
+from crossdock.values.config_models import MAX_S, BaseUrl
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.api import Api

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
 from crossdock.reading.transport.http_connection_settings import HttpConnection
-from crossdock.values.addresses import HostName, asks_with_secret, is_loopback, mailbox, web_address
-from crossdock.values.config_file import ConfigModel, Secret, SecretRef
+from crossdock.values.addresses import asks_with_secret, is_loopback, mailbox, web_address
+from crossdock.values.config_models import ConfigModel, HostName, Secret, SecretRef
 
 Kind = Literal["failed", "degraded", "recovered", "late"]
 

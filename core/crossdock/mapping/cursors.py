@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from crossdock.mapping import convert
 from crossdock.mapping.ordering import OrderBy
-from crossdock.values.config_file import misplaced
+from crossdock.values.config_models import misplaced
 from crossdock.values.decimal_context import EXACT
 from crossdock.values.time_formats import TimeFormat
 

@@ -21,7 +21,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
 from crossdock.records import JSON, Record
 from crossdock.resources import Reference, ResourceModel, ResourceName
-from crossdock.values.config_file import ConfigModel, Name
+from crossdock.values.config_models import ConfigModel, Name
 from crossdock.values.json_paths import MISSING, at_path, is_cut, text_of
 
 MAX_ELEMENTS = 50_000

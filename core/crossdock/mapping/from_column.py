@@ -24,7 +24,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark, Rounding, Sign, Thousands
-from crossdock.values.config_file import NOT_NULL, ConfigModel, misplaced
+from crossdock.values.config_models import NOT_NULL, ConfigModel, misplaced
 from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, minor_unit
 from crossdock.values.time_formats import UNIX, Ambiguous, TimeFormat, check_layout
 from crossdock.values.time_zones import zone_name

@@ -12,7 +12,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.records import Reason, Record
 from crossdock.values.config_durations import duration_schema, is_duration, span
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 
 MAX_SHOWN = 3  # places of rows in a message
 MAX_WITHIN = timedelta(days=90)

@@ -17,7 +17,7 @@ from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import DateFormat
 from crossdock.values import exact_json
-from crossdock.values.config_file import ConfigModel, misplaced
+from crossdock.values.config_models import ConfigModel, misplaced
 from crossdock.values.decimal_context import EXACT
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.values.time_formats import Ambiguous, TimeFormat

@@ -34,6 +34,9 @@ from crossdock.resources import (
     WarehouseBinDraft,
 )
 
+CHANGED = "updatedAt"
+"""The member with the time when the platform last changed a record."""
+
 
 def external_id(namespace: str, key: str) -> str:
     """Return the ``externalId`` of a record. It is unique: a namespace has no colon, and a key is percent-encoded."""

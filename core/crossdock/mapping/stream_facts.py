@@ -14,7 +14,8 @@ from crossdock.mapping.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.reading.sources.expected_files import Interval
 from crossdock.records import Empty
 from crossdock.resources import ActionName, ResourceName
-from crossdock.values.config_file import ConfigModel, Name, misplaced, unknown
+from crossdock.values.config_file import unknown
+from crossdock.values.config_models import ConfigModel, Name, misplaced
 
 Mode = Literal["snapshot", "incremental", "append"]
 OnGone = Literal["nothing", "archive", "delete"]

@@ -17,10 +17,10 @@ from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.live_matches import LiveIndex, MatchCounts, counted
 from crossdock.planning.references import key_hashes
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.source_context import READS, SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.import_log import NoIntake
-from crossdock.runs.platform_source.live_records import READS, LiveRecords
+from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.take_over_index import LiveReader
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import Scope, State

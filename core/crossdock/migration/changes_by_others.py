@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.mapping.resource_types import RESOURCES
+from crossdock.mapping.resource_types import CHANGED, RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.platform_comparison import PlatformComparison
 from crossdock.migration.reconcile import keep_bucket, platform_context
@@ -19,7 +19,6 @@ from crossdock.reading.sources.id_set import IdSet
 from crossdock.resources import ResourceName
 from crossdock.runs.bindings_by_id import Bound, bindings_to
 from crossdock.runs.platform_source.live_records import LiveRecords
-from crossdock.runs.platform_source.settings import CHANGED
 from crossdock.state import Binding, Scope, State
 from crossdock.values.progress import Progress
 from crossdock.writing.delivery.operations import Operation

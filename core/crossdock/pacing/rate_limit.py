@@ -8,7 +8,7 @@ from typing import Annotated, Protocol
 from pydantic import Field
 
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 
 
 class LimitSettings(Protocol):

@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 
 from crossdock.delta import fingerprint
-from crossdock.records import trimmed_key
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.values import exact_json
+from crossdock.values.record_keys import trimmed_key
 from crossdock.writing.delivery.operations import Operation
 
 _PLAIN = frozenset({str, int, bool, Decimal, type(None)})  # types of most members; they hold no reference

@@ -13,8 +13,8 @@ from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.platform.retry_settings import InFlight, Retry
 from crossdock.reading.transport.http_connection_settings import HttpConnection
 from crossdock.resources import ResourceName
-from crossdock.values.addresses import BaseUrl, endpoint
-from crossdock.values.config_file import MAX_S, ConfigModel, SecretRef
+from crossdock.values.addresses import endpoint
+from crossdock.values.config_models import MAX_S, BaseUrl, ConfigModel, SecretRef
 from crossdock.values.display_times import duration_text
 
 PATHS: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.platform.token_endpoint import GrantedToken, TokenEndpoint
 from crossdock.values.clock import Clock
-from crossdock.values.config_file import Secret
+from crossdock.values.config_models import Secret
 
 RENEWED_AT = 0.8  # of a token's life
 MIN_PAUSE_S = 1.0  # between failed renewals of a token that is still valid

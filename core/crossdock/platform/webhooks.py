@@ -28,7 +28,7 @@ from pydantic import Field, model_validator
 from crossdock.errors import ConfigError, RemoteError
 from crossdock.platform.platform_config import Header
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 
 __all__ = [
     "Delivery", "Reason", "RecentDeliveries", "WebhookError", "WebhookScheme", "WebhookVerifier", "signed_headers",

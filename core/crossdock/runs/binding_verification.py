@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
@@ -29,11 +29,13 @@ from crossdock.runs import unrecorded_references
 from crossdock.runs.differences import Correction
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison, content_of
 from crossdock.runs.operator_look_ups import LookUps
-from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.state_session import Session
 from crossdock.state import Binding, Intent, Scope, State, Transaction
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.target import Target
+
+if TYPE_CHECKING:
+    from crossdock.runs.platform_source.live_records import LiveRecords
 
 AT_ONCE = 500  # bindings that are read and written together
 
@@ -114,6 +116,8 @@ class Verification:
         if target.name != PLATFORM:
             self._look_up_all(target, resources)
             return
+        from crossdock.runs.platform_source.live_records import LiveRecords  # noqa: PLC0415  few runs compare
+
         with LiveRecords(self._session.project.platform, self._run) as live:
             self._each(resources, partial(self._read, live, target))
 

@@ -19,13 +19,13 @@ from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.references import key_hashes
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates
-from crossdock.records import key_parts_of, key_text
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.unfinished_records import FollowedRecords
 from crossdock.state import Intent, NamedRecord, Scope, State, Transaction
+from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.records_in_progress import OwnRecords
 

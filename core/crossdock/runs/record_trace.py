@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossdock.planning.references import key_hashes
-from crossdock.records import key_text
 from crossdock.state import FoundRecord, Scope, Transaction
+from crossdock.values.record_keys import key_text
 
 _LINE = re.compile("[0-9]{1,18}")  # databases accept no number of 20 digits
 

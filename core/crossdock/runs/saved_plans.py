@@ -12,7 +12,7 @@ from crossdock.errors import ConfigError, RefusedError
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import State
 from crossdock.values import exact_json
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 from crossdock.values.local_files import read_regular, replace_file
 from crossdock.values.tally import Tally
 

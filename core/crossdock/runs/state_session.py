@@ -20,10 +20,9 @@ from crossdock.pacing.allowance import Allowance
 from crossdock.pacing.bucket_share import BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
-from crossdock.reading.sources.source_context import Reading
+from crossdock.reading.sources.source_context import READS, Reading
 from crossdock.runs import refused_runs
 from crossdock.runs.crashing_inputs import marked_reading
-from crossdock.runs.platform_source.live_records import READS
 from crossdock.runs.refused_runs import Attempt
 from crossdock.state import Intent, State
 from crossdock.values.author_code import AuthorCodeError, error_of_author, guarded

@@ -12,15 +12,13 @@ from typing import Any, cast
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.mapping.cursors import OVERLAP_S
-from crossdock.mapping.resource_types import external_id
+from crossdock.mapping.resource_types import CHANGED, external_id
 from crossdock.mapping.stream_facts import AdoptBy
 from crossdock.planning.live_matches import LiveIndex, LiveMatches, LiveValue
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.live_records import LiveRecords
-from crossdock.runs.platform_source.settings import CHANGED
 from crossdock.state import Scope, State, Transaction
 from crossdock.writing.targets.outcomes import STANDARD
 
@@ -38,6 +36,8 @@ class LiveReader:
     _newest: datetime | None = field(default=None, init=False)
 
     def read(self, index: LiveIndex) -> None:
+        from crossdock.runs.platform_source.live_records import LiveRecords  # noqa: PLC0415  few runs take over
+
         resource = cast("ResourceName", self.scope.resource)
         since = None if self._newest is None else self._newest - timedelta(seconds=OVERLAP_S)
         self.run.progress.begin(f"reading each {resource.replace('_', ' ')} of the platform", 1, "requests")

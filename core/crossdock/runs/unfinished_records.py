@@ -12,9 +12,10 @@ from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_facts import OpenUntil
 from crossdock.planning.references import key_hashes
-from crossdock.records import RawBatch, cells_named, key_parts_of, key_text, with_paths
+from crossdock.records import RawBatch, cells_named, with_paths
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.state import FollowedRecord, State, Transaction
+from crossdock.values.record_keys import key_parts_of, key_text
 
 MISSED_AT_MOST = 3  # runs in a row in which the source does not have a record
 FAILED_ALONE = 3  # in a row; then the failure is not caused by single records

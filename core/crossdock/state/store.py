@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import polars as pl
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
@@ -35,7 +34,6 @@ from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files import fence_files
 from crossdock.state.sidecar_files.fence_files import FenceFiles
 from crossdock.state.sidecar_files.input_marks import ReadingMarks
-from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, bindings_of_keys, from_bindings, merged
 from crossdock.state.tables.begun_undos import BegunUndos
 from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.buckets import Buckets
@@ -56,6 +54,11 @@ from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.unverified import Unverified
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.upkeep.retention import Retention
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crossdock.state.sidecar_files.key_index import KeyIndex
 
 T = TypeVar("T")
 IN_ORDER_S = 10.0  # longer than any transaction of a run takes
@@ -137,7 +140,7 @@ class State:
 
     def __init__(self, url: URL, pin: Pin, *, read_only: bool = False, keys: Path | None = None) -> None:
         self._url = url
-        self._keys = KeyIndex(keys) if keys else None
+        self._keys = _opened(keys) if keys else None
         self._engine = open_engine(url, pin, read_only=read_only)
         self._folder = keys
         self._unmarked: FenceFiles | None = None  # while the lease is held and nothing was sent
@@ -261,11 +264,15 @@ class State:
             return self._known(connection, scope, stamp_of(connection, scope))
 
     def known_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
+        from crossdock.state.sidecar_files.key_index import bindings_of_keys  # noqa: PLC0415  as in `_opened`
+
         with translated(self._url), reading(self._engine) as connection:
             return bindings_of_keys(connection, scope, key_hashes)
 
     def known_in_order(self, scope: Scope) -> pl.DataFrame | None:
         """Do the same as `known`, but return None for more keys than `ORDERED`, often without reading them."""
+        from crossdock.state.sidecar_files.key_index import ORDERED  # noqa: PLC0415  as in `_opened`
+
         with translated(self._url), reading(self._engine) as connection:
             stamp = stamp_of(connection, scope)
             if self._keys and self._keys.height(scope, stamp) > ORDERED:
@@ -274,6 +281,8 @@ class State:
             return frame if frame.height <= ORDERED else None
 
     def _known(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
+        from crossdock.state.sidecar_files.key_index import from_bindings, merged  # noqa: PLC0415  as in `_opened`
+
         frame = self._keys.load(scope, stamp) if self._keys else None
         frame = from_bindings(connection, scope) if frame is None else frame
         changes = self._expected.changes(scope) if self._expected else []
@@ -286,6 +295,8 @@ class State:
         """Update the key index of *scope*, in a new *order*. A failure only makes the next run slower."""
         if self._keys is None:
             return
+        from crossdock.state.sidecar_files.key_index import from_bindings  # noqa: PLC0415  as in `_opened`
+
         with translated(self._url), reading(self._engine) as connection:
             self._keys.update(scope, stamp_of(connection, scope), lambda: from_bindings(connection, scope), order)
 
@@ -300,6 +311,12 @@ class State:
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+def _opened(folder: Path) -> KeyIndex:
+    from crossdock.state.sidecar_files.key_index import KeyIndex  # noqa: PLC0415  it imports polars: 0.2 s of CPU
+
+    return KeyIndex(folder)
 
 
 class FairLock:

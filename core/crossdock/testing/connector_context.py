@@ -22,7 +22,7 @@ from crossdock.runs.import_log import NoIntake
 from crossdock.runs.stream_trial import Trial, trial_of, try_stream
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import Clock
-from crossdock.values.config_file import Secret
+from crossdock.values.config_models import Secret
 from crossdock.values.progress import Silent
 from crossdock.writing.targets.platform_target import PlatformTarget
 

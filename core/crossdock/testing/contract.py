@@ -21,11 +21,12 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added, prepare
 from crossdock.errors import RecordError
 from crossdock.planning.draft_records import drafted
-from crossdock.records import RawBatch, Record, key_parts_of
+from crossdock.records import RawBatch, Record
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.drifted_records import drifted, numbers_in, with_numbers
 from crossdock.testing.hash_seeds import readings
 from crossdock.testing.sync_contract import SyncContract
+from crossdock.values.record_keys import key_parts_of
 
 _SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17
 _ZONES = ("UTC", "America/St_Johns", "Pacific/Kiritimati")

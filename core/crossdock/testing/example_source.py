@@ -12,7 +12,7 @@ from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
 from crossdock.targets import ApiTarget
 from crossdock.values import exact_json
-from crossdock.values.config_file import ConfigPath
+from crossdock.values.config_models import ConfigPath
 
 _REFERENCE = "crossdock:reference"
 _HURRIED = Retry(attempts=20, base_s=0.02, cap_s=0.1)

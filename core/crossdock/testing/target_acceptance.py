@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from crossdock.connector import Connector
-from crossdock.records import key_text
 from crossdock.testing.crossdock_process import Commands, Ended, entry_points, home_of
 from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
 from crossdock.testing.example_source import SOURCE, example_record, hurried, reference_value
@@ -28,6 +27,7 @@ from crossdock.testing.served_transport import RESET, Fault, ServedTransport, or
 from crossdock.testing.synced_platform import connection
 from crossdock.testing.target_under_test import TargetUnderTest, json_value
 from crossdock.values import exact_json
+from crossdock.values.record_keys import key_text
 
 if TYPE_CHECKING:
     import httpx

@@ -9,13 +9,13 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from crossdock.config.project.connections import Connection
-from crossdock.records import key_text
 from crossdock.resources import Reference
 from crossdock.targets import Answer, ApiTarget, ExpectedRecord, Request, Update
 from crossdock.testing.connector_context import context
 from crossdock.testing.connector_under_test import ConnectorUnderTest
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
+from crossdock.values.record_keys import key_text
 from crossdock.writing.targets.merge_patch import difference
 
 NAMESPACE = "examples"

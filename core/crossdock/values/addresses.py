@@ -5,10 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
-
-from pydantic import AfterValidator
 
 _LABEL = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")
@@ -31,9 +29,6 @@ def host_name(text: str) -> str:
     if len(text) > 253 or not (_HOST.fullmatch(text) or _is_ip(text)):
         raise ValueError("must be a host name or an IP address")
     return text
-
-
-HostName = Annotated[str, AfterValidator(host_name)]
 
 
 def mailbox(text: str) -> str:
@@ -76,10 +71,6 @@ def checked_base_url(url: str) -> str:
     if names_secret(endpoint(url)):
         raise ValueError(_NO_CREDENTIAL)
     return url.rstrip("/")
-
-
-BaseUrl = Annotated[str, AfterValidator(checked_base_url)]
-"""The base URL of an API: https, or http on this machine, without a user, a password or a query."""
 
 
 def proxy_address(url: str) -> str:

@@ -26,7 +26,8 @@ from crossdock.errors import (
     RemoteError,
 )
 from crossdock.printable import is_storable, printable
-from crossdock.values.config_file import message_of, secrets_in
+from crossdock.values.config_file import message_of
+from crossdock.values.config_models import secrets_in
 from crossdock.values.redaction import redacted
 
 MODULE_PREFIX = "crossdock_mapping_"

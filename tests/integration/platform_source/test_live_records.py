@@ -9,10 +9,10 @@ import pytest
 from tests.integration.platform_source.reading import COPIES, Reading
 
 from crossdock.errors import UnauthorizedError
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.source_context import READS, SourceContext
 from crossdock.runs.import_log import NoIntake
 from crossdock.runs.platform_source import live_records
-from crossdock.runs.platform_source.live_records import READS, LiveRecords
+from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.values.progress import Silent
 
 PRODUCTS = {"products": COPIES}

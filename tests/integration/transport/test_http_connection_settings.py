@@ -25,7 +25,7 @@ from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.runs.import_log import NoIntake
 from crossdock.sources import Api, ApiClient, LoginAuth
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.config_file import Secret
+from crossdock.values.config_models import Secret
 from crossdock.values.progress import Silent
 from crossdock.writing.targets.platform_target import PlatformTarget
 

@@ -11,9 +11,9 @@ from tests.partners.shopify.site import Site
 
 from crossdock import Context, RawBatch, Record
 from crossdock.config.registry import load
-from crossdock.records import key_text
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing.connector_context import context, read
+from crossdock.values.record_keys import key_text
 
 BASE_URL = "http://localhost:9"
 CONNECTOR = load("shopify")

@@ -91,3 +91,15 @@ def test_numbers_beside_each_other_have_the_same_places() -> None:
         "1,000.00",
     ]
     assert aligned_decimals([Decimal(10**40 + 1), Decimal(0)]) == [f"{10**40 + 1:,}", "0"]
+
+
+@pytest.mark.parametrize("command", ["runs", "show", "jobs list", "state stats", "approve", "bindings export"])
+def test_a_mistake_in_a_stream_does_not_hide_the_state(tmp_path: Path, command: str) -> None:
+    """What has happened can be read while the config is being corrected."""
+    path = tmp_path / "crossdock.yaml"
+    path.write_text(FIRST)
+    shown("-C", str(path), "init")
+    as_before = shown("-C", str(path), *command.split())
+    path.write_text(FIRST.replace("streams:", "streems:"))
+    assert shown("-C", str(path), *command.split()) == as_before
+    assert "streems" in shown("-C", str(path), "plan")

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from crossdock import RawBatch, Record, RecordError, Reference
 from crossdock.config.registry import load
-from crossdock.records import key_text
 from crossdock.targets import Answer, ExpectedRecord
 from crossdock.values import exact_json
+from crossdock.values.record_keys import key_text
 from crossdock_connectors.threepl.amazon_mcf import mapping as amazon
 from crossdock_connectors.threepl.amazon_mcf.order_models import AmazonFulfillmentOrder, AmazonMoney
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings

@@ -14,7 +14,7 @@ from crossdock.config.project.connections import Connection
 from crossdock.platform.webhooks import signed_headers
 from crossdock.services.inbox.endpoint import Endpoint
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.config_file import Secret
+from crossdock.values.config_models import Secret
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
 
 SCHEME = WebhookScheme()

@@ -15,7 +15,7 @@ from crossdock.errors import ConfigError
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import config_file
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 from crossdock.values.docstring_schemas import DocumentedModel
 
 MAIL = "host: mail.example.com, port: 587, tls: starttls, sender: sync@example.com"

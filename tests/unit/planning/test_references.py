@@ -9,9 +9,9 @@ import pytest
 import xxhash
 
 from crossdock.planning.references import References, earlier_keys, found_in, key_hashes
-from crossdock.records import key_text
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, State
+from crossdock.values.record_keys import key_text
 
 MEMBERS = {
     "customerId": Reference("customer", "17850"),

@@ -11,7 +11,7 @@ import pytest
 from crossdock.cli.main import main
 from crossdock.config.project import project
 from crossdock.errors import ConfigError
-from crossdock.values.config_file import secrets_in
+from crossdock.values.config_models import secrets_in
 
 CANARY = "hunter2"
 CONFIG = """\
@@ -92,9 +92,9 @@ def test_a_literal_secret_is_refused(tmp_path: Path, old: str, new: str, message
 
 
 @pytest.mark.parametrize("query", ["token", "KEY", "sig", "api%5Fkey", "pass%2577ord"])
-@pytest.mark.parametrize("command", [["check"], ["config", "show"], ["plan"], ["runs"]])
+@pytest.mark.parametrize("command", [["check"], ["config", "show"], ["plan"], ["records", "list"]])
 def test_a_literal_secret_of_a_webhook_is_refused(tmp_path: Path, query: str, command: list[str]) -> None:
-    """Every command that reads a config checks its section notify too, and repeat nothing of a secret address."""
+    """Every command that reads a config checks its section notify too, and repeats nothing of a secret address."""
     path = edited(tmp_path, "chat.example.com/hook", f"chat.example.com/hook?{query}={CANARY}")
     shown = io.StringIO()
     with redirect_stdout(shown), redirect_stderr(shown), pytest.raises(SystemExit) as ended:

@@ -13,9 +13,9 @@ from tests.report_page import dead_letter, sqlite_state, waiting
 from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.planning.references import key_hashes
-from crossdock.records import key_text
 from crossdock.runs.record_trace import RecordSearch
 from crossdock.state import Scope, State
+from crossdock.values.record_keys import key_text
 
 CUSTOMERS, PRODUCTS = (Scope("platform", resource, "wms") for resource in ("customer", "product"))
 SHOP = Scope("platform", "customer", "shop")

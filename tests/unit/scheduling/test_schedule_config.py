@@ -13,7 +13,7 @@ import yaml
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.errors import ConfigError
 from crossdock.values import config_file
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 from crossdock.values.docstring_schemas import DocumentedModel
 
 GOOD = [

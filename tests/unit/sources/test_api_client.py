@@ -17,7 +17,7 @@ from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.import_log import NoIntake
 from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, HeaderAuth, HttpSettings
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.config_file import SecretRef
+from crossdock.values.config_models import SecretRef
 from crossdock.values.progress import Silent
 
 BASE = "https://shop.example/api"

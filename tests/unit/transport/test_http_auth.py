@@ -25,7 +25,7 @@ from crossdock.sources import (
 )
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
-from crossdock.values.config_file import Secret
+from crossdock.values.config_models import Secret
 from crossdock.values.progress import Silent
 
 TOKEN_URL = "https://login.example/token"

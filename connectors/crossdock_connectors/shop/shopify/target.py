@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from crossdock.records import key_text
 from crossdock.targets import (
     Answer,
     ApiTarget,
@@ -25,6 +24,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
+from crossdock.values.record_keys import key_text
 from crossdock_connectors.shop.shop_drafts import Fulfillment, StockLevel, two_parts
 from crossdock_connectors.shop.shopify import answers, fulfillments, stock_levels
 from crossdock_connectors.shop.shopify.pages import number_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.records import key_parts_of
 from crossdock.targets import Outcome
+from crossdock.values.record_keys import key_parts_of
 
 _TRACKING = "/wp-json/wc-shipment-tracking/v3"
 

@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crossdock import RecordError
-from crossdock.records import key_parts_of
 from crossdock.resources import ResourceModel
 from crossdock.targets import (
     Answer,
@@ -26,6 +25,7 @@ from crossdock.targets import (
 )
 from crossdock.values.field_types import Code, Text
 from crossdock.values.json_paths import at_path
+from crossdock.values.record_keys import key_parts_of
 from crossdock_connectors.shop.shop_drafts import StockLevel
 from crossdock_connectors.shop.woocommerce import parcels, stock_look_ups
 from crossdock_connectors.shop.woocommerce.lists import API

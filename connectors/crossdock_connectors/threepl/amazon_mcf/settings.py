@@ -9,7 +9,8 @@ from pydantic import AfterValidator, Field
 
 from crossdock import SecretRef
 from crossdock.sources import Api, RateLimit, RefreshTokenAuth
-from crossdock.values.addresses import BaseUrl, endpoint
+from crossdock.values.addresses import endpoint
+from crossdock.values.config_models import BaseUrl
 from crossdock.values.field_types import Code
 from crossdock_connectors.threepl.settings import ThreePlSettings
 

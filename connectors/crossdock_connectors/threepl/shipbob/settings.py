@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 
 from crossdock import ConfigModel, SecretRef
 from crossdock.sources import Api, BearerAuth, Name, RateLimit
-from crossdock.values.addresses import BaseUrl
-from crossdock.values.config_file import misplaced
+from crossdock.values.config_models import BaseUrl, misplaced
 from crossdock.values.field_types import Code
 from crossdock.webhooks import WebhookSettings
 from crossdock_connectors.threepl.settings import ThreePlSettings

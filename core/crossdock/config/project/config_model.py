@@ -11,11 +11,11 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.schedules.job_config import JobConfig, ordered
+from crossdock.config.state_location import DEFAULT_STATE
 from crossdock.platform.platform_config import Profile
 from crossdock.state.upkeep.removable_rows import MAX_AGE
-from crossdock.values.addresses import BaseUrl
 from crossdock.values.config_durations import is_duration, span
-from crossdock.values.config_file import ConfigModel, ConfigPath, Name
+from crossdock.values.config_models import BaseUrl, ConfigModel, ConfigPath, Name
 
 KEPT = "90d"
 _LEAST_KEPT = timedelta(days=7)
@@ -44,7 +44,7 @@ class ConfigFile(ConfigModel):
     """All sections of a config file."""
 
     platform: Profile
-    state: str = "sqlite:///crossdock.db"
+    state: str = DEFAULT_STATE
     """``sqlite:///FILE``, relative to this file, or ``postgresql://user@host/database``."""
     spool: ConfigPath | None = None
     """Folder for files that are being processed; default: next to a SQLite state."""

@@ -14,7 +14,7 @@ from crossdock.config.project.config_model import ConfigFile
 from crossdock.config.project.stream_overrides import configurable
 from crossdock.connector import Settings
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
-from crossdock.values.config_file import IGNORED, ConfigModel
+from crossdock.values.config_models import IGNORED, ConfigModel
 from crossdock.values.docstring_schemas import DocumentedModel, field_docstrings
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

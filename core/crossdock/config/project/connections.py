@@ -20,12 +20,12 @@ from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_facts import PLATFORM, Destinations
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.records import key_text, trimmed_key
 from crossdock.resources import Reference
 from crossdock.state import Scope
 from crossdock.values.author_code import AuthorCodeError, guarded, place_of
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
+from crossdock.values.record_keys import key_text, trimmed_key
 from crossdock.webhooks import Webhooks
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.guarded_target import guarded_target

@@ -19,7 +19,7 @@ from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.state import StateUrl
 from crossdock.values import config_file
-from crossdock.values.config_file import Secret
+from crossdock.values.config_models import Secret
 from crossdock.values.environment_variables import escaped
 
 PERSONAL = "(personal)"

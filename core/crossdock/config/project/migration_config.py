@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.mapping.stream_facts import Percent
 from crossdock.values.config_durations import TimeOfDay
-from crossdock.values.config_file import ConfigModel, Name
+from crossdock.values.config_models import ConfigModel, Name
 from crossdock.values.time_zones import shown, zone_name
 
 

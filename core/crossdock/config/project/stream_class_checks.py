@@ -29,7 +29,8 @@ from crossdock.mapping.stream_facts import (
     second_look_problem,
 )
 from crossdock.records import is_reserved
-from crossdock.values.config_file import NAME_FORM, ConfigModel, is_name, unknown
+from crossdock.values.config_file import unknown
+from crossdock.values.config_models import NAME_FORM, ConfigModel, is_name
 
 _MESSAGES = {
     "missing": "is missing",

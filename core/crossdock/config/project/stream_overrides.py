@@ -41,7 +41,8 @@ from crossdock.mapping.stream_facts import (
     second_look_problem,
 )
 from crossdock.values import exact_json
-from crossdock.values.config_file import ConfigModel, Document, Name, misplaced, unknown
+from crossdock.values.config_file import Document, unknown
+from crossdock.values.config_models import ConfigModel, Name, misplaced
 
 Streams = tuple[Stream[Any], ...]
 

@@ -9,7 +9,8 @@ from typing import Literal
 
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.values.config_durations import TimeOfDay
-from crossdock.values.config_file import ConfigModel, unknown
+from crossdock.values.config_file import unknown
+from crossdock.values.config_models import ConfigModel
 from crossdock.values.time_zones import first_showing, shown
 
 

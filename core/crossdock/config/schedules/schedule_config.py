@@ -22,7 +22,7 @@ from crossdock.values.config_durations import (
     span,
     time_of_day,
 )
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 from crossdock.values.time_zones import zone_name
 
 MOST_CAUGHT_UP = 10_000  # runs; more is a mistake in the config

@@ -13,7 +13,7 @@ from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
 from crossdock.reading.formats.record_types import RecordType, check_types, counts_rows, has_trailer
 from crossdock.reading.formats.text_encodings import known_encoding
-from crossdock.values.config_file import ConfigModel, misplaced
+from crossdock.values.config_models import ConfigModel, misplaced
 
 _DELIMITER = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f-\x9f\ufeff\ud800-\udfff]{1,8}|[\x01-\x08\x0b\x0c\x0e-\x19\x1b-\x1f]")
 _TAB_NAMES = ("tab", r"\t")  # the second is what YAML reads without quotes

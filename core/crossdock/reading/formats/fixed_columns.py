@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
 from crossdock.reading.formats.text_encodings import FILLER
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 
 TEXT = "_text"
 """The column of whole lines."""

@@ -14,7 +14,7 @@ from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
 from crossdock.reading.formats.record_types import RecordType, all_columns, check_types, counts_rows, has_trailer
 from crossdock.reading.formats.text_encodings import is_plain_width, known_encoding
-from crossdock.values.config_file import ConfigModel, misplaced
+from crossdock.values.config_models import ConfigModel, misplaced
 
 
 def _columns(columns: Mapping[str, FixedColumn]) -> Mapping[str, FixedColumn]:

@@ -11,7 +11,7 @@ import polars as pl
 from crossdock.reading.formats.compression import Openable
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.records import LINE
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 
 
 class FileLayout(ConfigModel):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from crossdock.values.config_file import ConfigModel, misplaced
+from crossdock.values.config_models import ConfigModel, misplaced
 
 Code = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\r\n]*$")]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
-from crossdock.reading.transport.httpcore_client import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
+from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 from crossdock.values.addresses import checked_base_url
 
 if TYPE_CHECKING:

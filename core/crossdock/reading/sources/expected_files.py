@@ -14,7 +14,7 @@ from crossdock.reading.sources.input_summary import InputFacts, found, newest_of
 from crossdock.reading.sources.source_context import JobRun, SourceContext
 from crossdock.state import FileFacts
 from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, span
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 from crossdock.values.display_times import instant_text
 
 _UNITS = "mhd"

@@ -14,7 +14,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.sources.file_names import Named, NaturalNames, Rank, Shape, extended, parse_all
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import FileFacts
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 
 Dated = RemoteFile | FileFacts
 F = TypeVar("F", RemoteFile, FileFacts)

@@ -17,7 +17,7 @@ from crossdock.reading.sources.input_summary import found
 from crossdock.reading.sources.source_context import Patience, SourceContext
 from crossdock.state import FileFacts
 from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, span
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 from crossdock.values.display_times import instant_text
 
 LONGEST = timedelta(hours=24)

@@ -25,7 +25,7 @@ from crossdock.reading.transport.httpcore_client import UNQUOTED
 from crossdock.values import exact_json
 from crossdock.values.author_code import AUTH, AuthorCodeError, described, guarded, interrupts
 from crossdock.values.clock import Clock
-from crossdock.values.config_file import secrets_in
+from crossdock.values.config_models import secrets_in
 from crossdock.values.redaction import redacted
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from crossdock.reading.sources.source_context import SourceContext, writing
 from crossdock.reading.sources.spool import fetch_whole
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches, split_pattern
 from crossdock.records import LINE, column_named
-from crossdock.values.config_file import ConfigModel
+from crossdock.values.config_models import ConfigModel
 from crossdock.values.local_files import create_private
 
 _BLOCK = 1 << 20

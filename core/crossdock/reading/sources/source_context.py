@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     import httpx
 
 
+READS = "the platform"
+"""The name under which a run counts the requests that read the platform; no connection can have it. In a session they
+take tokens of delivery.
+"""
 Observe = Callable[[str, str, RawBatch], None]
 """Called with the name of a stream, an empty text, and each batch that it reads, before the batch is used. Before that,
 with the name of each look-up and join of the stream instead, and the rows of their files."""

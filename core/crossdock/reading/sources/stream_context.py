@@ -11,7 +11,7 @@ from pydantic import GetPydanticSchema, model_validator
 from crossdock.errors import ConnectorError
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.values.addresses import address_faults
-from crossdock.values.config_file import ConfigModel, Name, misplaced
+from crossdock.values.config_models import ConfigModel, Name, misplaced
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.api import Api

@@ -20,12 +20,17 @@ from crossdock.reading.transport.failure_sentences import (
     http_reason,
 )
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
-from crossdock.reading.transport.http_results import AmbiguousError, NotSentError, TimedOutError, UnreadableError
+from crossdock.reading.transport.http_results import (
+    MAX_RESPONSE_BYTES,
+    TOTAL_TIMEOUT_S,
+    AmbiguousError,
+    NotSentError,
+    TimedOutError,
+    UnreadableError,
+)
 from crossdock.reading.transport.httpcore_client import (
     CONNECT_TIMEOUT_S,
     DEFAULT_HEADERS,
-    MAX_RESPONSE_BYTES,
-    TOTAL_TIMEOUT_S,
     HttpClient,
 )
 

@@ -18,7 +18,7 @@ from crossdock.reading.transport.oauth_tokens import ClientAuth
 from crossdock.values import exact_json
 from crossdock.values.addresses import endpoint
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.config_file import Secret
+from crossdock.values.config_models import Secret
 from crossdock.values.json_paths import at_path, found_at, text_of
 
 RENEWED_AT = 0.8  # fraction of a token's life

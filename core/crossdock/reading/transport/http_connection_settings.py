@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, model_validator
 
 from crossdock.values.addresses import proxy_address
-from crossdock.values.config_file import ConfigModel, ConfigPath, SecretRef
+from crossdock.values.config_models import ConfigModel, ConfigPath, SecretRef
 
 _NEEDS = {
     "proxy_user": "proxy",

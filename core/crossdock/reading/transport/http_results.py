@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from crossdock.errors import UnavailableError
 from crossdock.values import exact_json
 
+TOTAL_TIMEOUT_S, MAX_RESPONSE_BYTES = 60.0, 8 * 1024 * 1024
+
 
 class NotSentError(UnavailableError):
     """The request was not sent completely, so it can be sent again safely."""

@@ -29,6 +29,8 @@ from crossdock.reading.transport.failure_sentences import (
 )
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.http_results import (
+    MAX_RESPONSE_BYTES,
+    TOTAL_TIMEOUT_S,
     AmbiguousError,
     Answer,
     ExpiredError,
@@ -42,7 +44,6 @@ from crossdock.values.addresses import proxy_address
 UNQUOTED = "%/:?#[]@!$&'()*+,;=~"  # not percent-encoded (RFC 3986, reserved)
 _GZIP = 16 + zlib.MAX_WBITS
 KEEPALIVE_S = 4.0  # below the 5 s of common servers, so that the client closes idle connections first
-TOTAL_TIMEOUT_S, MAX_RESPONSE_BYTES = 60.0, 8 * 1024 * 1024
 CONNECT_TIMEOUT_S = 5.0
 DEFAULT_HEADERS = {"accept-encoding": "gzip", "user-agent": "crossdock"}
 

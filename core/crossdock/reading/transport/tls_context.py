@@ -9,7 +9,7 @@ from pathlib import Path
 
 from crossdock.errors import ConfigError
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
-from crossdock.values.config_file import Secret
+from crossdock.values.config_models import Secret
 from crossdock.values.local_files import open_regular
 
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")

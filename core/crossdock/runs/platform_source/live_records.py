@@ -15,7 +15,7 @@ from crossdock.reading.sources.api_client import ApiClient
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.source_context import READS, SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.expansion import naming_scope
 from crossdock.runs.platform_source.settings import platform_api
@@ -23,10 +23,6 @@ from crossdock.values.field_types import is_target_id
 
 PAGE_SIZE = 1_000
 """Records per page; a page that takes too long is requested again with half as many."""
-READS = "the platform"
-"""The name under which a run counts these requests; no connection can have it. In a session they take tokens of
-delivery.
-"""
 
 
 class LiveRecords(AbstractContextManager["LiveRecords"]):

@@ -17,11 +17,10 @@ from crossdock.reading.sources.api import Api
 from crossdock.reading.transport.http_auth import BearerAuth, ClientCredentialsAuth
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.references import expanded_name, referred
-from crossdock.values.config_file import Name, misplaced
+from crossdock.values.config_models import Name, misplaced
 from crossdock.values.field_types import Instant
 from crossdock.webhooks import WebhookSettings
 
-CHANGED = "updatedAt"
 _INCREMENTAL_ONLY = "needs mode: incremental"
 
 

@@ -13,13 +13,14 @@ from crossdock.mapping.cursors import Cursor, instant_cursor
 from crossdock.mapping.declarative import RecordMap
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.python_function import PythonFunction
+from crossdock.mapping.resource_types import CHANGED
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.records import RawBatch
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.expansion import Expansion, named_record, naming_scope, record_reader
 from crossdock.runs.platform_source.references import personal_columns
-from crossdock.runs.platform_source.settings import CHANGED, PlatformSourceSettings, PlatformStreamConfig
+from crossdock.runs.platform_source.settings import PlatformSourceSettings, PlatformStreamConfig
 from crossdock.values.field_types import is_target_id
 
 _RECORDS = "/data"

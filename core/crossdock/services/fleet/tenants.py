@@ -19,7 +19,7 @@ from crossdock.state import StateUrl, parse_url
 from crossdock.state.db.database_errors import place_of
 from crossdock.values import config_file, exact_json
 from crossdock.values.author_code import AuthorCodeError, guarded
-from crossdock.values.config_file import NAME_FORM, Secret, is_name
+from crossdock.values.config_models import NAME_FORM, Secret, is_name
 
 
 @dataclass(frozen=True)

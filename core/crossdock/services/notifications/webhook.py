@@ -17,7 +17,7 @@ from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.services.notifications.events import Message
 from crossdock.values import exact_json
 from crossdock.values.addresses import web_address
-from crossdock.values.config_file import Secret
+from crossdock.values.config_models import Secret
 
 _TEMPORARY = {408, 425, 429}
 _KEY_HINT = "write whsec_ and the base64 of 24 to 64 random bytes: openssl rand -base64 32"

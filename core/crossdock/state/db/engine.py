@@ -143,6 +143,7 @@ def _create_file(url: URL, *, restrict: bool) -> None:
 def _engine(url: URL, *, read_only: bool) -> Engine:
     if url.drivername == "sqlite":
         return _sqlite_engine(url, read_only=read_only)
+    schema.unverified_bindings.dialect_kwargs["postgresql_where"] = schema.bindings.c.unverified.is_(True)
     options = "-c default_transaction_read_only=on" if read_only else ""
     arguments = {"options": options, "connect_timeout": 10}
     with translated(url):

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from sqlalchemy import BindParameter, Connection, bindparam, column, insert, select, text, update
 
-from crossdock.records import trimmed_key
 from crossdock.state.db import schema, sql_statements
+from crossdock.values.record_keys import trimmed_key
 
 Migration = Callable[[Connection], None]
 IDENTITY = "id"  # the row of the meta table that identifies a state

@@ -87,8 +87,7 @@ bindings = Table(
 unverified_bindings = Index(
     "ix_bindings_unverified",
     *(bindings.c[name] for name in ("target", "resource", "namespace", "key_hash")),
-    sqlite_where=bindings.c.unverified.is_(True),
-    postgresql_where=bindings.c.unverified.is_(True),
+    sqlite_where=bindings.c.unverified.is_(True),  # `engine` adds the same for PostgreSQL, whose dialect this imports
 )
 
 unverified = Table(

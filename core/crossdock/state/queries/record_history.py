@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, select, tuple_
 
-from crossdock.resources import ResourceName
 from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, source_is, waiting_records
 from crossdock.state.tables.record_identity import Scope, within
+
+if TYPE_CHECKING:
+    from crossdock.resources import ResourceName
 
 _DATA = {"body", "before", "after", "raw", "payload", "mapped"}
 _SCOPED = (bindings, intents)

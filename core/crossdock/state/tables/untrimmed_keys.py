@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, select, union
 
-from crossdock.records import trimmed_key
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import dead_letters, waiting_records
 from crossdock.state.db.schema import untrimmed_keys as table
 from crossdock.state.tables.record_identity import Scope, within
+from crossdock.values.record_keys import trimmed_key
 
 
 class UntrimmedKeys:

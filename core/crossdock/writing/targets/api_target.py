@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings
@@ -13,12 +14,14 @@ from crossdock.platform.retry_settings import Retry
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer
-from crossdock.reading.sources.http_exchange import HttpExchange
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape
 from crossdock.writing.targets.target import Client, Target
+
+if TYPE_CHECKING:
+    from crossdock.reading.sources.http_exchange import HttpExchange
 
 
 class ApiTarget(Target):
@@ -107,6 +110,8 @@ class ApiTarget(Target):
         return f"{self.address} answers{unknown}; can be written: {', '.join(self.resources)}{hint}"
 
     def client(self) -> Client:
+        from crossdock.reading.sources.http_exchange import HttpExchange  # noqa: PLC0415  most commands send nothing
+
         return _Sender(HttpExchange(self.api, self._clock, None))
 
 

@@ -57,7 +57,7 @@ def from_file(state: State, monkeypatch: pytest.MonkeyPatch, scope: Scope = SCOP
         raise LookupError
 
     with monkeypatch.context() as patch:
-        patch.setattr("crossdock.state.store.from_bindings", refuse)
+        patch.setattr("crossdock.state.sidecar_files.key_index.from_bindings", refuse)
         try:
             return facts_of(state.known(scope))
         except LookupError:
@@ -136,7 +136,7 @@ def test_too_many_keys_are_not_loaded_for_their_order(state: State, monkeypatch:
     in_order = state.known_in_order(SCOPE)
     assert in_order is not None
     assert facts_of(in_order) == {1: (1, None), 2: (2, None)}
-    monkeypatch.setattr("crossdock.state.store.ORDERED", 1)
+    monkeypatch.setattr("crossdock.state.sidecar_files.key_index.ORDERED", 1)
     assert state.known_in_order(SCOPE) is None
     assert facts_of(state.known(SCOPE)) == {1: (1, None), 2: (2, None)}
     put(state, {3: (3, None)})  # now the index is outdated, and the bindings count

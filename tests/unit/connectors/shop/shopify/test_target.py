@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from crossdock import RecordError
-from crossdock.records import key_text
 from crossdock.targets import Answer, ExpectedRecord, Update
 from crossdock.testing.connector_context import context
 from crossdock.values import exact_json
+from crossdock.values.record_keys import key_text
 from crossdock_connectors.shop.shopify import CONNECTOR
 from crossdock_connectors.shop.shopify.target import ShopifyTarget
 

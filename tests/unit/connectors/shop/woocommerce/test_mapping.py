@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock import RawBatch, Record, RecordError, Reference
-from crossdock.records import key_text
+from crossdock.values.record_keys import key_text
 from crossdock_connectors.shop.woocommerce import mapping
 from crossdock_connectors.shop.woocommerce.dialect import invoice_due, refund_rows
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings

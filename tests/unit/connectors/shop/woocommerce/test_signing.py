@@ -16,7 +16,7 @@ from tests.partners.woocommerce.shop import API, FakeShop
 
 from crossdock.testing import ManualClock
 from crossdock.testing.sandbox_syncs import private_file
-from crossdock.values.config_file import Secret
+from crossdock.values.config_models import Secret
 from crossdock_connectors.shop.woocommerce.signing import OAuth1Auth, signature
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=12)

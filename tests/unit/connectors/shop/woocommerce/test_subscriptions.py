@@ -14,7 +14,7 @@ from tests.partners.woocommerce.shop_keys import ApiKey
 from crossdock.config.registry import load
 from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.testing import context
-from crossdock.values.config_file import Secret
+from crossdock.values.config_models import Secret
 from crossdock_connectors.shop.woocommerce.lists import WooContext
 from crossdock_connectors.shop.woocommerce.subscriptions import WooCommerceSubscriptions
 

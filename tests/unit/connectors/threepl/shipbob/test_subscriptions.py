@@ -16,7 +16,7 @@ from tests.partners.shipbob_client import CHANNELS, LOCATIONS
 from crossdock.config.registry import load
 from crossdock.errors import ConfigError, RefusedError, RemoteError
 from crossdock.testing import ManualClock, context
-from crossdock.values.config_file import Secret
+from crossdock.values.config_models import Secret
 from crossdock_connectors.threepl.shipbob.lists import ShipBobContext
 from crossdock_connectors.threepl.shipbob.subscriptions import ShipBobSubscriptions
 

@@ -1,0 +1,184 @@
+"""Base model and field types of a config. Findings have no values; secrets are references, never literals."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from crossdock.errors import ConfigError
+from crossdock.values.addresses import checked_base_url, host_name
+from crossdock.values.config_file import unknown
+from crossdock.values.local_files import open_regular, read_bounded
+from crossdock.values.yaml_reader import Place
+
+MAX_SECRET_BYTES = 64 << 10
+MAX_S = 1_000_000_000
+"""The most seconds of any setting, within the range of clocks and sockets."""
+IGNORED = "x-"
+"""The prefix of keys that a section ignores. They hold anchors for other sections."""
+NAME_FORM = "a name has 1 to 63 letters (a to z, A to Z), digits, _ and -, and begins with a letter or a digit"
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+
+
+class ConfigModel(BaseModel):
+    """Base of all config models: frozen, unknown keys refused with the nearest known name, `IGNORED` ones left out."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        arbitrary_types_allowed=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+        defer_build=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        read = {key: value for key, value in data.items() if not str(key).startswith(IGNORED)}
+        for key in read:
+            if key not in known and key not in cls.model_fields:
+                advice = unknown(str(key), known)
+                raise PydanticCustomError("unknown_key", "{advice}", {"key": key, "advice": advice})
+        return read
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A reference to a secret, ``env:NAME`` or ``file:PATH``, which is read only when it is needed."""
+
+    reference: str
+    folder: Path
+
+    def reveal(self) -> str:
+        """Read the secret.
+
+        Raises:
+            ConfigError: If the variable is not set, or the file is missing, empty, readable by others, not a regular
+                file, or larger than `MAX_SECRET_BYTES`.
+        """
+        kind, _, name = self.reference.partition(":")
+        if kind == "env":
+            value = os.environ.get(name)
+            if not value:
+                raise ConfigError(f"the environment variable {name} is not set", hint=f"export {name}=...")
+            return value
+        try:
+            path = self.folder / Path(name).expanduser()
+        except RuntimeError:
+            raise ConfigError(f"the secret {self.reference} is in the home directory of an unknown user") from None
+        try:
+            with open_regular(path) as file:
+                if os.fstat(file.fileno()).st_mode & 0o077:
+                    message = f"others may read the secret {self.reference}"
+                    raise ConfigError(message, where=str(path), hint=f"chmod 600 {path}")
+                text = read_bounded(file, MAX_SECRET_BYTES).decode().strip()
+        except OSError as error:
+            message = f"the secret {self.reference} cannot be read: {error.strerror}"
+            raise ConfigError(message, where=str(path)) from error
+        except UnicodeDecodeError:
+            raise ConfigError(f"the secret {self.reference} is not UTF-8 text", where=str(path)) from None
+        if not text:
+            raise ConfigError("the secret file is empty", where=str(path))
+        return text
+
+    def reveal_token(self) -> str:
+        """Read the secret for an HTTP header. Raises ConfigError also if it is not one word of printable ASCII."""
+        value = self.reveal()
+        if not (value.isascii() and value.isprintable() and " " not in value):
+            raise ConfigError(f"{self.reference} contains spaces or characters that are not allowed in a header")
+        return value
+
+
+def secrets_in(value: object) -> Iterator[Secret]:
+    if isinstance(value, Secret):
+        yield value
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from secrets_in(getattr(value, name))
+    elif isinstance(value, Mapping):
+        yield from secrets_in(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from secrets_in(inner)
+
+
+def _secret(value: Any, info: ValidationInfo) -> Secret:
+    if isinstance(value, Secret):
+        return value
+    kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if kind not in {"env", "file"} or not name:
+        message = "a secret is never written here: refer to it by env:NAME or file:PATH"
+        raise PydanticCustomError("literal_secret", message)
+    folder = info.context["folder"] if info.context else Path()
+    return Secret(value, folder)
+
+
+SecretRef = Annotated[Secret, BeforeValidator(_secret), WithJsonSchema({"type": "string", "pattern": "^(env|file):.+"})]
+
+
+def _path(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, str) or not info.context:
+        return value
+    try:
+        return info.context["folder"] / Path(value).expanduser()
+    except RuntimeError:
+        raise ValueError("begins with ~ and the name of an unknown user") from None
+
+
+ConfigPath = Annotated[Path, BeforeValidator(_path)]
+"""A path, relative to the config file."""
+
+
+def _given(value: Any) -> Any:
+    if value is None:
+        raise PydanticCustomError("string_type", "must be text")
+    return value
+
+
+NOT_NULL = BeforeValidator(_given)
+"""For texts that may be missing, but not null: YAML reads an unquoted NULL, which may be meant as text, as null."""
+GivenText = Annotated[str | None, NOT_NULL, WithJsonSchema({"type": "string"})]
+
+
+def is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None
+
+
+def _name(text: str) -> str:
+    if not is_name(text):
+        raise ValueError(NAME_FORM)
+    return text
+
+
+Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})]
+"""1 to 63 ASCII letters, digits, ``_`` and ``-``: valid in command lines, file names and the state."""
+
+
+HostName = Annotated[str, AfterValidator(host_name)]
+BaseUrl = Annotated[str, AfterValidator(checked_base_url)]
+"""The base URL of an API: https, or http on this machine, without a user, a password or a query."""
+
+
+def misplaced(place: Place, message: str) -> PydanticCustomError:
+    """Make a finding about the key at *place*, for a validator of the model around it."""
+    return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})

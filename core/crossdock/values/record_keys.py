@@ -1,0 +1,22 @@
+"""Record keys as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import quote, unquote
+
+from crossdock.printable import BLANKS
+
+
+def key_text(parts: Sequence[str]) -> str:
+    """Return the text form of a record key: each part percent-encoded (RFC 3986 unreserved stay), joined by ``|``."""
+    return "|".join(quote(part, safe="") for part in parts)
+
+
+def key_parts_of(key: str) -> tuple[str, ...]:
+    return tuple(unquote(part) for part in key.split("|"))
+
+
+def trimmed_key(key: str) -> str:
+    """Remove white space around the parts of a record key in its text form."""
+    return key_text([part.strip(BLANKS) for part in key_parts_of(key)]) if "%" in key else key

@@ -40,14 +40,16 @@ connections:
 """
 FOLDER = """\
     kind: folder_warehouse
-    path: ."""
+    path: .
+    settle_s: 0"""
 SFTP = """\
     kind: sftp_warehouse
     host: {ssh.host}
     port: {ssh.port}
     user: {ssh.user}
     private_key: file:warehouse.key
-    host_key: "{ssh.fingerprint}\""""
+    host_key: "{ssh.fingerprint}"
+    settle_s: 0"""
 FETCH = """
 import sys
 from pathlib import Path

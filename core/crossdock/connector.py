@@ -18,7 +18,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, part_of
 from crossdock.mapping.stream_facts import PLATFORM, Mode, StreamFacts
 from crossdock.reading.sources.stream_context import Context, Settings
-from crossdock.records import RawBatch, Record
+from crossdock.records import JSON, RawBatch, Record
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
 
@@ -209,7 +209,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
         for item in self.order_by or ():
             if isinstance(item, OrderBy):
                 _check_positions(item, record)
-        copied = record.with_paths(self.used_columns)  # the mapping must not change the record that is stored
+        copied = self._copied(record)  # the mapping must not change the record that is stored
         made = self.to_resource(copied)
         kind = self._model
         if not isinstance(made, kind | Mapping):
@@ -218,8 +218,12 @@ class Stream(StreamFacts, ABC, Generic[S]):
             place = f"; see line {code.co_firstlineno} of {code.co_filename}" if code else ""
             raise RecordError("mapping_failed", message + place)
         if self.member_overrides is not None:
-            made = self.member_overrides.applied_to(made, record.with_paths(self.used_columns))
+            made = self.member_overrides.applied_to(made, self._copied(record))
         return kind.model_validate(made)
+
+    def _copied(self, record: Record) -> Record:
+        is_json = any(JSON in row for row in record.rows)  # otherwise no path is missing
+        return record.with_paths(self.used_columns) if is_json else record.copy()
 
 
 def columns_of(stream: Stream[Any]) -> frozenset[str]:

@@ -16,6 +16,7 @@ from datetime import UTC, date, datetime
 from decimal import Clamped, Context, Decimal, InvalidOperation, Overflow, Rounded, Subnormal
 from functools import lru_cache
 from json.encoder import encode_basestring
+from operator import itemgetter
 from typing import Any
 
 JsonValue = Any
@@ -35,6 +36,7 @@ TOO_MANY = f"more than {MAX_VALUES:,} values"
 _DIGITS = MAX_EXPONENT + 1
 _INTEGERS_END = 10**_DIGITS
 _CONTAINERS = frozenset({dict, list, tuple})
+_SCALARS = frozenset({str, int, bool, type(None), Decimal, date, datetime})
 _BOUNDED = Context(
     prec=_DIGITS,
     Emin=-MAX_EXPONENT,
@@ -90,15 +92,19 @@ def dumps(value: JsonValue) -> bytes:
 
 def inexact_in(value: JsonValue, pointer: str = "") -> tuple[str, str] | None:
     """Return JSON pointer and type of the first value without an exact form, such as a float, or None."""
+    if type(value) in _SCALARS:
+        return None
     if not isinstance(value, tuple(_WRITERS)):
         return pointer, type(value).__name__
+    members: Iterable[tuple[object, JsonValue]] = ()
     if isinstance(value, dict):
-        found = (inexact_in(inner, f"{pointer}/{name}") for name, inner in value.items())
+        members = value.items()
     elif isinstance(value, list | tuple):
-        found = (inexact_in(inner, f"{pointer}/{number}") for number, inner in enumerate(value))
-    else:
-        return None
-    return next((place for place in found if place is not None), None)
+        members = enumerate(value)
+    for name, inner in members:
+        if type(inner) not in _SCALARS and (found := inexact_in(inner, f"{pointer}/{name}")) is not None:
+            return found
+    return None
 
 
 def _text(value: JsonValue) -> str:
@@ -113,16 +119,18 @@ def _text(value: JsonValue) -> str:
 
 def _members_text(members: dict[str, JsonValue]) -> str:
     texts = [
-        f"{(_short_name if len(name) <= 64 else encode_basestring)(name)}:{_text(members[name])}"
-        for name in sorted(members)
+        f"{_short_name(name) if len(name) <= 64 else encode_basestring(name)}:"
+        f"{encode_basestring(value) if type(value) is str else _text(value)}"  # most are texts
+        for name, value in sorted(members.items(), key=_NAME)
     ]
     return f"{{{','.join(texts)}}}"
 
 
 def _items_text(items: Iterable[JsonValue]) -> str:
-    return f"[{','.join([_text(item) for item in items])}]"
+    return f"[{','.join([encode_basestring(item) if type(item) is str else _text(item) for item in items])}]"
 
 
+_NAME = itemgetter(0)
 _short_name = lru_cache(maxsize=4096)(encode_basestring)  # the same names in every record; long ones would fill memory
 _WRITERS: dict[type, Callable[[Any], str]] = {
     datetime: lambda value: f'"{time_text(value)}"',

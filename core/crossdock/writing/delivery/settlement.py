@@ -11,7 +11,7 @@ from crossdock.state import Accepted, Attempt, DeadLetter, Intent, Scope, Transa
 from crossdock.writing.delivery.operations import bytes_after, payload_after
 from crossdock.writing.delivery.restored_state import MAY_BE_RESTORED, StateDoubts
 from crossdock.writing.targets.outcomes import Outcome
-from crossdock.writing.targets.target import Target
+from crossdock.writing.targets.target import Answers, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,8 @@ def write(
 
 def doubt_changed(tx: Transaction, settled: Sequence[Settlement], target: Target) -> None:
     """Clear what the target held for records that the writes of others have changed there."""
+    if type(target).also_changes is Answers.also_changes:
+        return
     changed = {
         also
         for item in settled

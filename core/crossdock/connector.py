@@ -14,6 +14,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.mapping.declarative import MemberOverrides
 from crossdock.mapping.ordering import OrderBy
+from crossdock.mapping.own_names import Ours
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, part_of
 from crossdock.mapping.stream_facts import PLATFORM, Mode, StreamFacts
@@ -179,6 +180,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
             "mapping": self.mapping_version,
         } | ({} if self.deleted is None else {"deleted": self.deleted.model_dump(exclude_none=True)})
         facts |= {} if self.trim_keys else {"trim_keys": False}
+        facts |= {} if self.ours is None else {"ours": self.ours.model_dump()}
         facts |= {"contributes": [*self.contributes], "matches": self.matches} if self.contributes else {}
         return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]
 
@@ -193,6 +195,11 @@ class Stream(StreamFacts, ABC, Generic[S]):
             by_alias=True, exclude_none=True, include={"column", "as_", "format", "timezone"}
         )
         return f"{self.version}:{hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:16]}"
+
+    @property
+    def own_keys(self) -> Ours | None:
+        """`ours` if external ids are its keys."""
+        return self.ours if self.ours is not None and self.ours.is_key(self.key) else None
 
     @property
     def used_columns(self) -> frozenset[str]:
@@ -233,7 +240,8 @@ def columns_of(stream: Stream[Any]) -> frozenset[str]:
     filters = chain.from_iterable(rule.columns() for rule in conditions)
     more = stream.member_overrides.columns if stream.member_overrides else ()
     state = (stream.open_until.field,) if stream.open_until else ()
-    return frozenset({*stream.columns, *stream.key, *ordering, *filters, *(stream.uses or ()), *more, *state})
+    own = (stream.ours.member,) if stream.ours else ()
+    return frozenset({*stream.columns, *stream.key, *ordering, *filters, *(stream.uses or ()), *more, *state, *own})
 
 
 def _check_positions(item: OrderBy, record: Record) -> None:
@@ -252,7 +260,7 @@ class Finding:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: ``Connector[...](...)`` would fail
 class Connector(Generic[S]):
     """A kind of external system.
 

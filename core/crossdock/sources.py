@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from crossdock.errors import UnavailableError
     from crossdock.mapping.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.mapping.lookups_and_joins import Join, Lookup
+    from crossdock.mapping.own_names import NameForm, Ours
     from crossdock.pacing.rate_limit import RateLimit
     from crossdock.reading.formats.delimited_format import DelimitedFormat
     from crossdock.reading.formats.file_formats import FileFormat
@@ -67,6 +68,7 @@ _NAMES = {
     "reading.formats.file_formats": "FileFormat",
     "config.http_settings": "HttpSettings",
     "mapping.lookups_and_joins": "Join Lookup",
+    "mapping.own_names": "NameForm Ours",
     "records": "Proof",
     "pacing.rate_limit": "RateLimit",
     "reading.sources.api": "Api",
@@ -102,7 +104,8 @@ __all__ = [
     "DelimitedFormat", "Expect", "Expectation", "FileFormat", "FileSource", "FileStore", "FolderStore",
     "GraphQLConnection", "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join",
     "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Name",
-    "NameOrder", "NextUrl", "Offset", "OldAlgorithm", "Order", "OverlappingPages", "PageNumber", "Paginator", "Part",
+    "NameForm", "NameOrder", "NextUrl", "Offset", "OldAlgorithm", "Order", "Ours", "OverlappingPages", "PageNumber",
+    "Paginator", "Part",
     "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "TimedAuth",
     "UnavailableError", "Wait", "Window", "any_case", "check_intake", "connect", "list_below", "split_pattern",
     "warnings_about_newest", "windows",

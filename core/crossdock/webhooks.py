@@ -121,7 +121,7 @@ class SubscriptionApi(ABC, Generic[S]):
         """End *subscription*. One that no longer exists is not an error."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: ``Webhooks[...](...)`` would fail
 class Webhooks(Generic[S]):
     """The webhooks that one connection receives.
 

@@ -14,9 +14,8 @@ x-changed: &changed
   cursor: {column: updated_at, as: instant}
   changes: {at_most: 1000000}
 x-ours: &ours
-  columns: {reference: {strip_prefix: "erp:"}}                     # the platform's id
-  skip: {others: {not: {field: reference, starts_with: ord_}}}     # orders that somebody else placed
-  key: [reference]
+  ours: {member: reference, namespace: erp}                        # others are orders that somebody else placed
+  key: [reference]                                                 # the platform's id
   resource: order
   matches: id
 platform:
@@ -113,7 +112,7 @@ connections:
         <<: *changed
         path: /v1/shipments
         key: [id]
-        skip: {others: {not: {field: reference, starts_with: "erp:"}}}
+        ours: {member: reference, namespace: erp}
         resource: invoice
         map:
           customerId: customer.code

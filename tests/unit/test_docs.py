@@ -120,6 +120,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "GoneLimits": "gone.",
     "Reread": "reread.",
     "OpenUntil": "open_until.",
+    "Ours": "ours.",
     "ChangeLimits": "changes.",
     "SuspiciousLimit": "suspicious.",
     "FailureLimits": "mapping_failed.",

@@ -202,6 +202,7 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
         ),
         name_member=config.name,
         name_limit=min(config.name_max_length, MAX_ID_LENGTH) if config.id == NAME else config.name_max_length,
+        name_form=config.name_form,
         look_up_setting=f"target.resources.{name}.look_up",
     )
 

@@ -10,6 +10,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from crossdock import ConfigModel, Filter
 from crossdock.platform.retry_settings import InFlight, Retry
+from crossdock.sources import NameForm
 from crossdock.values.config_models import MAX_S, misplaced
 from crossdock_connectors.http_json.credentials import HeaderName
 from crossdock_connectors.http_json.draft_models import MemberName, Members
@@ -73,7 +74,9 @@ class TargetResourceConfig(ConfigModel):
     members: Members
     """The members of a record, by their names in the API."""
     name: Annotated[str, Field(min_length=1)] | None = None
-    """The member with the external id of the record, ``NAMESPACE:KEY``; none if the API has no such member."""
+    """The member with the external id of the record; none if the API has no such member."""
+    name_form: NameForm = "{namespace}:{key}"
+    """How it is made of ``{namespace}`` and ``{key}``, such as ``{key}`` where the account has no records of others."""
     name_max_length: Annotated[int, Field(ge=1, le=500)] = 100
     """The most characters of a name; a record with a longer one is a dead letter."""
     id: Literal["{name}"] | Place = "/id"
@@ -147,6 +150,7 @@ class TargetResourceConfig(ConfigModel):
             ("conditional", self.conditional and not changed, "needs update or delete"),
             ("name", self.name in self.members, "holds the external id of the record: leave it out of members"),
             ("name_max_length", "name_max_length" in self.model_fields_set and not named, "needs name"),
+            ("name_form", "name_form" in self.model_fields_set and not named, "needs name"),
         ):
             if is_set:
                 raise misplaced((key,), problem)

@@ -27,6 +27,7 @@ from crossdock.mapping import lookups_and_joins
 from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, When
 from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.lookups_and_joins import Join, Lookup
+from crossdock.mapping.own_names import ours_problem
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_facts import (
@@ -114,6 +115,8 @@ class StreamConfig(ConfigModel, StreamFacts):
             raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
         if reason := empty_problem(self.mode, self.empty):
             raise misplaced(("empty",), reason)
+        if reason := ours_problem(self.ours, self.skip, self.read_resource):
+            raise misplaced(("ours",), reason)
         if self.gone.every is not None and not self.lists_existing:
             raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
         other = "deleted" if self.deleted is not None else "existing" if self.lists_existing else ""

@@ -36,6 +36,7 @@ from crossdock.delta.row_preparation import (
     SKIP,
     UNIT,
     RowsWithoutKey,
+    filters,
     is_added,
     keys_only,
     prepare,
@@ -43,6 +44,7 @@ from crossdock.delta.row_preparation import (
 from crossdock.delta.source_units import SmallBatches, SourceUnit, size_in_memory, without_other_rows
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import declared
+from crossdock.mapping.own_names import NOT_OURS
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious
 from crossdock.records import JSON, LINE, RawBatch, own
 from crossdock.state import DeadLetter
@@ -98,7 +100,7 @@ class LatestRecords:
         known: Callable[[], pl.DataFrame | None] | None = None,
     ) -> None:
         """Count every row, and find the latest record of each key. *known* returns None if a join is faster."""
-        for name in self._stream.skip:
+        for name in filters(self._stream):
             tally.rows_filtered[name] = 0
         for number, batch in enumerate(batches):
             self.cursor = batch.cursor or self.cursor
@@ -152,6 +154,9 @@ class LatestRecords:
             pl.lit(0, pl.UInt64).alias(LINE), pl.lit(value=True).alias(DELETED)
         )
         tally.rows_read += frame.height
+        if self._stream.own_keys is not None:
+            tally.rows_filtered[NOT_OURS] += frame[KEY].null_count()
+            frame = frame.filter(pl.col(KEY).is_not_null())
         frame = frame.with_columns(fingerprint.of_rows(names, "", "xxh3_64").alias(FP))  # for those without a key
         frame = self._with_key(frame, tally)
         self._parts.append(self._candidates(frame))
@@ -173,7 +178,7 @@ class LatestRecords:
     def _keyed(self, frame: pl.DataFrame, tally: Tally, advance: Callable[[int], None]) -> pl.DataFrame:
         tally.rows_read += frame.height
         advance(frame.height)
-        if self._stream.skip:
+        if filters(self._stream):
             for name, number in frame[SKIP].drop_nulls().value_counts().iter_rows():
                 tally.rows_filtered[name] += number
             frame = frame.filter(pl.col(SKIP).is_null())

@@ -13,13 +13,14 @@ from crossdock.connector import Stream
 from crossdock.delta import fingerprint, order_positions
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, declared
+from crossdock.mapping.own_names import NOT_OURS, Ours
 from crossdock.mapping.repairs_and_filters import Repair, first_match
 from crossdock.records import JSON, LINE, Record, cells_named, column_named, is_internal, own, with_paths
 from crossdock.state import DeadLetter, RecordIdentity
 
 KEY, KEY_HASH, SKIP = own("key"), own("key_hash"), own("skip")
 FP, POSITION, SAME, DELETED = own("fp"), own("position"), own("same"), own("deleted")
-UNIT = own("unit")
+UNIT, _OURS = own("unit"), own("ours")
 BEFORE = own("before:")
 """The prefix of columns with the cells before repairs."""
 MAX_KEY_BYTES = 1_000
@@ -47,17 +48,33 @@ def prepare(
     _check_types(source, frame)
     frame = _with_used_columns(stream, source, frame)
     text = [name for name in frame.columns if name != LINE]
+    frame = _with_own_keys(stream.ours, frame)
     (frame, plain), order_by = _repaired(stream, frame, trimmed_rows), declared(stream.order_by)
     everything = [JSON] if JSON in text else sorted(text)
     used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
     incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
     return frame.with_columns(  # in one call, which polars computes in parallel
         *_key_columns(stream, frame, plain),
-        pl.when(~incomplete).then(first_match(stream.skip)).alias(SKIP),
+        _skip(stream, incomplete).alias(SKIP),
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
         *((_position(order_by, frame, incomplete),) if order_by else ()),
         *((stream.deleted.expression().alias(DELETED),) if stream.deleted is not None else ()),
     )
+
+
+def filters(stream: Stream[Any]) -> Sequence[str]:
+    """Return the names under which rows of *stream* are left out."""
+    return [*stream.skip, *([NOT_OURS] if stream.ours else [])]
+
+
+def _skip(stream: Stream[Any], incomplete: pl.Expr) -> pl.Expr:
+    left_out = pl.when(~incomplete).then(first_match(stream.skip))
+    return pl.when(pl.col(_OURS).is_null()).then(pl.lit(NOT_OURS)).otherwise(left_out) if stream.ours else left_out
+
+
+def _with_own_keys(ours: Ours | None, frame: pl.DataFrame) -> pl.DataFrame:
+    """Add the keys in the external ids, which nothing has repaired yet."""
+    return frame if ours is None else frame.with_columns(ours.keys_in(cells_named(frame, ours.member)).alias(_OURS))
 
 
 def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.Expr) -> pl.Expr:
@@ -65,16 +82,16 @@ def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.E
 
 
 def named(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
-    frame, plain = _repaired(stream, with_paths(frame, stream.used_columns))
+    frame, plain = _repaired(stream, _with_own_keys(stream.own_keys, with_paths(frame, stream.used_columns)))
     return frame.with_columns(_key_columns(stream, frame, plain))
 
 
 def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Compute `KEY` and `KEY_HASH` as `prepare` does, for rows without other columns."""
+    """Compute `KEY` and `KEY_HASH` as `prepare` does, for rows without other columns; null for records of others."""
     frame = with_paths(frame, stream.key)
     if missing := sorted(set(stream.key) - set(frame.columns)):
         raise RefusedError(f"missing column {', '.join(map(repr, missing))}, a part of the key", where=source)
-    repaired, plain = _repaired(stream, frame)
+    repaired, plain = _repaired(stream, _with_own_keys(stream.own_keys, frame))
     return repaired.select(_key_columns(stream, repaired, plain))
 
 
@@ -109,7 +126,7 @@ def _repaired(
         before = (column_named(name).alias(f"{BEFORE}{name}") for name in repairs)
         frame = frame.with_columns(*before, *(repair.expression(name) for name, repair in repairs.items()))
     plain = [name for name in stream.key if _is_unreserved(cells_named(frame, name))]
-    odd = [name for name in stream.key if name not in plain] if stream.trim_keys else []
+    odd = [name for name in stream.key if name not in plain] if stream.trim_keys and not stream.own_keys else []
     if odd:
         untrimmed = frame[odd]
         frame = frame.with_columns(_TRIM.expression(name) for name in odd)
@@ -119,7 +136,7 @@ def _repaired(
 
 
 def _key_columns(stream: Stream[Any], frame: pl.DataFrame, plain: Collection[str]) -> list[pl.Expr]:
-    key = _key(frame, stream.key, plain)
+    key = pl.col(_OURS) if stream.own_keys else _key(frame, stream.key, plain)
     if stream.earlier_keys:
         key = key.replace(stream.earlier_keys)
     return [key.alias(KEY), fingerprint.digest(key, "xxh3_128").alias(KEY_HASH)]

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Discriminator, Field, GetPydanticSchema, T
 from pydantic_core import PydanticCustomError
 
 from crossdock.mapping.ordering import OrderBy
+from crossdock.mapping.own_names import Ours
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.reading.sources.expected_files import Interval
@@ -283,6 +284,8 @@ class StreamFacts:
     """Repairs by column, applied before key, filters and mapping."""
     skip: Mapping[str, Filter] = {}
     """Rows to leave out, by the name under which they are counted; the first filter that matches counts."""
+    ours: Ours | None = None
+    """The records of a partner that crossdock has sent there, told from those of others by their external ids."""
     deleted: Filter | None = None
     """Rows which say that their record was deleted; ``on_gone`` says what to do with it."""
     fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"

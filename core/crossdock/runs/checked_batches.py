@@ -13,6 +13,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.cursors import Checkpoint
+from crossdock.mapping.own_names import at_source
 from crossdock.printable import is_storable
 from crossdock.records import LINE, Again, Proof, RawBatch
 from crossdock.values.author_code import guarded, place_of, text_of
@@ -76,7 +77,7 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
     """Yield the batches of the stream's `fetch`, called for at most `Stream.fetch_size` of *keys* at a time."""
     latest: str | None = None
     guard = _Guard(bound, "fetch")
-    size = bound.stream.fetch_size
+    size, keys = bound.stream.fetch_size, at_source(bound.stream.own_keys, keys)
     with code_of(bound, "fetch", lambda: latest):
         for start in range(0, len(keys), size):
             for read in bound.stream.fetch(bound.context, keys[start : start + size]):

@@ -193,6 +193,7 @@ class _List:
 
     def take(self, bound: BoundStream, batch: RawBatch) -> None:
         found = keys_only(bound.stream, batch.source, batch.load())
+        found = found.drop_nulls(KEY) if bound.stream.own_keys else found  # of others
         self.source = self.source or batch.source
         self.rows += found.height
         with_key = found.filter(pl.col(KEY).is_not_null())

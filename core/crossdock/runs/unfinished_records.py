@@ -10,12 +10,13 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
+from crossdock.mapping.own_names import texts_of
 from crossdock.mapping.stream_facts import OpenUntil
 from crossdock.planning.references import key_hashes
 from crossdock.records import RawBatch, cells_named, with_paths
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.state import FollowedRecord, State, Transaction
-from crossdock.values.record_keys import key_parts_of, key_text
+from crossdock.values.record_keys import key_parts_of
 
 MISSED_AT_MOST = 3  # runs in a row in which the source does not have a record
 FAILED_ALONE = 3  # in a row; then the failure is not caused by single records
@@ -51,7 +52,7 @@ class FollowedRecords:
 
     def _take(self, batch: RawBatch, rule: OpenUntil) -> None:
         stream, rows = self._bound.stream, batch.load()
-        self._end(key_hashes([key_text([part or "" for part in key]) for key in batch.deleted]).values())
+        self._end(key_hashes(list(texts_of(stream.own_keys, batch.deleted))).values())
         marks = stream.deleted
         try:
             frame = with_paths(rows, [rule.field, *(marks.columns() if marks is not None else ())])

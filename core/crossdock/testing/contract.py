@@ -20,6 +20,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added, prepare
 from crossdock.errors import RecordError
+from crossdock.mapping.own_names import at_source
 from crossdock.planning.draft_records import drafted
 from crossdock.records import RawBatch, Record
 from crossdock.testing.connector_context import bound_stream
@@ -173,7 +174,9 @@ def fetched_records(bound: BoundStream, keys: Sequence[str]) -> dict[str, Rows]:
         keys: In their text form, at most `Stream.fetch_size`, each once.
     """
     found: dict[str, Rows] = {}
-    for batch in bound.stream.fetch(bound.context, [key_parts_of(key) for key in keys]):
+    for batch in bound.stream.fetch(
+        bound.context, at_source(bound.stream.own_keys, [key_parts_of(key) for key in keys])
+    ):
         rows = sorted(_kept(bound, batch), key=itemgetter(KEY))
         for key, group in groupby(rows, key=itemgetter(KEY)):
             cells = [{name: cell for name, cell in row.items() if not is_added(name)} for row in group]

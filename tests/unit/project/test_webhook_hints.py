@@ -11,6 +11,7 @@ from crossdock.config.project.connections import Connection
 from crossdock.config.project.webhook_hints import hints_of
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConnectorError, RecordError
+from crossdock.mapping.own_names import Ours
 from crossdock.records import RawBatch, Record
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
 
@@ -37,6 +38,16 @@ class Fetched(_Stream):
     """A stream with `fetch`."""
 
     name, resource, key = "lots", "inventory_lot", ("item", "place")
+
+    def fetch(self, ctx: Context[DepotSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        return iter(())
+
+
+class Orders(_Stream):
+    """A stream of what crossdock has sent there, by its external ids."""
+
+    name, resource, key = "lots", "order", ("reference",)
+    ours = Ours(member="reference", namespace="shop")
 
     def fetch(self, ctx: Context[DepotSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         return iter(())
@@ -107,3 +118,12 @@ def test_an_error_of_the_record_stays_what_it_is() -> None:
     """The caller decides about it."""
     with pytest.raises(RecordError, match="is missing"):
         raising(RecordError("bad_value", "is missing", pointer="/id"))
+
+
+def test_a_webhook_about_records_of_others_names_none() -> None:
+    """A stream with ``ours`` gets the keys in our external ids, and nothing of others, not even of the same key."""
+    stream = Orders()
+    connection = Connection("depot", DEPOT, DepotSettings(), (stream,))
+    found = [Hint("lots", (name,)) for name in ("SO-1", "shop:SO%202", "erp:SO-1")]
+    webhooks = Webhooks[DepotSettings]([WebhookScheme()], [], lambda _: iter(found))
+    assert hints_of(connection, webhooks, Webhook("", {}, {})) == [Hint("lots", ("SO 2",))]

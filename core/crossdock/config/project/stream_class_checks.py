@@ -13,6 +13,7 @@ from crossdock.config.declared_streams import DeclaredStream
 from crossdock.connector import Stream, columns_of
 from crossdock.errors import ConfigError
 from crossdock.mapping.cursors import Cursor
+from crossdock.mapping.own_names import ours_problem
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.mapping.stream_facts import (
     EVERY_WITHOUT_LIST,
@@ -119,6 +120,8 @@ def _misfits(stream: Stream[Any], facts: _Declaration, kind: ResourceType, targe
 
 
 def _conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
+    if reason := ours_problem(facts.ours, facts.skip, facts.reads):
+        yield f"ours {reason}"
     if facts.group_by is not None and tuple(facts.group_by) != tuple(facts.key):
         yield "group_by and key must name the same columns"
     if facts.cursor is not None and facts.mode != "incremental":

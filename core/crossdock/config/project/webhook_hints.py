@@ -6,7 +6,9 @@ from typing import Any
 
 from crossdock.config.project.connections import Connection
 from crossdock.errors import ConnectorError, RecordError
+from crossdock.mapping.own_names import texts_of
 from crossdock.values.author_code import AuthorCodeError, guarded, shortened
+from crossdock.values.record_keys import key_parts_of
 from crossdock.webhooks import Hint, Webhook, Webhooks
 
 
@@ -37,7 +39,12 @@ def hints_of(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) 
             raise _defect(connection, f"names a key of {hint.stream} with {len(hint.key)} columns instead of {columns}")
         if {*map(type, hint.key)} - {str}:
             raise _defect(connection, f"names a key of {hint.stream} that is no text")
-    return [hint for hint in hints if streams[hint.stream].enabled and streams[hint.stream].fetches]
+    wanted = [hint for hint in hints if streams[hint.stream].enabled and streams[hint.stream].fetches]
+    return [
+        Hint(hint.stream, key_parts_of(text))
+        for hint in wanted
+        for text in texts_of(streams[hint.stream].own_keys, [hint.key])
+    ]
 
 
 def _defect(connection: Connection, what: str) -> ConnectorError:

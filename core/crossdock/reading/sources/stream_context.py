@@ -47,7 +47,7 @@ T = TypeVar("T")
 _API = "crossdock.api"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: ``Context[...](...)`` would fail
 class Context(Generic[S]):
     """What a stream may use while it reads.
 

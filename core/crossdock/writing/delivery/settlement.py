@@ -63,8 +63,8 @@ def write(
 
 def doubt_changed(tx: Transaction, settled: Sequence[Settlement], target: Target) -> None:
     """Clear what the target held for records that the writes of others have changed there."""
-    if type(target).also_changes is Answers.also_changes:
-        return
+    if getattr(type(target), "also_changes", None) is Answers.also_changes:
+        return  # nothing, and no body needs to be read for it
     changed = {
         also
         for item in settled

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, final
 
 from crossdock.errors import RecordError
-from crossdock.mapping.resource_types import ResourceType, external_id
+from crossdock.mapping.own_names import DEFAULT_FORM, name_of
+from crossdock.mapping.resource_types import ResourceType
 from crossdock.pacing import rate_headers
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.limit_estimate import LimitEstimate
@@ -133,6 +134,8 @@ class TargetResource(ResourceType):
         shape: Where answers have records and ids. The external id is in `name_member` of a record.
         name_member: The member of a payload that holds the external id; None if records have none.
         name_limit: The maximum number of characters of an external id.
+        name_form: How an external id is made of ``{namespace}`` and ``{key}``; ``{key}`` alone only where the account
+            has no records of others.
         holds_records: Whether the target keeps what is created; False for an action, which is only executed.
         look_up_setting: The setting below the target's section that controls look-ups, for hints.
         look_up_filter: The parameter of a look-up by external id, for messages.
@@ -145,6 +148,7 @@ class TargetResource(ResourceType):
     holds_records: bool = field(default=True, kw_only=True)
     look_up_setting: str = field(default="look_up", kw_only=True)
     look_up_filter: str = field(default="of a look-up", kw_only=True)
+    name_form: str = field(default=DEFAULT_FORM, kw_only=True)
 
     @property
     def name_pointer(self) -> str:
@@ -170,7 +174,8 @@ class RecordNames:
 
     def name_of(self, resource: str, namespace: str, key: str) -> str | None:
         """Return the record's external id at the target, by which it can be looked up; None if it has none."""
-        return None if self.resources[resource].name_member is None else external_id(namespace, key)
+        kind = self.resources[resource]
+        return None if kind.name_member is None else name_of(kind.name_form, namespace, key)
 
     def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:
         """Return the external id in a payload that the target accepted; None if it has none."""

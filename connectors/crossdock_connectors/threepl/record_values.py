@@ -19,8 +19,8 @@ def key_in(name: Any, namespace: str) -> str | None:
     """Return the record key in an order's external id, ``NAMESPACE:KEY``; None if the order has another name."""
     if not isinstance(name, str):
         return None
-    own, _, key = name.partition(":")
-    return unquote(key) if own == namespace and key else None
+    key = unquote(name.partition(":")[2])
+    return key if key and name in names_of(key, namespace) else None  # another spelling is a name of others
 
 
 def names_of(key: str, namespace: str) -> list[str]:

@@ -68,3 +68,18 @@ def _ours(trip: RoundTrip) -> list[str]:
     orders: dict[str, Stored] = trip.partner.warehouse.tables["orders"]
     ids = {order.members["reference"]: order_id for order_id, order in orders.items()}
     return [ids[f"erp:{each}"] for each in trip.orders]
+
+
+def test_check_finds_a_key_that_loses_its_namespace(tmp_path: Path) -> None:
+    """Where crossdock writes to the partner, too, a shortened key is a fault, and the finding says what to declare."""
+    with opened(tmp_path, 0) as trip:
+        config = yaml.safe_load((tmp_path / "c.yaml").read_text())
+        for name in ("statuses", "parcels"):
+            stream = config["connections"]["plain"]["streams"][name]
+            if name == "statuses":
+                del stream["ours"]
+            stream["columns"] = {"reference": {"strip_prefix": "erp:"}}
+        (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
+        done = trip.command("check")
+    assert done.exit_code == 3
+    assert " ".join(done.stdout.split()).count("declare ours: {member: reference, namespace: erp}") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,6 +127,9 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
             yield connection.name, finding
         read = [stream for _, stream in connection.named_streams() if stream.reads_changes and answers]
         yield from ((connection.name, _beliefs(stream)) for stream in read)
+        sent = {scope.namespace for scope in loaded.scopes.values() if scope.target == connection.name}
+        shortened = (_shortened_key(stream, sent) for stream in connection.streams)
+        yield from ((connection.name, finding) for finding in shortened if finding is not None)
         yield from ((connection.name, finding) for finding in _declared(loaded, connection))
 
 
@@ -226,6 +230,19 @@ def _beliefs(stream: Stream[Any]) -> Finding:
     if stream.cursor and stream.fetches and not stream.order_by:
         text += f"; a list that lags behind puts older versions over those of webhooks: declare order_by with {cursor}"
     return Finding(ok=True, text=text)
+
+
+def _shortened_key(stream: Stream[Any], sent: AbstractSet[str]) -> Finding | None:
+    """Find external ids of records *sent* in these namespaces whose key is what is left behind the namespace."""
+    from crossdock.connector import Finding
+
+    for name in stream.key if stream.own_keys is None else ():
+        prefix = stream.columns[name].strip_prefix if name in stream.columns else None
+        if prefix is not None and prefix.removesuffix(":") in sent:
+            text = f"a record of others that is called like the key {name}, without {prefix}, would be the same record"
+            ours = f"declare ours: {{member: {name}, namespace: {prefix.removesuffix(':')}}}"
+            return Finding(ok=False, text=f"{stream.name}: {text}; {ours}")
+    return None
 
 
 def _receive(connection: Connection) -> None:

@@ -55,7 +55,9 @@ def test_a_key_gives_its_name_back(parts: list[str]) -> None:
     assert {key_in(each, "platform") for each in names} == {key}
 
 
-@pytest.mark.parametrize("name", [None, 5, "", "platform", "platform:", "by hand", "Platform:1", "platform:%31", "platform:a b"])
+@pytest.mark.parametrize(
+    "name", [None, 5, "", "platform", "platform:", "by hand", "Platform:1", "platform:%31", "platform:a b"]
+)
 def test_other_names_are_not_ours(name: Any) -> None:
     """An order with any other name is not ours."""
     assert key_in(name, "platform") is None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, Integer, bindparam, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import key_stamps as table
@@ -37,6 +37,13 @@ _RENEW = sql_statements.Bulk(
 )
 
 
+_CONTRIBUTIONS = select(table.c.namespace).where(
+    table.c.target == bindparam("target"),
+    table.c.resource == bindparam("resource"),
+    func.substr(table.c.namespace, 1, bindparam("length", type_=Integer)) == bindparam("begin"),
+)
+
+
 class Stamps:
     """The stamps in one transaction. *expected* returns a scope's stamp after this process changed it last, or 0."""
 
@@ -53,9 +60,9 @@ class Stamps:
         return stamp_of(self._connection, scope)
 
     def contributions(self, scope: Scope) -> list[Scope]:
-        of_resource = table.c.target == scope.target, table.c.resource == scope.resource
-        begins = table.c.namespace.startswith(f"{scope.namespace}{CONTRIBUTION}", autoescape=True)
-        found = self._connection.execute(select(table.c.namespace).where(*of_resource, begins))
+        begin = f"{scope.namespace}{CONTRIBUTION}"
+        of = {"target": scope.target, "resource": scope.resource, "begin": begin, "length": len(begin)}
+        found = self._connection.execute(_CONTRIBUTIONS, of)
         return [Scope(scope.target, scope.resource, namespace) for (namespace,) in found]
 
     def changed_throughout(self, target: str, resource: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.schema import cursors, full_lists, intents, meta, run_messages, runs
@@ -76,6 +76,12 @@ class RunResult:
 _LISTED = tuple(runs.c[name] for name in RunRecord.__slots__ if name not in {"messages", "timings"})
 _MESSAGE = tuple(run_messages.c[name] for name in RunMessage.__slots__)
 
+_COUNT_REQUESTS = sql_statements.Bulk(  # written with every turn of a delivery
+    update(runs)
+    .where(runs.c.id == bindparam("run"))
+    .values(requests=bindparam("requests"), throttled=bindparam("throttled"))
+)
+
 
 class Runs:
     def __init__(self, connection: Connection) -> None:
@@ -139,8 +145,8 @@ class Runs:
 
     def count_requests(self, run_id: int, *, requests: int, throttled: int) -> None:
         """Store how many requests the run has sent so far, so that the number is known if the run is killed."""
-        counts = {"requests": requests, "throttled": throttled}
-        self._connection.execute(update(runs).where(runs.c.id == run_id).values(counts))
+        columns = {"run": [run_id], "requests": [requests], "throttled": [throttled]}
+        _COUNT_REQUESTS.run(self._connection, columns)
 
     def finish(self, run_id: int, result: RunResult, *, at: datetime) -> None:
         changes = {name: getattr(result, name) for name in RunResult.__slots__ if name != "messages"}

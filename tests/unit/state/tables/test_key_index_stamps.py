@@ -41,3 +41,15 @@ def test_a_rollback_keeps_the_stamp(state: State) -> None:
         tx.stamps.changed(SCOPE, [])
         raise ZeroDivisionError
     assert stamp(state) == before
+
+
+def test_contributions_belong_to_one_namespace(state: State) -> None:
+    """A namespace that differs in case only, or begins with the same text, has contributions of its own."""
+    upper = Scope(SCOPE.target, SCOPE.resource, SCOPE.namespace.upper())
+    longer = Scope(SCOPE.target, SCOPE.resource, f"{SCOPE.namespace}x")
+    parts = {scope: scope.contribution("wms.prices") for scope in (SCOPE, upper, longer)}
+    with state.begin() as tx:
+        for part in parts.values():
+            tx.stamps.changed(part, [])
+    with state.look() as tx:
+        assert {scope: tx.stamps.contributions(scope) for scope in parts} == {s: [part] for s, part in parts.items()}

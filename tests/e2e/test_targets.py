@@ -69,6 +69,16 @@ def test_orders_are_created_changed_and_cancelled_once(tmp_path: Path) -> None:
         assert json.loads(plain.run("records", "list", "--json").stdout) == []
 
 
+@pytest.mark.parametrize(("form", "name"), [("{key}", "SO-000"), ("ACME-{namespace}/{key}", "ACME-wms/SO-000")])
+def test_names_have_the_form_of_the_partner(tmp_path: Path, form: str, name: str) -> None:
+    """Orders are created, and looked up after lost answers, under names of the declared form, each once."""
+    orders = some_orders(8)
+    with depot(tmp_path, UNIQUE, REPEATED | {"name_form": form, "name_max_length": 20}, faults=ALL_FAULTS) as plain:
+        plain.export(orders)
+        converge(plain)
+        assert plain.created() == Counter({name.replace("SO-000", key): 1 for key in orders})
+
+
 @pytest.mark.nightly(but=["look-up only", "errors in 200"])
 @pytest.mark.parametrize(
     ("habits", "resource", "target"),

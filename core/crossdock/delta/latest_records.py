@@ -305,7 +305,7 @@ class LatestRecords:
             for frame in unit.rows():
                 skipped = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_not_null())
                 found.append(skipped.join(wanted, on=KEY_HASH, how="semi")[KEY_HASH])
-                without_key += skipped[KEY].null_count()
+                without_key += skipped.filter(pl.col(SKIP) != NOT_OURS)[KEY].null_count()  # others have no key of ours
         return pl.concat(found), without_key
 
     def records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from tests.unit.delta.things import Things
 
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.row_preparation import KEY, keys_only
+from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.mapping.own_names import NOT_OURS, at_source, texts_of
 from crossdock.records import LINE, RawBatch
 from crossdock.sources import Ours
@@ -72,6 +72,16 @@ def test_records_of_others_are_counted_and_left_out(tmp_path: Path) -> None:
     assert [each.row["reference"] for each in found] == ["shop:SO-1", "shop:SO%202"]
     assert tally.rows_filtered == {NOT_OURS: 3}
     assert (tally.rows_read, tally.rows_in_records, tally.rows_rejected) == (5, 2, 0)
+
+
+def test_records_of_others_do_not_keep_those_that_are_gone(tmp_path: Path) -> None:
+    """A row of others has no key of ours, and is no sign that the list of ours is not complete."""
+    orders = Things(mode="snapshot", key=("reference",), ours=SHOP)
+    scan, tally = LatestRecords(orders, "s.orders", tmp_path), Tally()
+    scan.take([RawBatch("page", rows("SO-1", "shop:SO-1"))], tally, lambda _: None)
+    gone = keys_only(orders, "page", rows("shop:SO-2"))[KEY_HASH]
+    filtered, without_key = scan.filtered_among(gone)
+    assert (filtered.to_list(), without_key) == ([], 0)
 
 
 def test_a_list_of_keys_has_null_for_records_of_others() -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -18,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.allowances import allowance
-from tests.benchmarks import results
+from tests.benchmarks import results, slow_server
+from tests.benchmarks.delivery_peer import product
 
 from crossdock.platform.platform_config import Profile
 from crossdock.records import Record
@@ -44,7 +43,7 @@ class Batch:
 
 
 def operation(number: int) -> Operation:
-    payload = {"externalId": f"bench:{number}", "sku": f"S{number}", "name": f"Product {number}", "active": True}
+    payload = product(number)
     row: dict[str, str | None] = {"SKU": f"S{number}", "NAME": f"Product {number}"}
     record = Record(str(number), (row,), "bench.csv", (number + 2,))
     identity = RecordIdentity("bench.products", record.key, number, number, None, record.source, number + 2)
@@ -83,16 +82,17 @@ def deliver(port: int, folder: Path, count: int) -> tuple[float, float, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=4000, help="requests for each answer time")
-    count = parser.parse_args().count
+    parser.add_argument("--port", type=int, help="of such a server that runs already: only deliver to it once")
+    given = parser.parse_args()
+    count = given.count
+    if given.port:
+        with tempfile.TemporaryDirectory() as folder:
+            print(deliver(given.port, Path(folder), count)[2])
+        return
     rows = []
     for delay_ms, goal in ((0, 400), (50, 400), (200, 400), (500, 160)):
-        command = [sys.executable, "-m", "tests.benchmarks.slow_server", str(delay_ms)]
-        with tempfile.TemporaryDirectory() as folder, subprocess.Popen(command, stdout=subprocess.PIPE) as server:
-            assert server.stdout is not None
-            try:
-                seconds, cpu, delivered = deliver(int(server.stdout.readline()), Path(folder), count)
-            finally:
-                server.terminate()
+        with tempfile.TemporaryDirectory() as folder, slow_server.running(delay_ms) as port:
+            seconds, cpu, delivered = deliver(port, Path(folder), count)
             assert delivered == count
         rows.append((delay_ms, count, f"{count / seconds:,.0f}", goal, f"{cpu / seconds:.2f}"))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.benchmarks import results
-from tests.benchmarks.delta_processes import Contestant, TooSlowError, print_profile, python, run
+from tests.benchmarks.delta_processes import Contestant, Spent, TooSlowError, print_profile, python, run
 from tests.benchmarks.delta_stage import STREAM, Stage
 
 from crossdock.testing.openssh_server import OpenSshServer
@@ -48,10 +48,8 @@ def delta(
         dlt: The Python of an environment that has dlt, if it shall take part.
         profile: Print where the plans spend their time, too.
     """
-    stage = Stage(ssh, "delta", rows)
-    run(stage.load("--fill"), limit_s=PREPARING_S)
-    sync = run(stage.crossdock("second", "sync", "--json"), limit_s=PREPARING_S)  # leaves the state as nights do
-    assert found(sync.told) == (0, rows)
+    stage = Stage(ssh.folder / "delta", rows, ssh=ssh)
+    sync = first_nights(stage)
     rivals = list(_rivals(stage, dlt))
     for _ in range(rounds):
         for rival in rivals:
@@ -60,6 +58,19 @@ def delta(
         for night in ("same", "changed"):
             print_profile(stage.crossdock(night, "plan", "--json"))
     return [*rivals, Contestant("crossdock sync, nothing changed", (), spent=[sync])]
+
+
+def first_nights(stage: Stage) -> Spent:
+    """Leave the state as nights do; what the sync of the second night took, in which nothing had changed."""
+    run(stage.load("--fill"), limit_s=PREPARING_S)
+    sync = run(stage.crossdock("second", "sync", "--json"), limit_s=PREPARING_S)
+    assert found(sync.told) == (0, stage.rows)
+    return sync
+
+
+def read_csv(export: Path) -> list[str]:
+    """A process that only reads *export*."""
+    return python("-c", f"import polars as pl; pl.read_csv({str(export)!r}, separator='|', infer_schema=False)")
 
 
 def found(told: str) -> tuple[int, int]:
@@ -71,8 +82,7 @@ def found(told: str) -> tuple[int, int]:
 def _rivals(stage: Stage, dlt: str | None) -> Iterator[Contestant]:
     """All that take turns, once what they need of the night before is there."""
     export, changed = stage.export("changed"), stage.changed
-    read = f"import polars as pl; pl.read_csv({str(export)!r}, separator='|', infer_schema=False)"
-    yield Contestant(READ, python("-c", read))
+    yield Contestant(READ, read_csv(export))
     yield Contestant("crossdock plan, no new file", stage.crossdock("second", "plan", "--json"), found, (0, 0))
     yield Contestant(SAME, stage.crossdock("same", "plan", "--json"), found, (0, stage.rows))
     wanted = (changed, stage.rows - changed)
@@ -121,14 +131,14 @@ def ratios(rivals: Sequence[Contestant], rows: int) -> Iterator[tuple[str, str, 
 
 def first_load(ssh: OpenSshServer, rows: int, *, profile: bool = False) -> tuple[object, ...]:
     """Load *rows* into an empty state, stubbed at the sender: the row of a table."""
-    stage = Stage(ssh, "load", rows, scheduled_runs=("first",))
+    stage = Stage(ssh.folder / "load", rows, scheduled_runs=("first",))
     try:
         spent = run(stage.load(), limit_s=60 + 2 * rows / LOAD_GOAL)
     except TooSlowError as error:
         return rows, str(error), "", LOAD_GOAL, ""
     assert found(spent.told) == (rows, 0)
     if profile:
-        print_profile(Stage(ssh, "profiled load", rows, scheduled_runs=("first",)).load())
+        print_profile(Stage(ssh.folder / "profiled load", rows, scheduled_runs=("first",)).load())
     return f"{rows:,}", f"{spent.seconds:.1f}", f"{rows / spent.seconds:,.0f}", f"{LOAD_GOAL:,}", spent.peak_mib
 
 
@@ -153,13 +163,13 @@ def main() -> None:
             loaded = first_load(ssh, load_rows, profile=given.profile)
     tell = results.write if rows >= KEPT_FROM else _print
     tell(
-        f"Delta, {rows:,} rows of 12 columns, whole processes",
+        "Delta, whole processes",
         ("work", "best, s", "median, s", "peak, MiB", "runs"),
         [rival.row() for rival in rivals],
-        notes,
+        f"{rows:,} rows of 12 columns. {notes}".strip(),
     )
     columns = ("what", "best runs", "medians", "goal")
-    tell(f"Delta, {rows:,} rows, runs compared", columns, list(ratios(rivals, rows)))
+    tell("Delta, runs compared", columns, list(ratios(rivals, rows)))
     tell(
         "First load, an empty SQLite state, stubbed at the sender, a whole process",
         ("records", "seconds", "records a second", "goal, at least", "peak, MiB"),

@@ -7,16 +7,13 @@ as users' do, as does ``import polars, sqlalchemy``; its figure is the least of 
 from __future__ import annotations
 
 import argparse
-import os
-import resource
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.benchmarks import results
 from tests.benchmarks.bench_small_files import FOLDER, step
+from tests.benchmarks.delta_processes import IMPORTS, python, run
 
 SIZES = (1_000, 100_000)
 REPEATS = 3
@@ -64,31 +61,18 @@ def load(folder: Path, records: int) -> None:
         step(folder, "sync", is_open=True)
 
 
-def cpu_s(folder: Path, *arguments: str) -> float:
-    """The CPU seconds of a process of this interpreter, the least of some."""
-    environment = {**os.environ, "CROSSDOCK_API_KEY": "key", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    found = []
-    for _ in range(REPEATS):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(found)
+def command(folder: Path, *arguments: str) -> list[str]:
+    """A command of crossdock about *folder*."""
+    return python("-m", "crossdock", "-C", folder / "crossdock.yaml", *arguments)
 
 
 def measure(records: int, commands: Sequence[Sequence[str]] = COMMANDS) -> list[float]:
-    """The CPU seconds of the two imports, and of each of *commands*."""
+    """The CPU seconds of the two imports, and of each of *commands*: the least of some processes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         load(folder, records)
-        program = ("-c", "import sys; from crossdock.cli import main; main.main(sys.argv[1:])")
-        return [
-            cpu_s(folder, "-c", "import polars, sqlalchemy"),
-            *(cpu_s(folder, *program, *command) for command in commands),
-        ]
+        processes = [IMPORTS, *(command(folder, *each) for each in commands)]
+        return [min(run(process).cpu_s for _ in range(REPEATS)) for process in processes]
 
 
 def main() -> None:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks import results
+from tests.benchmarks.delta_processes import python, run
 
 SIZES = (500, 2_000, 8_000, 20_000)
 WITHIN_S = 3_600.0
@@ -24,7 +22,7 @@ GOAL_MS = 3.0
 BEGAN = 1_772_000_000  # when the first file was written; the others follow second by second
 
 FOLDER = """\
-platform: {base_url: "http://127.0.0.1:1", tenant: acme, auth: {kind: api_key, token: env:CROSSDOCK_API_KEY}}
+platform: {base_url: "http://127.0.0.1:1", tenant: acme, auth: {kind: api_key, token: env:BENCH_KEY}}
 state: sqlite:///state.db
 connections:
   wms:
@@ -66,24 +64,20 @@ def write(folder: Path, numbers: range) -> None:
         os.utime(path, (BEGAN + number, BEGAN + number))
 
 
-def step(folder: Path, *command: str, is_open: bool = False) -> Step:
+def command(folder: Path, *arguments: str) -> list[str]:
+    """A command of crossdock about *folder*, without a platform."""
+    return python("-m", "tests.benchmarks.delta_load", "-C", folder / "crossdock.yaml", *arguments)
+
+
+def step(folder: Path, *arguments: str, is_open: bool = False) -> Step:
     """Run a command to its end; it leaves records that wait or are rejected if it *is_open*."""
-    config = ("-C", str(folder / "crossdock.yaml"))
-    environment = {**os.environ, "CROSSDOCK_API_KEY": "key", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.benchmarks.delta_load", *config, *command],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=WITHIN_S,
-    )
-    assert done.returncode == is_open, done.stderr
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    created = done.stdout.partition('"created": ')[2].partition(",")[0].strip(" }\n")
-    return Step(int(created or 0), cpu_s)
+    spent = run(command(folder, *arguments), limit_s=WITHIN_S, exit_code=int(is_open))
+    return Step(created(spent.told), spent.cpu_s)
+
+
+def created(told: str) -> int:
+    """How many records a command has created."""
+    return int(told.partition('"created": ')[2].partition(",")[0].strip(" }\n") or 0)
 
 
 def measure(folder: Path, files: int) -> tuple[Step, Step, Step, Step]:

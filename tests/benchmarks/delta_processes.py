@@ -1,4 +1,4 @@
-"""Whole processes, measured: seconds on the wall, peak memory, and what they printed.
+"""Whole processes, measured: seconds on the wall and of CPU, peak memory, and what they printed.
 
 Who imports this must stay small (no polars): on Linux a child's peak memory begins with its parent's.
 """
@@ -30,9 +30,14 @@ class TooSlowError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one process took."""
+    """What one process took.
+
+    Attributes:
+        cpu_s: User and system, with that of the processes that it waited for.
+    """
 
     seconds: float
+    cpu_s: float
     peak_mib: int
     told: str
 
@@ -42,16 +47,23 @@ def python(*arguments: object) -> list[str]:
     return [sys.executable, *map(str, arguments)]
 
 
-def run(command: Sequence[str], *, limit_s: float = LIMIT_S) -> Spent:
-    """Run a process to its end, which must be a good one.
+IMPORTS = python("-c", "import polars, sqlalchemy")
+
+
+def run(command: Sequence[str], *, limit_s: float = LIMIT_S, exit_code: int = 0) -> Spent:
+    """Run a process to its end, which must have *exit_code*.
 
     Raises:
         TooSlowError: If it had to be ended after *limit_s* seconds.
     """
     os.sync()  # what others have left to be written is not this one's burden
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+    with (
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as errors,
+        tempfile.TemporaryDirectory() as notes,
+    ):
         began = time.perf_counter()
-        process = subprocess.Popen(command, stdout=out, stderr=errors, cwd=ROOT, env=_environment())
+        process = subprocess.Popen(command, stdout=out, stderr=errors, cwd=ROOT, env=_environment(notes))
         timer = threading.Timer(limit_s, process.kill)
         timer.start()
         try:
@@ -64,14 +76,17 @@ def run(command: Sequence[str], *, limit_s: float = LIMIT_S) -> Spent:
             raise TooSlowError(f"stopped after {limit_s:.0f} s")
         out.seek(0)
         errors.seek(0)
-        assert process.returncode == 0, f"{command} ended with {process.returncode}:\n{errors.read()[-4000:]}"
-        return Spent(seconds, usage.ru_maxrss // 1024, out.read())
+        assert process.returncode == exit_code, f"{command} ended with {process.returncode}:\n{errors.read()[-4000:]}"
+        return Spent(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024, out.read())
 
 
-def _environment() -> dict[str, str]:
-    """Ours, but that modules are kept compiled as after any installation."""
+def _environment(notes: str) -> dict[str, str]:
+    """Ours, but that modules are kept compiled as after any installation.
+
+    What crossdock notes about states in the user's folder goes to *notes*: it would refuse one that is put back.
+    """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "BENCH_KEY": "k"}
+    return {**kept, "BENCH_KEY": "k", "XDG_STATE_HOME": notes}
 
 
 def print_profile(command: Sequence[str]) -> None:
@@ -122,6 +137,11 @@ class Contestant:
         """Of the best run, and the median of all."""
         seconds = [each.seconds for each in self.spent]
         return min(seconds), statistics.median(seconds)
+
+    @property
+    def cpu_s(self) -> list[float]:
+        """Of each run."""
+        return [each.cpu_s for each in self.spent]
 
     @property
     def peak_mib(self) -> int:

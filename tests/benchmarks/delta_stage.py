@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ platform:
   tenant: bench
   auth: {{kind: api_key, token: env:BENCH_KEY}}
   rate: {{per_minute: 60000000, burst: 10000000}}
-state: sqlite:///state.db
+state: sqlite:///state/state.db
 connections:
   wms:
 {where}
@@ -63,27 +64,40 @@ with connect(login(connection.settings)) as store, open(sys.argv[3], "wb") as si
 
 
 class Stage:
-    """A new folder inside of the one that *ssh* serves; all its configs share one state.
+    """A new *folder*, inside of the one that *ssh* serves if there is such a server; all its configs share one state.
 
     Attributes:
         changed: How many rows the night of that name changes.
+        state: The folder of the state.
     """
 
     def __init__(
-        self, ssh: OpenSshServer, name: str, rows: int, scheduled_runs: Sequence[str] = COMPARED_SNAPSHOTS
+        self,
+        folder: Path,
+        rows: int,
+        scheduled_runs: Sequence[str] = COMPARED_SNAPSHOTS,
+        *,
+        ssh: OpenSshServer | None = None,
     ) -> None:
-        self.folder, self.rows, self.changed = ssh.folder / name, rows, 0
-        self._name = name
-        self.folder.mkdir()
-        key = self.folder / "warehouse.key"
-        key.touch(mode=0o600)
-        key.write_text(ssh.client_key)
+        self.folder, self.rows, self.changed, self.state = folder, rows, 0, folder / "state"
+        self.state.mkdir(parents=True)
         for night in scheduled_runs:
             self._write(night)
             self.config(night).write_text(CONFIG.format(where=FOLDER, files=night))
-            by_sftp = CONFIG.format(where=SFTP.format(ssh=ssh), files=f"{name}/{night}")
-            self.config(night, by_sftp=True).write_text(by_sftp)
+            if ssh is not None:
+                by_sftp = CONFIG.format(where=SFTP.format(ssh=ssh), files=f"{folder.name}/{night}")
+                self.config(night, by_sftp=True).write_text(by_sftp)
+        if ssh is not None:
+            key = self.folder / "warehouse.key"
+            key.touch(mode=0o600)
+            key.write_text(ssh.client_key)
         run(self.crossdock(scheduled_runs[0], "init"))
+
+    def kept_state(self) -> tuple[Path, Path]:
+        """A copy of the state as it is now, and where it lies: what contestants begin with."""
+        kept = self.folder / "state.kept"
+        shutil.copytree(self.state, kept)
+        return kept, self.state
 
     def _write(self, night: str) -> None:
         export = self.export(night)

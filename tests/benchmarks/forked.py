@@ -26,7 +26,7 @@ def run(command: Sequence[str], *, limit_s: float = LIMIT_S) -> Spent:
     if how == "-c":
         return _run(command, limit_s=limit_s)
     arguments = [how, *rest] if how == "-m" else ["-P", how, *rest]
-    return Spent(0.0, 0, finish([interpreter, *arguments], {"BENCH_KEY": "k"}, within_s=limit_s))
+    return Spent(0.0, 0.0, 0, finish([interpreter, *arguments], {"BENCH_KEY": "k"}, within_s=limit_s))
 
 
 def finish(command: Sequence[str], environment: Mapping[str, str], within_s: float = LIMIT_S) -> str:

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 
+from tests.benchmarks.delta_processes import ROOT, python
+
 _IDS = count(1)
+
+
+@contextmanager
+def running(delay_ms: int) -> Iterator[int]:
+    """Such a process; its port."""
+    command = python("-m", "tests.benchmarks.slow_server", delay_ms)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as server:
+        assert server.stdout is not None
+        try:
+            yield int(server.stdout.readline())
+        finally:
+            server.terminate()
 
 
 class _Answering(asyncio.Protocol):

@@ -33,16 +33,14 @@ def finds_what_changed(ssh: OpenSshServer) -> None:
     assert [len(rival.spent) for rival in rivals] == [1] * len(rivals)
 
 
-@pytest.mark.openssh
 def test_a_filled_state_is_as_a_loaded_one(tmp_path: Path) -> None:
     """The quick fill leaves the bindings that a first load leaves, but for the platform's ids."""
-    require(OpenSshServer.available(), "OpenSSH")
     facts = []
-    with OpenSshServer(tmp_path) as ssh, forked_benchmarks():
+    with forked_benchmarks():
         for way in (["--fill"], []):
-            stage = Stage(ssh, f"load{way}", 500, scheduled_runs=("first",))
+            stage = Stage(tmp_path / f"load{way}", 500, scheduled_runs=("first",))
             assert bench_delta.found(run(stage.load(*way)).told) == (500, 0)
-            with closing(sqlite3.connect(stage.folder / "state.db")) as database:
+            with closing(sqlite3.connect(stage.state / "state.db")) as database:
                 facts.append(database.execute(FACTS).fetchall())
     assert facts[0] == facts[1]
     assert len(facts[0]) == 500

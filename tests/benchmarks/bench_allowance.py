@@ -50,7 +50,7 @@ def _own_s() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, epilog="Only a complete run is appended to RESULTS.md.")
+    parser = argparse.ArgumentParser(description=__doc__, epilog="Only a complete run is written to RESULTS.md.")
     parser.add_argument("--quick", action="store_true", help="a subset, in less than three minutes")
     parser.add_argument("--case", choices=CASES, action="append", help="only this case; repeatable")
     given = parser.parse_args()

@@ -247,10 +247,10 @@ def main() -> None:
         steps = migration(folder / "migration", records, answered=answered)
         steps.insert(0, plain_sync(folder / "sync", records, answered=answered))
     columns = "command", "seconds", f"peak, MB (goal {MEMORY_MB})", "requests", f"per page (goal {REQUESTS_PER_PAGE})"
-    notes = f"{PAGE:,} records a page. Seconds are those of a machine that does other work as well."
+    notes = f"{records:,} records, {PAGE:,} a page. Seconds are those of a machine that does other work as well."
     if answered:
         notes += " The loads' requests were answered at once, without the sandbox."
-    results.write(f"A migration of {records:,} lots, bins and products", columns, [each.row for each in steps], notes)
+    results.write("A migration of lots, bins and products", columns, [each.row for each in steps], notes)
 
 
 if __name__ == "__main__":

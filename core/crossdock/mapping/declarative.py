@@ -21,7 +21,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
 from crossdock.records import JSON, Record
 from crossdock.resources import Reference, ResourceModel, ResourceName
-from crossdock.values.config_models import ConfigModel, Name
+from crossdock.values.config_models import ConfigModel, Name, misplaced
 from crossdock.values.json_paths import MISSING, at_path, is_cut, text_of
 
 MAX_ELEMENTS = 50_000
@@ -29,6 +29,9 @@ MAX_ELEMENTS = 50_000
 _HOLE = re.compile(r"\{([^{}]+)\}")
 _CONSTANTS = (bool, int, Decimal)
 _NO_FORM = "must be a column or a form such as {const: EUR}; quote numbers and words such as yes and no"
+_NONE_OF_THEM = "has none of {forms}; the members of an object are written below object"
+_NEAR = 0.75
+"""How near a key must be to the name of a form: ``form`` is to ``from``, and ``contact`` is not to ``const``."""
 
 
 def _constant(value: Any) -> Any:
@@ -94,11 +97,32 @@ def _form(value: Any) -> str | None:
     if isinstance(value, str):
         return "column"
     if isinstance(value, Mapping):
-        forms = tuple(_FORMS.values())
-        near = (match for key in value for match in get_close_matches(str(key), forms, n=1))
-        return next((form for form in forms if form in value), next(near, "from"))
+        return next((form for form in _FORMS.values() if form in value), _nearest_form(value))
     others = None if isinstance(value, list) else "column"  # a value without quotes: the message says which needs them
     return next((form for kind, form in _FORMS.items() if isinstance(value, kind)), others)
+
+
+def _nearest_form(value: Mapping[Any, Any]) -> str | None:
+    """Return the form that half of the keys may be meant for, or None: they may be members of an object."""
+
+    def fits(kind: type[ConfigModel]) -> int:
+        known = {field.alias or name for name, field in kind.model_fields.items()}
+        return sum(key in known or bool(get_close_matches(str(key), [_FORMS[kind]], cutoff=_NEAR)) for key in value)
+
+    best = max(_FORMS, key=fits)
+    return _FORMS[best] if 2 * fits(best) >= len(value) > 0 else None
+
+
+def _one_form(value: Any) -> Any:
+    """Refuse a section with two forms or none, which no form could explain."""
+    if not isinstance(value, Mapping):
+        return value
+    given = [form for form in _FORMS.values() if form in value]
+    if len(given) > 1:
+        raise misplaced((given[1],), f"cannot be used with {given[0]}: a member has one form")
+    if not given and _nearest_form(value) is None:
+        raise PydanticCustomError("unknown_form", _NONE_OF_THEM, {"forms": ", ".join(_FORMS.values())})
+    return value
 
 
 def _branch(value: Any) -> str | None:
@@ -112,9 +136,11 @@ _Single = (
     | Annotated[Template, Tag("template")]
     | Annotated[RefTo, Tag("ref")]
 )
+_ONE_FORM = BeforeValidator(_one_form)
 Simple = Annotated[
     _Single | Annotated["Nested", Tag("object")] | Annotated["When", Tag("when")],
     Discriminator(_form, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
+    _ONE_FORM,
 ]
 Branch = Annotated[
     _Single
@@ -122,6 +148,7 @@ Branch = Annotated[
     | Annotated["When", Tag("when")]
     | Annotated[StrictBool | Number, Tag("constant")],
     Discriminator(_branch, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
+    _ONE_FORM,
 ]
 
 
@@ -180,6 +207,7 @@ def _every(_: Row) -> bool:
 Form = Annotated[
     _Single | Annotated[Nested, Tag("object")] | Annotated[When, Tag("when")] | Annotated[Each, Tag("each")],
     Discriminator(_form, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
+    _ONE_FORM,
 ]
 _FORMS: dict[type[ConfigModel], str] = {
     FromColumn: "from", Const: "const", Template: "template", RefTo: "ref", Nested: "object", Each: "each",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.errors import ConfigError, FindingsError
 from crossdock.values import yaml_reader
+from crossdock.values.finding_places import PlacedFinding, nearest, placed
 from crossdock.values.local_files import read_bounded
 from crossdock.values.yaml_reader import Content, Place
 
@@ -24,9 +26,16 @@ MAX_BYTES = 1 << 20
 _SHOWN_FINDINGS = 50
 V = TypeVar("V")
 _SHOWN_CHARACTERS = 500
+_IN_YAML = {"True": "true", "False": "false", "None": "null"}
+_CONSTANT = re.compile("(?<!')\\b(True|False|None)\\b(?!')")
+_OF_KEY = "[key]"
+"""What pydantic adds to the place of a key that is itself wrong."""
+_OF_TYPE = ("_type", "_parsing", "_from_float", "literal_error", "is_instance_of")
+"""Ends of pydantic's types of errors for a value of a wrong type."""
 _A_SECTION = "must be a section of keys"
+_AN_INSTANT = "must be an instant with its offset, such as 2026-12-24T12:00:00+01:00"
 _MESSAGES = {
-    "too_short": "name at least one",
+    "too_short": "name at least {min_length}",
     "tuple_type": "must be a list: [NAME]",
     "missing": "is missing",
     "extra_forbidden": "is not known",
@@ -36,6 +45,11 @@ _MESSAGES = {
     "decimal_type": "must be a number",
     "decimal_parsing": "must be a number",
     "date_type": "must be a date",
+    "datetime_type": _AN_INSTANT,
+    "datetime_parsing": _AN_INSTANT,
+    "datetime_from_date_parsing": _AN_INSTANT,
+    "timezone_aware": _AN_INSTANT,
+    "path_type": "must be the path of a file or folder, as text",
     "date_from_datetime_parsing": "must be a date",
     "int_parsing": "must be a whole number",
     "int_type": "must be a whole number",
@@ -95,7 +109,8 @@ class Document:
         try:
             return model.model_validate(data, context={"folder": self.folder, **context})
         except ValidationError as error:
-            raise _findings(self._finding(place, item) for item in error.errors(include_url=False)) from None
+            found = nearest(self._finding(place, item) for item in error.errors(include_url=False))
+            raise _findings(map(self._told, found)) from None
 
     def check_quoting(self) -> None:
         """Refuse all plain scalars that YAML reads differently from what people mean, with one FindingsError."""
@@ -108,25 +123,22 @@ class Document:
         if found:
             raise _findings(found)
 
-    def _finding(self, place: Place, item: Any) -> str:
-        key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
-        parts = (*item["loc"], *(key if isinstance(key, tuple) else (key,)))
-        parts = tuple(part for part in parts if part != "[key]")  # pydantic adds it where a key itself is wrong
-        for number, part in enumerate(parts, 1):
-            if place in self.content.plain:
-                break  # what follows names a choice: nothing is inside of a scalar
-            if number == len(parts) or not self._is_choice(place, part, parts[number]):
-                place = (*place, part)
-        plain = self.content.plain.get(place)
+    def _finding(self, start: Place, item: Any) -> PlacedFinding:
+        path = [part for part in item["loc"] if part != _OF_KEY]
+        key: Any = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
+        if item["type"] == "missing":
+            key = path.pop()
+        key = key if isinstance(key, tuple) else (key,)
+        place, choices = placed(start, path, key, lambda each: each in self.content.places)
+        plain, short = self.content.plain.get(place), message_of(item)
         is_text = item["type"] == "string_type" or (plain is not None and _is_form(item))
-        message = yaml_reader.must_be_text(plain) if is_text else message_of(item)
-        return f"{self.where(place)}: {_named(place)}{message}"
+        message = yaml_reader.must_be_text(plain) if is_text else short
+        if _OF_KEY in item["loc"] and short.startswith("must "):
+            message = short = f"the key {short}"
+        return PlacedFinding(place, choices, message, short, of_type=item["type"].endswith(_OF_TYPE))
 
-    def _is_choice(self, place: Place, part: str | int, following: str | int) -> bool:
-        """Return whether *part* of pydantic's path names a choice of a union, and is not in the file."""
-        here = (*place, part)
-        places = self.content.places
-        return here not in places or ((*here, following) not in places and (*place, following) in places)
+    def _told(self, finding: PlacedFinding) -> str:
+        return f"{self.where(finding.place)}: {_named(finding.place)}{finding.message}"
 
 
 def _named(place: Place) -> str:
@@ -203,7 +215,14 @@ def _kept(values: Mapping[Place, V], replaced: set[Place]) -> dict[Place, V]:
 
 def message_of(item: Any) -> str:
     """Return the message for an item of `pydantic.ValidationError.errors`, never with the value."""
-    if item["type"] in _MESSAGES:
-        return _MESSAGES[item["type"]].format(**item.get("ctx", {}))
+    kind, context = item["type"], item.get("ctx", {})
+    if kind == "is_instance_of":
+        return "must be a number" if context["class"] == "Decimal" else f"must be made by {context['class']}(...)"
+    if kind == "literal_error":
+        context = {"expected": _CONSTANT.sub(lambda found: _IN_YAML[found[0]], context["expected"])}
+    if kind == "too_short" and context["min_length"] == 1:
+        return "name at least one"
+    if kind in _MESSAGES:
+        return _MESSAGES[kind].format(**context)
     message: str = item["msg"].removeprefix("Value error, ")
     return message if len(message) <= _SHOWN_CHARACTERS else f"{message[:_SHOWN_CHARACTERS]} ..."

@@ -22,6 +22,7 @@ from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.records import JSON, RawBatch, Record
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
+from crossdock.values.author_code import kind_of
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.api import Api
@@ -220,7 +221,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
         made = self.to_resource(copied)
         kind = self._model
         if not isinstance(made, kind | Mapping):
-            message = f"to_resource returned {type(made).__name__} instead of {kind.__name__} or its members"
+            message = f"to_resource returned {kind_of(made)} instead of {kind.__name__} or its members"
             code: CodeType | None = getattr(self.to_resource, "__code__", None)
             place = f"; see line {code.co_firstlineno} of {code.co_filename}" if code else ""
             raise RecordError("mapping_failed", message + place)
@@ -260,6 +261,15 @@ class Finding:
     text: str
 
 
+_EXAMPLES = {
+    "streams": "lambda settings: (Products(),)",
+    "check": "lambda ctx: [Finding(ok=True, text=...)]",
+    "api": "lambda settings: settings.api(...)",
+    "target": "lambda settings: Target()",
+    "webhooks": "lambda settings: Webhooks(...)",
+}
+
+
 @dataclass(frozen=True)  # without slots: ``Connector[...](...)`` would fail
 class Connector(Generic[S]):
     """A kind of external system.
@@ -292,4 +302,4 @@ class Connector(Generic[S]):
         for name in ("streams", "check", "api", "target", "webhooks"):
             given = getattr(self, name)
             if not callable(given) and (given is not None or name == "streams"):
-                raise TypeError(f"{name} of a Connector must be a function")
+                raise TypeError(f"{name} of a Connector must be a function, such as {_EXAMPLES[name]}")

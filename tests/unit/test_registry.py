@@ -28,8 +28,8 @@ def test_a_name_that_is_not_installed_is_refused_with_the_nearest(monkeypatch: p
     ("value", "message"),
     [
         ("nowhere:CONNECTOR", "cannot be loaded: ModuleNotFoundError"),
-        ("json:CONNECTOR", "cannot be loaded: AttributeError"),
-        ("json:dumps", "is not a Connector but a function"),
+        ("json:CONNECTOR", "cannot be loaded: json has no CONNECTOR"),
+        ("json:dumps", "is function instead of a Connector"),
     ],
 )
 def test_a_broken_connector_is_refused(monkeypatch: pytest.MonkeyPatch, value: str, message: str) -> None:

@@ -7,8 +7,11 @@ from typing import Any
 
 from crossdock.connector import Connector
 from crossdock.errors import ConfigError
-from crossdock.values.author_code import brief, interrupts, text_of
+from crossdock.values.author_code import brief, described, described_class, interrupts, is_by_author, kind_of, text_of
 from crossdock.values.config_file import unknown
+from crossdock.values.misspelt_attributes import misspelt
+
+_ADVICE = "the entry point names CONNECTOR = Connector(...) of the package"
 
 
 def available() -> dict[str, EntryPoint]:
@@ -26,12 +29,20 @@ def load(name: str) -> Connector[Any]:
     except BaseException as error:  # any class: the module is foreign code
         if interrupts(error):
             raise
-        distribution = found[name].dist
-        package = distribution.name if distribution else found[name].value
-        raise ConfigError(
-            f"the connector {name!r} cannot be loaded: {brief(type(error).__name__)}: {text_of(error)}",
-            hint=f"is {package} installed with its extras?",
-        ) from error
+        raise _unloadable(found[name], error) from error
     if not isinstance(connector, Connector):
-        raise ConfigError(f"{found[name].value} is not a Connector but a {type(connector).__name__}")
+        raise ConfigError(f"{found[name].value} is {kind_of(connector)} instead of a Connector", hint=_ADVICE)
+    if wrong := misspelt(connector, lambda _, value: callable(value)):
+        raise ConfigError(f"the connector {name!r}: {wrong[1]}", hint=f"fix class {described_class(wrong[0])}")
     return connector
+
+
+def _unloadable(point: EntryPoint, error: BaseException) -> ConfigError:
+    package = point.dist.name if point.dist else point.value
+    message = f"the connector {point.name!r} cannot be loaded"
+    if isinstance(error, ImportError):
+        what = f"{brief(type(error).__name__)}: {text_of(error)}"
+        return ConfigError(f"{message}: {what}", hint=f"is {package} installed with its extras?")
+    if isinstance(error, AttributeError) and not is_by_author(error):
+        return ConfigError(f"{message}: {point.module} has no {point.attr}", hint=_ADVICE)
+    return ConfigError(f"{message}: {described(error, None, '')}", hint="fix the code at this place")

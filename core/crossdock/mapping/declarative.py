@@ -30,7 +30,7 @@ _HOLE = re.compile(r"\{([^{}]+)\}")
 _CONSTANTS = (bool, int, Decimal)
 _NO_FORM = "must be a column or a form such as {const: EUR}; quote numbers and words such as yes and no"
 _NONE_OF_THEM = "has none of {forms}; the members of an object are written below object"
-_NEAR = 0.75
+_NEAR = 3 / 4
 """How near a key must be to the name of a form: ``form`` is to ``from``, and ``contact`` is not to ``const``."""
 
 

@@ -85,7 +85,8 @@ def _texts_of(record: Record) -> Iterator[Any]:
 
 def _invalid_draft(error: ValidationError, draft: type[ResourceModel]) -> RecordError:
     is_camel = draft.model_config.get("alias_generator") is to_camel  # otherwise the wire has the names of the fields
-    finding = error.errors(include_url=False, include_input=False)[0]
+    findings = error.errors(include_url=False, include_input=False)
+    finding = min(findings, key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name, which others lack
     place = finding.get("ctx", {}).get("place") or "/".join(
         to_camel(str(part)) if is_camel else str(part) for part in finding["loc"]
     )

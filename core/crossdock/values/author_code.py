@@ -6,6 +6,7 @@ addresses, telephone numbers, and quoted values that the code does not contain i
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -47,6 +48,10 @@ _QUOTED = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
 _MAIL = re.compile(r"[^\s@<>\"']+@[^\s@<>\"']+")
 _TELEPHONE = re.compile(r"\+?\d[\d ()/.-]{6,}\d")
 _TYPES = frozenset({"NoneType", "Decimal"})  # in the texts of most mistakes
+_ABSTRACT = re.compile(
+    "Can't instantiate abstract class ([A-Za-z0-9_]+) with(?:out an implementation for)? abstract (methods? .*)"
+)
+_PART = re.compile(r"[\w -]+")  # of the place of a finding
 _NAME = re.compile(r"[a-z_][a-z0-9_]*(?:[.-][a-z0-9_]+)*")  # of a member, a column or an encoding
 
 
@@ -137,7 +142,7 @@ def _unreadable() -> Iterator[None]:
 
 
 def is_by_author(error: BaseException) -> bool:
-    return any(_is_authors(module) for module, _, _ in _frames(error.__traceback__))
+    return any(is_authors(module) for module, _, _ in _frames(error.__traceback__))
 
 
 def error_of_author(error: BaseException) -> AuthorCodeError | None:
@@ -158,6 +163,8 @@ def described(
     """Return the class of *error*, the file and line of the author's code that raised it, and its masked text."""
     name, text = brief(type(error).__name__), text_of(error, settings, data)
     text = f": {text}" if text else ""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return f"{name} in line {error.lineno} of {brief(error.filename)}: {brief(error.msg)}"
     if (frame := _frame_of_author(error, code)) is not None:
         _, file, line = frame
         return f"{name} in line {line} of {brief(file)}{text}"
@@ -166,9 +173,25 @@ def described(
     return f"{name}{place}{text}"
 
 
+def described_class(kind: type) -> str:
+    """Return the name of an author's class, with the line and the file of its source."""
+    name = brief(kind.__name__)
+    try:
+        return f"{name}, line {inspect.getsourcelines(kind)[1]} of {brief(str(inspect.getsourcefile(kind)))}"
+    except (OSError, TypeError):  # without source
+        return name
+
+
 def place_of(code: object, method: str) -> str:
     inner = _code_of(code, method)
     return f"; see line {inner.co_firstlineno} of {brief(inner.co_filename)}" if inner else ""
+
+
+def kind_of(value: object) -> str:
+    """Return the type of a wrong value, or that a class is given in place of an object."""
+    if isinstance(value, type):
+        return f"the class {brief(value.__name__)}, and no object made by it,"
+    return "None" if value is None else brief(type(value).__name__)
 
 
 def shortened(error: RecordError) -> RecordError | None:
@@ -189,7 +212,8 @@ def brief(text: str) -> str:
 # ---- where
 
 
-def _is_authors(module: str) -> bool:
+def is_authors(module: str) -> bool:
+    """Return whether *module* is neither of crossdock nor of a library."""
     package = module.partition(".")[0]
     return package not in sys.stdlib_module_names and package not in _LIBRARIES
 
@@ -218,7 +242,7 @@ def _frame_of_author(error: BaseException, code: object) -> tuple[str, str, int]
     choices = (
         [each for each in frames if each[0].startswith(MODULE_PREFIX)],
         [each for each in frames if each[0].partition(".")[0] in packages],
-        [each for each in frames if _is_authors(each[0])],
+        [each for each in frames if is_authors(each[0])],
         [each for each in frames if not each[0].startswith(_ENGINE)],
     )
     return next((chosen[-1] for chosen in choices if chosen), None)
@@ -226,7 +250,19 @@ def _frame_of_author(error: BaseException, code: object) -> tuple[str, str, int]
 
 _ENGINE = tuple(
     f"crossdock.{name}"
-    for name in ("delta.", "planning.", "config.", "runs.", "writing.", "services.inbox.", "cli.", "values.author_code")
+    for name in (
+        "connector",
+        "delta.",
+        "planning.",
+        "config.",
+        "runs.",
+        "writing.",
+        "services.inbox.",
+        "cli.",
+        "reading.sources.stream_context",
+        "reading.sources.api",
+        "values.author_code",
+    )
 )
 
 
@@ -255,7 +291,7 @@ def text_of(error: BaseException, settings: object = None, data: Iterable[Any] =
     except BaseException as unreadable:  # noqa: BLE001  an author's `__str__` may raise anything
         return f"its text cannot be read: {brief(type(unreadable).__name__)}"
     known = "\0".join(_texts_in_code(error.__traceback__)).casefold()
-    text = redacted(text, _secrets(settings))
+    text = redacted(_ABSTRACT.sub(r"class \1 lacks \2", text), _secrets(settings))
     text = _without_words(text, _words_of(data), known)
     text = _QUOTED.sub(lambda found: _quoted(found, known), text)
     text = _TELEPHONE.sub(_MASK, _MAIL.sub(_MASK, text))
@@ -264,8 +300,7 @@ def text_of(error: BaseException, settings: object = None, data: Iterable[Any] =
 
 def _text(error: BaseException) -> str:
     if isinstance(error, ValidationError):  # its own text quotes the values
-        findings = error.errors(include_url=False, include_input=False)[:3]
-        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {message_of(each)}" for each in findings)
+        return "; ".join(map(_finding, error.errors(include_url=False, include_input=False)[:3]))
     if isinstance(error, RecordError):
         return f"{error.pointer}: {error.message}" if error.pointer else error.message
     if isinstance(error, CrossdockError) and not hasattr(error, "message"):
@@ -273,9 +308,17 @@ def _text(error: BaseException) -> str:
     return str(error)
 
 
+def _finding(item: Any) -> str:
+    key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
+    parts = (*item["loc"], *(key if isinstance(key, tuple) else (key,)))
+    place = ".".join(part for part in map(str, parts) if _PART.fullmatch(part))  # others name choices of a union
+    return f"{place}: {message_of(item)}" if place else message_of(item)
+
+
 def _quoted(found: re.Match[str], known: str) -> str:
     inner = found[1] if found[1] is not None else found[2]
-    shown = not inner or inner.casefold() in known or inner in _TYPES or _NAME.fullmatch(inner)
+    is_type = inner.isidentifier() and found.string.startswith(" object", found.end())  # a sentence of Python
+    shown = not inner or is_type or inner.casefold() in known or inner in _TYPES or _NAME.fullmatch(inner)
     return found[0] if shown else f"{found[0][0]}{_MASK}{found[0][0]}"
 
 

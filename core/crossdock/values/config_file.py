@@ -30,7 +30,7 @@ _IN_YAML = {"True": "true", "False": "false", "None": "null"}
 _CONSTANT = re.compile("(?<!')\\b(True|False|None)\\b(?!')")
 _OF_KEY = "[key]"
 """What pydantic adds to the place of a key that is itself wrong."""
-_OF_TYPE = ("_type", "_parsing", "_from_float", "literal_error", "is_instance_of")
+OF_TYPE = ("_type", "_parsing", "_from_float", "literal_error", "is_instance_of")
 """Ends of pydantic's types of errors for a value of a wrong type."""
 _A_SECTION = "must be a section of keys"
 _AN_INSTANT = "must be an instant with its offset, such as 2026-12-24T12:00:00+01:00"
@@ -135,7 +135,7 @@ class Document:
         message = yaml_reader.must_be_text(plain) if is_text else short
         if _OF_KEY in item["loc"] and short.startswith("must "):
             message = short = f"the key {short}"
-        return PlacedFinding(place, choices, message, short, of_type=item["type"].endswith(_OF_TYPE))
+        return PlacedFinding(place, choices, message, short, of_type=item["type"].endswith(OF_TYPE))
 
     def _told(self, finding: PlacedFinding) -> str:
         return f"{self.where(finding.place)}: {_named(finding.place)}{finding.message}"

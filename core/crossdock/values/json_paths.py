@@ -45,13 +45,17 @@ def is_pointer(text: str) -> bool:
     return _POINTER.fullmatch(text) is not None
 
 
+def _check_pointer(pointer: str) -> None:
+    if not is_pointer(pointer):
+        raise ValueError(f"{pointer!r} is not a JSON pointer (RFC 6901), such as /customer/id")
+
+
 def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str) -> Any:
     """Return the value at *pointer* (RFC 6901); `MISSING` if it is missing, or its container is missing or null.
 
     Raises RecordError if a value around it has no members, or is a list and *pointer* names a member of it.
     """
-    if not is_pointer(pointer):
-        raise ValueError(f"{pointer!r} is not a JSON pointer (RFC 6901), such as '/customer/id'")
+    _check_pointer(pointer)
     value, place = document, ""
     for part in pointer.split("/")[1:]:
         if value is None or value is MISSING:
@@ -190,6 +194,7 @@ def found_at(document: Any, pointer: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def _names_of(pointer: str) -> tuple[str, ...]:
+    _check_pointer(pointer)
     return tuple(map(member_name, pointer.split("/")[1:]))
 
 

@@ -178,6 +178,23 @@ def test_unsafe_addresses_are_refused_in_all_settings(
     assert "canary" not in str(refused.value)
 
 
+class OnlyRead(Stream[Any]):
+    """Lacks the other method."""
+
+    name, resource, key, pull = "things", "product", ("K",), InCode.pull
+
+
+def only_read() -> Any:
+    kind: Any = OnlyRead
+    return kind()
+
+
+def unnamed() -> InCode:
+    stream = InCode()
+    stream.name = None  # type: ignore[assignment]
+    return stream
+
+
 def without_resources() -> Any:
     """A target that has forgotten what it takes."""
     bare: Any = type("Bare", (ApiTarget,), {"resources": ()})
@@ -191,8 +208,18 @@ def without_resources() -> Any:
         ({"settings": None}, "settings of a Connector must be a class that extends Settings"),
         ({"streams": None}, "streams of a Connector must be a function"),
         ({"api": Api("https://shop.example.com")}, "api of a Connector must be a function"),
-        ({"streams": lambda _: None}, "streams returned NoneType instead of a sequence of Stream; see line "),
-        ({"streams": lambda _: [InCode]}, "streams returned ABCMeta instead of a sequence of Stream; see line "),
+        ({"streams": lambda _: None}, "streams returned None instead of a tuple of streams such as .*; see line "),
+        (
+            {"streams": lambda _: [InCode]},
+            "streams returned the class InCode, and no object made by it, instead of a tuple",
+        ),
+        ({"streams": lambda: ()}, "streams raised TypeError in streams, line .*takes 0 positional arguments but 1 was"),
+        (
+            {"streams": lambda _: [only_read()]},
+            "streams raised TypeError in line .*: class OnlyRead lacks.* to_resource",
+        ),
+        ({"streams": lambda _: [unnamed()]}, "not a valid stream name; .*\n.*fix class InCode, line "),
+        ({"target": lambda: None}, "target raised TypeError in target, line .*takes 0 positional arguments but 1 was"),
         ({"target": lambda _: "shop"}, "target returned str instead of an ApiTarget; see line "),
         ({"target": lambda _: without_resources()}, "target returned Bare instead of a target whose resources are "),
     ],
@@ -210,5 +237,5 @@ def test_wrong_facts_of_a_connector_are_findings(
     config = tmp_path / "c.yaml"
     platform = f"{{base_url: {PIN.base_url}, tenant: acme, auth: {{kind: api_key, token: env:NOBODY}}}}"
     config.write_text(f"platform: {platform}\nconnections: {{w: {{kind: odd}}}}\n")
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=f"(?s){told}"):
         load(config)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crossdock.config import registry
 from crossdock.config.declared_streams import DeclaredStream
@@ -22,14 +22,18 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import Reference
 from crossdock.state import Scope
-from crossdock.values.author_code import AuthorCodeError, guarded, place_of
+from crossdock.values.author_code import AuthorCodeError, described_class, guarded, kind_of, place_of
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
+from crossdock.values.misspelt_attributes import misspelt
 from crossdock.values.record_keys import key_text, trimmed_key
 from crossdock.webhooks import Webhooks
 from crossdock.writing.targets.api_target import ApiTarget
-from crossdock.writing.targets.guarded_target import guarded_target
-from crossdock.writing.targets.target import Target, TargetResource, check_methods
+from crossdock.writing.targets.guarded_target import fault_of, guarded_target
+from crossdock.writing.targets.target import Target, TargetResource
+
+if TYPE_CHECKING:
+    from crossdock.reading.sources.api import Api
 
 _Load = Callable[[str], Connector[Any]]
 
@@ -83,7 +87,12 @@ class Connection:
             return None
         with guarded("webhooks", self.name, code=declare, settings=self.settings):
             made: object = declare(self.settings)
-        if made is None or isinstance(made, Webhooks):
+        if made is None:
+            return made
+        if isinstance(made, Webhooks):
+            if wrong := misspelt(made, lambda *_: True):
+                hint = f"fix class {described_class(wrong[0])}"
+                raise ConfigError(f"{self.name}: webhooks: {wrong[1]}", hint=hint)
             return made
         raise _returned(self.connector, "webhooks", made, "Webhooks")
 
@@ -104,7 +113,7 @@ class Connection:
             made = connector.target(self.settings)
             if made is None:
                 return None
-            made.connect(self.name, account, functools.partial(connector.api, self.settings), clock)
+            made.connect(self.name, account, functools.partial(_api, connector.api, self.settings, self.name), clock)
         return guarded_target(made, self.settings)
 
 
@@ -148,6 +157,12 @@ class BoundStream:
         return scope.namespace, self.stream.earlier_keys.get(key, key) if scope == own else key
 
 
+def _api(declare: Callable[[Settings], Api], settings: Settings, connection: str) -> Api:
+    from crossdock.reading.sources.api import declared_api  # noqa: PLC0415  most commands read no API
+
+    return declared_api(declare, settings, connection)
+
+
 def code_of_stream(bound: BoundStream) -> AbstractContextManager[None]:
     """Guard uses of *bound* by the engine in which the code of the stream may run, such as its facts."""
     return guarded(
@@ -181,10 +196,12 @@ def load_connections(
 
 
 @contextmanager
-def _config_code(document: Document, name: str, method: str, code: object, settings: object = None) -> Iterator[None]:
+def _config_code(
+    document: Document, name: str, method: str, code: object, settings: object = None, *, only_authors: bool = True
+) -> Iterator[None]:
     """Guard the code of a connector while the config is loaded: a failure is a ConfigError at the connection."""
     try:
-        with guarded(method, name, code=code, settings=settings, only_authors=True):
+        with guarded(method, name, code=code, settings=settings, only_authors=only_authors):
             yield
     except AuthorCodeError as error:
         where = document.where(("connections", name))
@@ -231,8 +248,9 @@ def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load
         if connector is not None and connector.target is not None:
             with _config_code(document, name, "settings", connector.settings):
                 settings = document.check(configurable(connector.settings), data, ("connections", name))
-            with _config_code(document, name, "target", connector.target, settings):
+            with _config_code(document, name, "target", connector.target, settings, only_authors=False):
                 made = connector.target(settings)
+            with _config_code(document, name, "target", connector.target, settings):
                 if made is not None:
                     found[name] = _resources(connector, made)
     return found
@@ -241,10 +259,11 @@ def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load
 def _resources(connector: Connector[Any], made: object) -> Mapping[str, ResourceType]:
     if not isinstance(made, ApiTarget):
         raise _returned(connector, "target", made, "an ApiTarget")
-    resources: object = made.resources
+    resources: object = getattr(made, "resources", None)
     if not (isinstance(resources, Mapping) and all(isinstance(each, TargetResource) for each in resources.values())):
         raise _returned(connector, "target", made, "a target whose resources are TargetResource by name")
-    check_methods(made)
+    if fault := fault_of(made):
+        raise AuthorCodeError("target", f"made an object that cannot be used: {fault}")
     return resources
 
 
@@ -252,13 +271,13 @@ def _streams(connector: Connector[Any], settings: Settings) -> tuple[Stream[Any]
     made: object = connector.streams(settings)
     streams = tuple(made) if isinstance(made, Iterable) else (made,)
     if wrong := [each for each in streams if not isinstance(each, Stream)]:
-        raise _returned(connector, "streams", wrong[0], "a sequence of Stream")
+        raise _returned(connector, "streams", wrong[0], "a tuple of streams such as (Products(),)")
     return streams
 
 
 def _returned(connector: Connector[Any], method: str, made: object, expected: str) -> AuthorCodeError:
     place = place_of(getattr(connector, method), method)
-    return AuthorCodeError(method, f"returned {type(made).__name__} instead of {expected}{place}")
+    return AuthorCodeError(method, f"returned {kind_of(made)} instead of {expected}{place}")
 
 
 def _name_of(stream: Stream[Any]) -> str:
@@ -282,8 +301,9 @@ def _connection(
     with _config_code(document, name, "settings", connector.settings):
         settings = document.check(configurable(connector.settings), data, section, targets=targets, platform=platform)
     try:
-        with _config_code(document, name, "streams", connector.streams, settings):
+        with _config_code(document, name, "streams", connector.streams, settings, only_authors=False):
             streams = _streams(connector, settings)
+        with _config_code(document, name, "streams", connector.streams, settings):
             for stream in streams:
                 check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
                 _ = stream.resource_type, stream.fetches, stream.finds_deleted  # an author may compute them

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping
+from inspect import getattr_static
 from typing import Annotated, Any
 
 from pydantic import Field, InstanceOf, StrictBool, StrictInt, StrictStr, ValidationError
@@ -14,6 +14,7 @@ from crossdock.connector import Stream, columns_of
 from crossdock.errors import ConfigError
 from crossdock.mapping.cursors import Cursor
 from crossdock.mapping.own_names import ours_problem
+from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.mapping.stream_facts import (
     EVERY_WITHOUT_LIST,
@@ -30,16 +31,21 @@ from crossdock.mapping.stream_facts import (
     second_look_problem,
 )
 from crossdock.records import is_reserved
-from crossdock.values.config_file import unknown
+from crossdock.resources import ResourceName
+from crossdock.values.author_code import described_class, kind_of
+from crossdock.values.config_file import OF_TYPE, message_of, unknown
 from crossdock.values.config_models import NAME_FORM, ConfigModel, is_name
+from crossdock.values.finding_places import PlacedFinding, nearest, placed
+from crossdock.values.misspelt_attributes import misspelt
+from crossdock.values.yaml_reader import Place
 
 _MESSAGES = {
-    "missing": "is missing",
     "tuple_type": "must be a tuple or list of texts",
     "too_short": "must name at least one column",
-    "string_type": "must be text",
     "bool_type": "must be True or False",
-    "int_type": "must be a whole number",
+    "dict_type": "must be a dict by name",
+    "mapping_type": "must be a dict by name",
+    "model_type": "must be made by {class_name}(...)",
 }
 
 
@@ -51,16 +57,22 @@ class _Declaration(ConfigModel, StreamFacts):
     yields_deleted: StrictBool
     cursor: InstanceOf[Cursor] | None
     fetch_size: Annotated[StrictInt, Field(ge=1)]
+    incomplete: Filter | None
+    platform_reads: tuple[ResourceName, ...]
+    reads_files: StrictBool
 
 
 def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> None:
     """Check the attributes of *stream*, and set the type of its records. Errors name the place of the class."""
-    if not is_name(getattr(stream, "name", "")):
-        raise ConfigError(f"{name}: not a valid stream name; {NAME_FORM}", hint=_hint(stream))
+    given: object = getattr(stream, "name", "")
+    if not isinstance(given, str) or not is_name(given):
+        raise ConfigError(f"{name}: not a valid stream name; {NAME_FORM}", hint=_hint(type(stream)))
+    if wrong := misspelt(stream, _fits):
+        raise ConfigError(f"{name}: {wrong[1]}", hint=_hint(wrong[0]))
     if isinstance(stream, DeclaredStream):
         return  # its model has checked the section
     if problem := next(_problems(stream, targets), None):
-        raise ConfigError(f"{name}: {problem}", hint=_hint(stream))
+        raise ConfigError(f"{name}: {problem}", hint=_hint(type(stream)))
 
 
 def check_column_names(name: str, stream: Stream[Any], where: str) -> None:
@@ -72,24 +84,38 @@ def check_column_names(name: str, stream: Stream[Any], where: str) -> None:
         raise ConfigError(f"{name}: the name {reserved!r} is reserved", where=where, hint=hint)
 
 
-def _hint(stream: Stream[Any]) -> str:
-    return f"fix class {type(stream).__name__}{_place(type(stream))}"
+def _hint(kind: type) -> str:
+    return f"fix class {described_class(kind)}"
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Return whether *value* can be the attribute *name* of a stream."""
+    if name not in _Declaration.model_fields:
+        return False
+    try:
+        _Declaration.model_validate({name: value})
+    except ValidationError as error:
+        return all(item["loc"][:1] != (name,) for item in error.errors(include_url=False, include_input=False))
+    return True
 
 
 def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
     resource = getattr(stream, "resource", None)
+    if resource is not None and not isinstance(resource, str):
+        yield f"resource must be text such as 'product', not {kind_of(resource).removesuffix(',')}"
+        return
     if resource is not None and resource not in WRITTEN:
         advice = unknown(str(resource), list(WRITTEN)).removeprefix("unknown key; ")
         yield f"unknown resource {resource!r}; {advice}"
-    given = {name: getattr(stream, name) for name in _Declaration.model_fields if hasattr(stream, name)}
+    declared = (name for name in _Declaration.model_fields if getattr_static(stream, name, _NOTHING) is not _NOTHING)
+    given = {name: getattr(stream, name) for name in declared}
     try:
         facts = _Declaration.model_validate(given)
     except ValidationError as error:
-        for item in error.errors(include_url=False, include_input=False):
-            expected = item.get("ctx", {}).get("expected")
-            message = f"must be {expected}" if expected else _MESSAGES.get(item["type"], item["msg"])
-            yield f"{'.'.join(map(str, item['loc']))} {message}"
+        found = nearest(_finding(item, given) for item in error.errors(include_url=False, include_input=False))
+        yield from (f"{'.'.join(map(str, each.place))} {each.message}" for each in found)
         return
+    yield from _mappings(given, {name: getattr(facts, name) for name in given}, ())
     yield from _conflicts(stream, facts)
     try:
         kind = destination(facts.resource, facts.to, targets)
@@ -115,8 +141,6 @@ def _misfits(stream: Stream[Any], facts: _Declaration, kind: ResourceType, targe
         yield reason
     if reason := adoption_problem(kind, facts.adopt, facts.to, facts.contributes):
         yield f"adopt {reason}"
-    if isinstance(stream.adopt, Mapping):
-        yield "adopt must be AdoptBy(by=...), not a mapping"
 
 
 def _conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
@@ -145,8 +169,39 @@ def _conflicting_marks(stream: Stream[Any], facts: _Declaration) -> Iterator[str
         yield f"{used[0]} and existing exclude each other: choose one way to find deleted records"
 
 
-def _place(stream: type) -> str:
-    try:
-        return f", line {inspect.getsourcelines(stream)[1]} of {inspect.getsourcefile(stream)}"
-    except (OSError, TypeError):  # without source
-        return ""
+def _finding(item: Any, given: Mapping[str, Any]) -> PlacedFinding:
+    path = item["loc"][:-1] if item["type"] == "missing" else item["loc"]
+    place, choices = placed((), path, item["loc"][len(path) :], lambda each: _value_at(given, each) is not _NOTHING)
+    of_type, context = item["type"].endswith(OF_TYPE), item.get("ctx", {})
+    kind = "model_type" if "class_name" in context else item["type"]
+    expected = context.get("expected")
+    message = _MESSAGES[kind].format(**context) if kind in _MESSAGES else message_of(item)
+    message = f"must be {expected}" if expected else message
+    return PlacedFinding(place, choices, message, message, of_type=of_type)
+
+
+_NOTHING = object()
+
+
+def _value_at(value: Any, place: Place) -> Any:
+    for part in place:
+        if isinstance(value, Mapping):
+            value = value.get(part, _NOTHING)
+        elif isinstance(value, list | tuple) and isinstance(part, int):
+            value = value[part] if part < len(value) else _NOTHING
+        else:
+            value = getattr(value, str(part), _NOTHING)
+    return value
+
+
+def _mappings(given: Any, read: Any, place: Place) -> Iterator[str]:
+    """Yield what is given as a mapping although the engine reads an object, into which a config file is turned."""
+    if isinstance(read, ConfigModel):
+        if isinstance(given, Mapping):
+            yield f"{'.'.join(map(str, place))} must be made by {type(read).__name__}(...), not a mapping"
+    elif isinstance(read, Mapping):
+        for name in read:
+            yield from _mappings(given[name], read[name], (*place, name))
+    elif isinstance(read, tuple):
+        for number, (each, inner) in enumerate(zip(given, read, strict=True)):
+            yield from _mappings(each, inner, (*place, number))

@@ -4,18 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 from crossdock.values.addresses import checked_base_url
+from crossdock.values.author_code import AuthorCodeError, guarded, kind_of, place_of
 
 if TYPE_CHECKING:
     import httpx
 
     from crossdock.reading.sources.api_request import ApiAnswer
+
+S = TypeVar("S")
+
+
+def _has(method: str) -> Callable[[Any], bool]:
+    return lambda value: value is None or (callable(getattr(value, method, None)) and not isinstance(value, type))
+
+
+def _are_headers(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(each, str) for pair in value.items() for each in pair)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_NUMBERS = ("timeout_s", "total_timeout_s", "max_answer_bytes", "max_file_bytes", "total_download_s")
+_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "auth": _has("auth_flow"),
+    "headers": _are_headers,
+    "plain_headers": _are_headers,
+    "rate": lambda value: value is not None and _has("estimate")(value),
+    "throttled": callable,
+    "transport": _has("handle_request"),
+    **dict.fromkeys(_NUMBERS, _is_number),
+}
+_EXPECTED: Mapping[str, str] = {
+    "auth": "a credential such as BearerAuth(settings.token)",
+    "headers": "a dict whose names and values are texts",
+    "plain_headers": "a dict whose names and values are texts",
+    "rate": "a limit such as RateLimit(per_minute=120)",
+    "throttled": "a function",
+    "transport": "a transport such as httpx.MockTransport(handler)",
+    **dict.fromkeys(_NUMBERS, "a number"),
+}
 
 
 def never(_: ApiAnswer) -> bool:
@@ -61,7 +97,20 @@ class Api:
     plain_headers: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        wrong = next((name for name, is_right in _CHECKS.items() if not is_right(getattr(self, name))), None)
+        if wrong is not None:
+            raise TypeError(f"{wrong} of Api is {kind_of(getattr(self, wrong))} instead of {_EXPECTED[wrong]}")
         try:
             checked_base_url(self.base_url)
         except ValueError as error:
             raise ConfigError(f"the base URL {error}") from None
+
+
+def declared_api(declare: Callable[[S], Api], settings: S, connection: str) -> Api:
+    """Return the API that a connector declares. A failure is an error at the place of its code."""
+    with guarded("api", connection, code=declare, settings=settings):
+        made: object = declare(settings)
+    if not isinstance(made, Api):
+        what = f"returned {kind_of(made)} instead of an Api{place_of(declare, 'api')}"
+        raise AuthorCodeError("api", what, where=connection)
+    return made

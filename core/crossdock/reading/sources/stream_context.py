@@ -74,11 +74,13 @@ class Context(Generic[S]):
         return self.shared(_API, self._open_api)
 
     def _open_api(self) -> ApiClient:
-        from crossdock.reading.sources.api_client import ApiClient  # noqa: PLC0415  most commands read no API
+        from crossdock.reading.sources.api import declared_api  # noqa: PLC0415  most commands read no API
+        from crossdock.reading.sources.api_client import ApiClient  # noqa: PLC0415
 
         if self._declared_api is None:
             raise ConnectorError("the connector declares no API", hint="Connector(..., api=lambda settings: Api(...))")
-        client = ApiClient(self._declared_api(self.settings), self.run, self.connection)
+        api = declared_api(self._declared_api, self.settings, self.connection)
+        client = ApiClient(api, self.run, self.connection)
         self.run.at_end.callback(self._end_api, client)
         return client
 

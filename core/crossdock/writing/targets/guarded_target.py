@@ -12,10 +12,11 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 from crossdock.errors import RecordError
 from crossdock.printable import is_storable, printable
 from crossdock.records import REASONS
-from crossdock.values.author_code import AuthorCodeError, guarded, place_of, shortened
+from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of, shortened
+from crossdock.values.misspelt_attributes import misspelt
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.writing.targets.target import Request, Target, Update
+from crossdock.writing.targets.target import Request, Target, Update, lacking_method
 
 BEFORE_SENDING = frozenset({
     "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "with_key", "look_up", "headers",
@@ -37,6 +38,17 @@ def take_defects(target: Target) -> Sequence[AuthorCodeError]:
 def guarded_target(own: ApiTarget, settings: object) -> ApiTarget:
     """Put a guard around *own*. Secrets in *settings*, those of its connection, are masked."""
     return cast("ApiTarget", _GuardedTarget(own, settings))
+
+
+def fault_of(own: ApiTarget) -> str | None:
+    """Return what is wrong with the class of *own*: a misspelt name, a wrong type, or a missing method; or None."""
+    wrong = misspelt(own, lambda name, value: _fits(value, _hint(name)))
+    if wrong is not None:
+        return f"{wrong[1]}; see class {described_class(wrong[0])}"
+    facts = ((name, _problem(getattr(own, name), _hint(name))) for name in ("retry", "in_flight", "kept_s", "settle_s"))
+    if problem := next((f"{name} is {problem}" for name, problem in facts if problem), None) or lacking_method(own):
+        return f"{problem}; see class {described_class(type(own))}"
+    return None
 
 
 class _GuardedTarget:

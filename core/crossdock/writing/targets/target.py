@@ -323,11 +323,12 @@ class Target(RecordNames, Requests, Answers):
         return client.send(request.method, request.path, body=request.body, headers=headers, may_leave=may_leave)
 
 
-def check_methods(target: Target) -> None:
-    """Raise TypeError if *target* lacks a method for an operation that one of its resources declares."""
+def lacking_method(target: Target) -> str | None:
+    """Return which method *target* lacks for an operation that one of its resources declares, or None."""
     for kind in target.resources.values():
         create = "create_from" if "create" in kind.endpoint.looks_up_first else "create"
         needed = {create: kind.creates, "update": not kind.write_once, "delete": kind.deletes}
         for method in (name for name, is_needed in needed.items() if is_needed):
             if getattr(type(target), method) is getattr(Requests, method):
-                raise TypeError(f"{type(target).__name__} has no method {method}, which its resource {kind.name} needs")
+                return f"it has no method {method}, which its resource {kind.name} needs"
+    return None

@@ -10,6 +10,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, counted, example, load, placed, say, utf8
+from crossdock.errors import CrossdockError
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def try_(
     delivered before are shown too. Without --raw, personal members of a draft are masked, and values of a record that
     its draft does not show are given by their length.
 
+    --raw also shows the whole text of an exception of the connector's code, and its lines of code.
+
     --record writes the answers of an HTTP API to a new folder, without secrets, and with other values in place of
     personal data; tests replay them. Read the files before you share them.
 
@@ -61,7 +64,7 @@ def try_(
     if personal and folder is None:
         raise click.UsageError("--personal needs --record")
     folder = placed(folder)
-    loaded = load(config)
+    loaded = _loaded(config, raw=raw)
     recording = _recording(loaded, stream, folder, personal) if folder else None
     with terminal_output.progress(wanted=not as_json) as progress:
         around = recording.around if recording else None
@@ -70,20 +73,46 @@ def try_(
     masked = loaded.masks.of(bound.name, bound.scope)
     recorded = _written(recording, trial, masked) if recording else {}
     shown = [_shown(tried, frozenset() if raw else masked, raw=raw) for tried in trial.records]
+    raised = _add_raised(trial, shown) if raw else []
     if as_json:
         error = None if trial.error is None else str(trial.error)
         document = {"stream": bound.name, "records": shown, "filtered": dict(trial.filtered), "deleted": trial.deleted}
         document |= {"empty_columns": trial.empty_columns}
         document |= {"error": error} | ({"recording": recorded} if recorded else {})
+        document |= {"raised": raised} if raw else {}
         terminal_output.print_json(document)
     else:
         _print(trial, shown)
         _print_recording(recorded)
     if trial.error is not None:
         says_stream = trial.error.where == bound.name
+        if not as_json:
+            say(*raised, err=True)
         terminal_output.print_errors({"" if says_stream else bound.name: trial.error})
         return trial.error.exit_code
     return 1 if trial.rejected else 0
+
+
+def _loaded(config: Path, *, raw: bool) -> Project:
+    from crossdock.values.author_frames import raised_by_author
+
+    try:
+        return load(config)
+    except CrossdockError as error:
+        if raw:
+            say(*raised_by_author(error), err=True)
+        raise
+
+
+def _add_raised(trial: Trial, shown: list[dict[str, Any]]) -> list[str]:
+    """Add the exceptions of the author's code to the problems in *shown*. Return those of the error."""
+    from crossdock.values.author_frames import raised_by_author
+
+    settings = trial.bound.context.settings
+    for item, tried in zip(shown, trial.records, strict=True):
+        if tried.problem is not None:
+            item["problem"]["raised"] = raised_by_author(tried.problem, settings)
+    return [] if trial.error is None else raised_by_author(trial.error, settings)
 
 
 def _recording(loaded: Project, stream: str, folder: Path, personal: tuple[str, ...]) -> Recording:
@@ -193,6 +222,8 @@ def _print(trial: Trial, shown: list[dict[str, Any]]) -> None:
         record = {_dotted(name): value for name, value in item["record"].items()} if names_paths else item["record"]
         for line in _beside(["record", *_lines(record)], _right(item), console.width - 2):
             console.print(f"  {line}".rstrip(), soft_wrap=True)
+        for line in (item["problem"] or {}).get("raised", ()):
+            console.print(f"  {line}", soft_wrap=True)
         console.print()
     filtered = "".join(f"; {counted(rows, 'row')} left out by {name}" for name, rows in trial.filtered.items())
     read = counted(len(shown), "record")

@@ -62,14 +62,14 @@ class AuthorCodeError(ConnectorError):
         self, method: str, what: str, *, where: str | None = None, code: object = None, settings: object = None
     ) -> None:
         super().__init__(f"{method} {what}", where=where, hint=HINT)
-        self.method, self._code, self._settings = method, code, settings
+        self.method, self._code, self.settings = method, code, settings
 
     def as_record_error(self, reason: str, data: Iterable[Any]) -> RecordError:
         """Return the reason for the dead letter of the record with *data*, whose values are masked."""
         cause = self.__cause__
         if cause is None:
             return RecordError(reason, brief(self.message))
-        what = described(cause, self._code, self.method, settings=self._settings, data=data)
+        what = described(cause, self._code, self.method, settings=self.settings, data=data)
         return RecordError(reason, f"{self.method} raised {what}")
 
 
@@ -284,18 +284,23 @@ def _code_of(code: object, method: str) -> CodeType | None:
 
 def text_of(error: BaseException, settings: object = None, data: Iterable[Any] = ()) -> str:
     """Return the start of the masked text of *error*, also if its text cannot be read."""
-    try:
-        text = str(_text(error))[:_READ_AT_MOST]
-    except KeyboardInterrupt:
-        raise
-    except BaseException as unreadable:  # noqa: BLE001  an author's `__str__` may raise anything
-        return f"its text cannot be read: {brief(type(unreadable).__name__)}"
+    text = whole_text(error)[:_READ_AT_MOST]
     known = "\0".join(_texts_in_code(error.__traceback__)).casefold()
-    text = redacted(_ABSTRACT.sub(r"class \1 lacks \2", text), _secrets(settings))
+    text = redacted(_ABSTRACT.sub(r"class \1 lacks \2", text), secrets_of(settings))
     text = _without_words(text, _words_of(data), known)
     text = _QUOTED.sub(lambda found: _quoted(found, known), text)
     text = _TELEPHONE.sub(_MASK, _MAIL.sub(_MASK, text))
     return brief(text)
+
+
+def whole_text(error: BaseException) -> str:
+    """Return the text of *error*, which may have data, also if an author's class cannot give it."""
+    try:
+        return str(_text(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as unreadable:  # noqa: BLE001  an author's `__str__` may raise anything
+        return f"its text cannot be read: {brief(type(unreadable).__name__)}"
 
 
 def _text(error: BaseException) -> str:
@@ -336,7 +341,7 @@ def _texts_of(code: CodeType) -> Iterator[str]:
             yield from (each for each in constant if isinstance(each, str))
 
 
-def _secrets(settings: object) -> Iterator[str]:
+def secrets_of(settings: object) -> Iterator[str]:
     for secret in secrets_in(settings):
         with suppress(ConfigError):  # a secret that cannot be read is in no text
             yield secret.reveal()

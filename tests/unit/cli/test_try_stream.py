@@ -18,6 +18,7 @@ from tests.unit.cli.conftest import CONFIG, CommandLine
 from crossdock.cli.try_stream import _beside, _dotted, _leaves
 from crossdock.records import RESERVED, is_reserved
 from crossdock.testing import context, read, replay
+from crossdock.values import author_frames
 from crossdock.values.json_paths import at_path
 
 CUSTOMERS = """\
@@ -124,6 +125,35 @@ def test_an_exception_of_the_mapping_names_file_and_line(two_streams: CommandLin
     assert "the mapping raised KeyError in line 2 of" in tried.out
     assert "mapping.py" in tried.out
     assert "hunter22" not in tried.out
+
+
+RAISING = """\
+def part(row):
+    raise ValueError(f"no title for {row['SKU']!r} ({row['NOTE']})")
+
+def product(record):
+    try:
+        part(record.row)
+    except ValueError as error:
+        raise RuntimeError("secret-of-the-export, half a\x07 record") from error
+"""
+
+
+def test_raw_shows_an_exception_whole(two_streams: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its text and those before it, with each line of the author's code, but no secret and no control character."""
+    (two_streams.folder / "mapping.py").write_text(RAISING, encoding="utf-8")
+    before, _, _ = CONFIG.partition("        map:")
+    two_streams.config.write_text(f"{before}        map: mapping.py:product\n", encoding="utf-8")
+    monkeypatch.setattr(author_frames, "secrets_of", lambda _: iter(["secret-of-the-export"]))
+    assert "hunter22" not in two_streams.run("try", "wms.products", "-n", "1").out
+    tried = two_streams.run("try", "wms.products", "-n", "1", "--raw").out
+    assert "  RuntimeError: (secret), half a\\x07 record" in tried
+    assert "  ValueError: no title for '0017' (hunter22)" in tried
+    assert f"line 6 of {two_streams.folder / 'mapping.py'}, in product: part(record.row)" in tried
+    assert ", in part: raise ValueError(" in tried
+    document = json.loads(two_streams.run("try", "wms.products", "-n", "1", "--raw", "--json").out)
+    assert document["records"][0]["problem"]["raised"][-1].startswith("  line 2 of ")
+    assert document["raised"] == []
 
 
 def test_wide_records_are_shown_above_their_drafts() -> None:

@@ -151,6 +151,8 @@ def blocks(page: Path, language: str) -> list[str]:
 def known_keys() -> frozenset[str]:
     """Every key of a config file, from its JSON Schema."""
     schema = config_schema({name: registry.load(name).settings for name in registry.available()})
+    new = ", ".join(sorted(schema["$defs"].keys() - SECTIONS.keys()))
+    assert not new, f"document the keys of {new} in docs/reference.md, and say above how it names them"
     keys = {f"{SECTIONS[name]}{key}" for name, part in schema["$defs"].items() for key in part["properties"]}
     return frozenset({*keys, *schema["properties"]})
 

@@ -172,3 +172,19 @@ def test_a_variable_in_braces_needs_quotes(text: str) -> None:
 def test_a_key_is_text_as_it_is_written(key: str) -> None:
     """YAML 1.1 reads such a scalar as something else; as the name of a column or setting it never is."""
     assert parse(f"a: {{{key}: 1}}" if ":" not in key else f"a:\n  {key}: 1", "c", {}).data == {"a": {key: 1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("a:\n\tb: 1\n", "indent with spaces"),
+        ("a: *.txt\n", "quote a text that begins with *"),
+        ("a: %Y.txt\n", "quote a text that begins with this character"),
+        ("a: C: x\n", "quote a text that contains ': ', or correct the indentation"),
+    ],
+)
+def test_what_is_often_wrong_is_advised(text: str, advice: str) -> None:
+    """PyYAML's own words say what its scanner expected, and not what to write."""
+    with pytest.raises(ConfigError) as refused:
+        yaml_reader.parse(text, "c.yaml", {})
+    assert advice in (refused.value.hint or "")

@@ -16,7 +16,7 @@ from crossdock.reading.sources.expected_files import Interval
 from crossdock.records import Empty
 from crossdock.resources import ActionName, ResourceName
 from crossdock.values.config_file import unknown
-from crossdock.values.config_models import ConfigModel, Name, misplaced
+from crossdock.values.config_models import ConfigModel, Name, formed, misplaced
 
 Mode = Literal["snapshot", "incremental", "append"]
 OnGone = Literal["nothing", "archive", "delete"]
@@ -149,8 +149,11 @@ OrderColumns = Annotated[Annotated[Sequence[str | OrderBy], _Ordering], Field(mi
 
 
 PLATFORM = "platform"
-Destination = Annotated[str, Field(pattern=r"^(platform|[A-Za-z0-9][A-Za-z0-9_-]{0,62}\.[A-Za-z0-9_]{1,32})$")]
-Read = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}\.[A-Za-z0-9_]{1,32}$")]
+_RESOURCE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\.[A-Za-z0-9_]{1,32}"
+Destination = Annotated[
+    str, formed(rf"^(platform|{_RESOURCE})$", "platform, or CONNECTION.RESOURCE of a target, such as shipbob.orders")
+]
+Read = Annotated[str, formed(rf"^{_RESOURCE}$", "CONNECTION.RESOURCE of a target, such as shipbob.orders")]
 Destinations = Mapping[str, Mapping[str, ResourceType]]
 """The resources of each target, by the name of its connection."""
 

@@ -14,7 +14,7 @@ from crossdock.platform.retry_settings import InFlight, Retry
 from crossdock.reading.transport.http_connection_settings import HttpConnection
 from crossdock.resources import ResourceName
 from crossdock.values.addresses import endpoint
-from crossdock.values.config_models import MAX_S, BaseUrl, ConfigModel, SecretRef
+from crossdock.values.config_models import MAX_S, BaseUrl, ConfigModel, SecretRef, formed
 from crossdock.values.display_times import duration_text
 
 PATHS: Mapping[str, str] = {
@@ -37,6 +37,7 @@ SCOPE_NAMES: Mapping[str, str] = {
     "warehouse_bin": "bins:{access}",
 }
 
+_TENANT = "1 to 63 letters (a to z, A to Z), digits, ., _ and -, and begin with a letter or a digit"
 Header = Annotated[str, Field(pattern="^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=100)]
 """The name of a header field: a token (RFC 9110 section 5.1)."""
 DOCUMENTED_PER_S = 10_000 / 60  # section 8 of the specification
@@ -137,7 +138,7 @@ class Profile(ConfigModel):
     """The platform: its address, our credential, and what we assume about it."""
 
     base_url: BaseUrl
-    tenant: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+    tenant: Annotated[str, formed(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", _TENANT)]
     auth: Annotated[ApiKey | ClientCredentials, Field(discriminator="kind")]
     paths: Mapping[ResourceName, Annotated[str, Field(pattern=r"^/[^?#\s]*$")]] = {}
     """Paths that differ from the defaults, by resource, without a query."""

@@ -15,6 +15,7 @@ from crossdock.connector import Connector
 
 _WITHIN_S = 120.0
 _POLL_S = 0.002
+_SHOWN = 1_000  # characters of what a killed command has said
 
 
 def python_path() -> list[str]:
@@ -58,11 +59,15 @@ class Commands:
         """Run a command to its end. It is killed after two minutes.
 
         Raises:
-            subprocess.TimeoutExpired: If it was killed.
+            TimeoutError: If it was killed.
         """
         with self.start(*arguments) as process:
             try:
                 output, errors = process.communicate(timeout=_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                _, errors = process.communicate()
+                raise TimeoutError(_unended(arguments, errors)) from None
             finally:
                 process.kill()
         return Ended(process.returncode, output, errors)
@@ -84,6 +89,12 @@ class Commands:
                 process.kill()
             output, errors = process.communicate()
         return Ended(process.returncode, output, errors)
+
+
+def _unended(arguments: tuple[str, ...], errors: str) -> str:
+    last = f"; its last lines: {errors[-_SHOWN:].strip()}" if errors.strip() else ""
+    advice = "look for a loop or a wait in the connector"
+    return f"'crossdock {' '.join(arguments)}' did not end within two minutes and was killed; {advice}{last}"
 
 
 def entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> None:

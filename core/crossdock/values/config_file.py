@@ -109,7 +109,8 @@ class Document:
         try:
             return model.model_validate(data, context={"folder": self.folder, **context})
         except ValidationError as error:
-            found = nearest(self._finding(place, item) for item in error.errors(include_url=False))
+            told = (item for item in error.errors(include_url=False) if not _has_wrong_items(item))
+            found = nearest(self._finding(place, item) for item in told)
             raise _findings(map(self._told, found)) from None
 
     def check_quoting(self) -> None:
@@ -129,7 +130,9 @@ class Document:
         if item["type"] == "missing":
             key = path.pop()
         key = key if isinstance(key, tuple) else (key,)
-        place, choices = placed(start, path, key, lambda each: each in self.content.places)
+        is_absent = item["type"] == "missing"
+        place, choices = placed(start, path, () if is_absent else key, lambda each: each in self.content.places)
+        place = (*place, *key) if is_absent else place
         plain, short = self.content.plain.get(place), message_of(item)
         is_text = item["type"] == "string_type" or (plain is not None and _is_form(item))
         message = yaml_reader.must_be_text(plain) if is_text else short
@@ -149,6 +152,13 @@ def _findings(found: Iterable[str]) -> FindingsError:
     findings = list(dict.fromkeys(found))
     more = [f"... and {len(findings) - _SHOWN_FINDINGS:,} more"] if len(findings) > _SHOWN_FINDINGS else []
     return FindingsError([*findings[:_SHOWN_FINDINGS], *more])
+
+
+def _has_wrong_items(item: Any) -> bool:
+    """Return whether a list is only too short for pydantic because its items, which are told, are wrong."""
+    given = item["input"]
+    is_long = isinstance(given, list) and len(given) >= item.get("ctx", {}).get("min_length", 0)
+    return item["type"] == "too_short" and is_long
 
 
 def _is_form(item: Any) -> bool:

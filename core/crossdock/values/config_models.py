@@ -14,6 +14,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    GetPydanticSchema,
     ValidationInfo,
     WithJsonSchema,
     model_validator,
@@ -172,6 +173,21 @@ def _name(text: str) -> str:
 
 Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})]
 """1 to 63 ASCII letters, digits, ``_`` and ``-``: valid in command lines, file names and the state."""
+
+
+def formed(pattern: str, words: str) -> GetPydanticSchema:
+    """Check text by *pattern*, of which a finding tells the *words*."""
+
+    def check(text: str) -> str:
+        if re.fullmatch(pattern, text) is None:
+            raise PydanticCustomError("form", "must be {words}", {"words": words})
+        return text
+
+    return GetPydanticSchema(
+        lambda _, handler: handler(
+            Annotated[str, AfterValidator(check), WithJsonSchema({"type": "string", "pattern": pattern})]
+        )
+    )
 
 
 HostName = Annotated[str, AfterValidator(host_name)]

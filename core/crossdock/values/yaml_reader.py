@@ -89,14 +89,24 @@ def place_in(text: str, index: int, name: str) -> str:
     return f"{name}:{before.count(chr(10)) + 1}:{len(before.rpartition(chr(10))[2]) + 1}"
 
 
+_ADVICE = {  # words of PyYAML -> what is usually wrong
+    "character '\\t'": "indent with spaces: YAML allows no tabs there",
+    "cannot start any token": "quote a text that begins with this character",
+    "scanning an alias": "quote a text that begins with *",
+    "mapping values are not allowed": "quote a text that contains ': ', or correct the indentation",
+}
+
+
 def _invalid(error: yaml.YAMLError, text: str, name: str) -> ConfigError:
     mark = getattr(error, "problem_mark", None)
     where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
     begun = getattr(error, "context_mark", None)
     hint = f"it belongs to what begins at line {begun.line + 1}, column {begun.column + 1}" if begun else None
+    problem = _QUOTED.sub(r"\1", str(getattr(error, "problem", None) or error))
+    said = f"{getattr(error, 'context', '')} {problem}"
+    hint = next((advice for words, advice in _ADVICE.items() if words in said), hint)
     if mark and text[mark.index - 1 : mark.index + 1] == "${":
         hint = "quote a text with ${NAME} inside of { } or [ ]"
-    problem = _QUOTED.sub(r"\1", str(getattr(error, "problem", None) or error))
     return ConfigError(f"is not valid YAML: {problem}", where=where, hint=hint)
 
 

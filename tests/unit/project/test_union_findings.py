@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from crossdock.config import registry
 from crossdock.config.project.config_model import ConfigFile
@@ -18,6 +18,7 @@ from crossdock.config.project.stream_overrides import StreamOverrides, configura
 from crossdock.errors import FindingsError
 from crossdock.values import yaml_reader
 from crossdock.values.config_file import Document
+from crossdock.values.config_models import ConfigModel
 
 Model = type[BaseModel]
 WRONG = (
@@ -127,3 +128,33 @@ def test_a_misspelt_key_of_a_form_is_told_with_the_right_one(models: dict[str, M
             told = [each for text in (value, f"[{value}]", f"{{a: {value}}}") for each in findings(model, key, text)]
             assert [each for each in told if each.endswith(f"unknown key; did you mean {right!r}?")], (key, right, told)
     assert tried > 50
+
+
+class Inner(ConfigModel):
+    key: Annotated[tuple[str, ...], Field(min_length=1)]
+    map: Mapping[str, str]
+
+
+class Outer(ConfigModel):
+    streams: Mapping[str, Inner]
+
+
+def test_a_key_that_is_written_one_level_too_far_left_is_missing_where_it_belongs() -> None:
+    """Although the section around has a key of this name."""
+    told = findings(Outer, "streams", "{products: {key: [K]}, map: {key: [K], map: {}}}")
+    assert told == ["c.yaml:1:13: streams.products.map: is missing"]
+
+
+def test_a_text_of_a_form_is_told_by_words(models: dict[str, Model]) -> None:
+    """Not by a regular expression."""
+    profile, stream = (next(each for each in models.values() if key in each.model_fields) for key in ("tenant", "to"))
+    assert findings(profile, "tenant", "my shop")[0].startswith("c.yaml:1:1: tenant: must be 1 to 63 letters ")
+    assert findings(stream, "to", "shop") == [
+        "c.yaml:1:1: to: must be platform, or CONNECTION.RESOURCE of a target, such as shipbob.orders"
+    ]
+
+
+def test_a_list_of_wrong_items_is_not_too_short_as_well() -> None:
+    """Pydantic counts the right ones only."""
+    assert findings(Inner, "key", "[[K]]") == ["c.yaml:1:9: key.0: must be text"]
+    assert findings(Inner, "key", "[]") == ["c.yaml:1:1: key: name at least one"]

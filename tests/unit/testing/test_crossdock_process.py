@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 from importlib.metadata import Distribution
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from tests.partners.shopify import reading
 from tests.unit.testing import reference_connector
 from tests.unit.testing.reference_connector import Orders, OrdersContract, connector
 
+from crossdock.testing import crossdock_process
 from crossdock.testing.crossdock_process import Commands, entry_point, home_of
 from crossdock_connectors.shop.shopify import CONNECTOR
 
@@ -44,6 +47,20 @@ def test_a_command_runs_to_its_end_or_is_killed(tmp_path: Path) -> None:
     assert "crossdock.yaml" in ended.errors
     assert commands.kill(lambda: True, "sandbox").exit_code == -signal.SIGKILL
     assert commands.kill(lambda: False, "sync").exit_code == 2, "it ended before"
+
+
+def test_a_command_without_an_end_is_killed_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what it said last, which shows where the connector waits."""
+    commands = Commands(tmp_path / "crossdock.yaml", {}, tmp_path)
+    endless = "import sys, time; print('reads page 7', file=sys.stderr, flush=True); time.sleep(600)"
+    process = subprocess.Popen([sys.executable, "-c", endless], stdout=PIPE, stderr=PIPE, text=True)
+    assert process.stderr is not None
+    said = process.stderr.readline()
+    monkeypatch.setattr(Commands, "start", lambda *_: process)
+    monkeypatch.setattr(crossdock_process, "_WITHIN_S", 0.0)
+    with pytest.raises(TimeoutError, match="'crossdock sync' did not end within two minutes and was killed; look for"):
+        commands.run("sync")
+    assert (said, process.returncode) == ("reads page 7\n", -signal.SIGKILL)
 
 
 def test_the_home_of_a_connector_is_in_its_own_package() -> None:

@@ -325,3 +325,29 @@ def test_the_most_frequent_mistake_is_told() -> None:
     """The types that Python names in the texts of its errors are no data."""
     missing: Any = None
     assert said(lambda: missing[0]).endswith("'NoneType' object is not subscriptable")
+
+
+def test_a_misspelt_member_is_told_and_not_the_one_that_is_lacking() -> None:
+    """The author looks for the name that is written."""
+    bound = bound_accounts()
+    vars(bound.stream)["to_resource"] = lambda _: {"nmae": "x"}
+    with pytest.raises(RecordError) as refused:
+        drafted(bound, account(bound, "1").record)
+    assert (refused.value.pointer, refused.value.message) == ("/nmae", "is not known")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Can't instantiate abstract class T with abstract methods a, b", "class T lacks methods a, b"),
+        (
+            "Can't instantiate abstract class T without an implementation for abstract method 'a'",
+            "class T lacks method 'a'",
+        ),
+        ("'Page' object is not iterable", "'Page' object is not iterable"),
+        ("'Page' is not iterable", "'(data)' is not iterable"),
+    ],
+)
+def test_sentences_of_python_are_plain_and_name_types(text: str, told: str) -> None:
+    """Of each version of Python; a quoted value of another kind may be data."""
+    assert said(raises(TypeError(text))).endswith(f": {told}")

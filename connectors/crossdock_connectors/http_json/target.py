@@ -94,7 +94,9 @@ class HttpJsonTarget(ApiTarget):
         config = self._config.resources[resource]
         request = config.create or config.update or ""
         path = request.path if isinstance(request, PostedRequest) else request.partition(" ")[2]
-        return Request("GET", config.look_up.path if config.look_up else path.partition("{")[0].rstrip("/") or "/")
+        if config.look_up and NAME not in config.look_up.path:
+            path = config.look_up.path
+        return Request("GET", path.partition("{")[0].rstrip("/") or "/")
 
     def _posted(self, request: OtherRequest, values: Mapping[str, Any]) -> Request:
         numbers = request.numbers if isinstance(request, PostedRequest) else ()
@@ -134,6 +136,10 @@ class HttpJsonTarget(ApiTarget):
         if is_deleted is None or answer.status != 200:
             return super().found(resource, answer, expected)
         shape, body = self.shape(resource), body_of(answer)
+        if shape.absent is not None:
+            made = super().found(resource, answer, expected)
+            is_removed = made.kind == "found" and is_deleted(made.held)
+            return replace(made, kind="removed") if is_removed else made
         listed = found_at(body, shape.listed)
         if not isinstance(listed, list):
             return super().found(resource, answer, expected)
@@ -198,7 +204,8 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
         shape=RecordShape(
             id=None if config.id == NAME else config.id,
             record=config.record,
-            listed=config.look_up.records if config.look_up else "/data",
+            listed=(config.look_up.records if config.look_up else None) or "",
+            absent=config.look_up.absent if config.look_up else None,
         ),
         name_member=config.name,
         name_limit=min(config.name_max_length, MAX_ID_LENGTH) if config.id == NAME else config.name_max_length,
@@ -226,7 +233,8 @@ def _is_null(body: Any, place: str) -> bool:
 def _with_query(request: OtherRequest, name: str | None) -> str:
     values = {key: (value,) if isinstance(value, str) else value for key, value in request.params.items()}
     pairs = [(key, text.replace(NAME, name or "")) for key, texts in values.items() for text in texts]
-    return f"{request.path}?{urlencode(pairs)}" if pairs else request.path
+    path = request.path if name is None else request.path.replace(NAME, quote(name, safe=""))
+    return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
 def _condition(rule: Filter) -> Callable[[Any], bool]:

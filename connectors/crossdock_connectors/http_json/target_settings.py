@@ -44,16 +44,22 @@ _Request = Annotated[
 
 
 class LookUpByName(OtherRequest):
-    """A list of records by their external ids. ``{name}`` is in ``params``, or in the ``body`` or the ``variables`` of
-    a POST.
+    """A look-up of records by their external ids. ``{name}`` is in ``path`` or ``params``, or in the ``body`` or the
+    ``variables`` of a POST.
     """
 
-    records: Place
+    records: Place | None = None
     """Where the list is in the answer; an empty text if the answer is the list."""
+    absent: str | None = None
+    """In place of ``records``, if the answer is about one record, as that of ``read`` is: part of the body of the 404
+    for a name that no record has, in upper or lower case. A 404 without it is a wrong path. An empty text takes each
+    404, also that of a wrong path."""
 
     @model_validator(mode="after")
     def _asks_for_the_name(self) -> Self:
-        if not any(NAME in text for text in texts_in([self.params, self.body, self.variables])):
+        if (self.records is None) == (self.absent is None):
+            raise misplaced(("records",), "give either records, if it lists records, or absent, if it answers with one")
+        if not any(NAME in text for text in texts_in([self.path, self.params, self.body, self.variables])):
             raise misplaced(("params",), "the query does not use {name}, so it would list any record")
         return self
 

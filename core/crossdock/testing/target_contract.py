@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from crossdock.targets import Answer, ApiTarget, Outcome, Request
@@ -12,7 +13,7 @@ from crossdock.values import exact_json
 from crossdock.writing.targets.merge_patch import holds
 
 _ID, _OTHER_ID = "4711", "4712"
-_CREATED = {"create": 201, "update": 200, "delete": 200}
+_STATUS = {"create": 201, "update": 200, "delete": 200, "look_up": 200}
 _AMBIGUOUS = (302, 408, 500, 502, 504)
 _HTML = b"<html><body>Maintenance</body></html>"
 _PROBLEM = b'{"message": "try again later"}'
@@ -35,16 +36,21 @@ class TargetContract(TargetRequestContract):
         for one in self.records():
             operations = self.operations(one.resource)
             after = self.example(one.target, one.resource, 1, key=one.key).payload
-            made = one.requests(after, _ID, operations)
+            made = one.requests(after, one.id_or(_ID), operations)
             yield from ((one, operation, made[operation]) for operation in operations)
 
+    def _answer(self, one: Example, operation: str, record: Any) -> Answer:
+        """Return the answer of the API to an operation, or to a look-up by id."""
+        given = self.answered(one.resource, operation, record)
+        return given if isinstance(given, Answer) else _json(_STATUS[operation], given)
+
     def _record(self, one: Example, target_id: str = _ID) -> Any:
-        return self.stored(one.resource, target_id, one.payload)
+        return self.stored(one.resource, one.id_or(target_id), one.payload)
 
     def _asked(self, one: Example) -> Iterator[tuple[str, Request, str | None]]:
         """Yield the look-ups of a record, each with the id that it requests."""
-        if len(self.operations(one.resource)) > 1:
-            yield "look_up by id", one.target.look_up(one.resource, None, _ID), _ID
+        if {*self.operations(one.resource)} - {"create"}:
+            yield "look_up by id", one.target.look_up(one.resource, None, one.id_or(_ID)), one.id_or(_ID)
         if one.target.resources[one.resource].endpoint.look_up:
             yield "look_up by name", one.target.look_up(one.resource, one.name, None), None
 
@@ -53,11 +59,10 @@ class TargetContract(TargetRequestContract):
     def test_a_success_is_delivered(self) -> None:
         """The answer to an executed write gives the id of the record."""
         for one, operation, request in self._written():
-            body = self.answered(one.resource, operation, self._record(one))
-            outcome = _outcome(one, operation, request, _json(_CREATED[operation], body))
-            where = f"{one.resource}, {operation}"
+            outcome = _outcome(one, operation, request, self._answer(one, operation, self._record(one)))
+            where, wanted = f"{one.resource}, {operation}", one.id_or(_ID)
             assert outcome.kind == "delivered", f"{where}: a success is {outcome.kind}: {outcome.message}"
-            assert outcome.target_id == _ID, f"{where}: the id is {outcome.target_id!r} instead of {_ID!r}"
+            assert outcome.target_id == wanted, f"{where}: the id is {outcome.target_id!r} instead of {wanted!r}"
 
     def test_a_false_success_is_in_doubt(self) -> None:
         """A success of another record, without an id or with a broken body is never treated as a delivery."""
@@ -68,16 +73,19 @@ class TargetContract(TargetRequestContract):
                 assert outcome.kind == "in_doubt", f"{where} is {outcome.kind} instead of in doubt"
 
     def _false(self, one: Example, operation: str) -> Iterator[tuple[str, Answer]]:
-        status = _CREATED[operation]
-        good = exact_json.dumps(self.answered(one.resource, operation, self._record(one)))
-        yield "that is cut off", Answer(status, {}, good[:-1])
-        yield "that is an HTML page", Answer(status, {"content-type": "text/html"}, _HTML)
+        good = self._answer(one, operation, self._record(one))
+        if good.body:
+            yield "that is cut off", replace(good, headers={}, body=good.body[:-1])
+        yield "that is an HTML page", Answer(_STATUS[operation], {"content-type": "text/html"}, _HTML)
+        if one.target.resources[one.resource].shape.id is None:
+            return  # the external id is the id, whatever else an answer shows
         another = self.example(one.target, one.resource, 1)
-        other = _json(status, self.answered(one.resource, operation, self._record(another, _OTHER_ID)))
+        other = self._answer(one, operation, self._record(another, _OTHER_ID))
         if operation == "create":
-            yield "without a body", Answer(status, {}, b"")
-            yield "without an id", _json(status, {})
-        if operation != "create" or (another.name or "\0").encode() in other.body:
+            yield "without a body", Answer(good.status, {}, b"")
+            yield "without an id", _json(_STATUS[operation], {})
+        # An answer that tells no records apart, such as {"success": true}, cannot be that of another one.
+        if (another.name or "\0").encode() in other.body if operation == "create" else other != good:
             yield "of another record", other
 
     def test_throttling_is_recognized(self) -> None:
@@ -130,7 +138,7 @@ class TargetContract(TargetRequestContract):
             if by_name:
                 assert one.name is not None, f"{one.resource}: is idempotent without a header, and has no name"
                 assert answer is not None, f"{one.resource}: is idempotent by its name; define repeated"
-            if answer is not None:
+            if answer is not None and "create" in self.operations(one.resource):
                 outcome = _outcome(one, "create", one.create(), answer)
                 found = outcome.kind, outcome.reason, outcome.pointer
                 wanted = "rejected", "conflict", one.name_pointer
@@ -157,17 +165,17 @@ class TargetContract(TargetRequestContract):
                 outcome = one.target.found(
                     one.resource, self._looked_up(one, target_id, [self._record(one)]), one.expected(request, target_id)
                 )
-                where = f"{one.resource}, {what}"
+                where, wanted = f"{one.resource}, {what}", one.id_or(_ID)
                 assert outcome.kind == "found", f"{where}: the record is {outcome.kind}: {outcome.message}"
-                assert outcome.target_id == _ID, f"{where}: the id is {outcome.target_id!r} instead of {_ID!r}"
+                assert outcome.target_id == wanted, f"{where}: the id is {outcome.target_id!r} instead of {wanted!r}"
                 lacking = [name for name in one.payload if not holds(outcome.held or {}, {name: one.payload[name]})]
                 assert not lacking, f"{where}: what was found lacks {', '.join(lacking)}, as it was sent"
 
     def test_a_look_up_finds_nothing_that_is_missing(self) -> None:
-        """An empty list, and 404 for an id, say that the record does not exist."""
+        """An empty list, and the answer `missing` where one record is asked for, say that it does not exist."""
         for one in self.records():
             for what, request, target_id in self._asked(one):
-                answer = self._looked_up(one, target_id, []) if target_id is None else Answer(404, {}, _PROBLEM)
+                answer = self._looked_up(one, target_id, [])
                 outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
                 where = f"{one.resource}, {what}"
                 assert outcome.kind == "absent", f"{where}: a missing record is {outcome.kind} instead of absent"
@@ -185,20 +193,24 @@ class TargetContract(TargetRequestContract):
                     ("a body that is cut off", Answer(200, {}, good.body[:-1])),
                     ("an HTML page", Answer(200, {"content-type": "text/html"}, _HTML)),
                 ]
+                if target_id is None and one.target.resources[one.resource].shape.absent:
+                    answers.append(("HTTP 404 of another path", Answer(404, {"content-type": "text/html"}, _HTML)))
                 for given, answer in answers:
                     outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
                     where = f"{one.resource}, {what}: {given}"
                     assert outcome.kind == "unavailable", f"{where} is taken for {outcome.kind}"
 
     def _looked_up(self, one: Example, target_id: str | None, records: list[Any]) -> Answer:
-        if target_id is None:
-            return _json(200, self.listing(one.resource, records))
-        return _json(200, self.answered(one.resource, "look_up", records[0]))
+        if target_id is None and one.target.resources[one.resource].shape.absent is None:
+            listed = self.listing(one.resource, records)
+            return listed if isinstance(listed, Answer) else _json(200, listed)
+        return self._answer(one, "look_up", records[0]) if records else self.missing(one.resource)
 
 
 def _outcome(one: Example, operation: str, request: Request, answer: Answer) -> Outcome:
     target: ApiTarget = one.target
-    return target.outcome(one.resource, answer, one.expected(request, None if operation == "create" else _ID))
+    target_id = None if operation == "create" else one.id_or(_ID)
+    return target.outcome(one.resource, answer, one.expected(request, target_id))
 
 
 def _json(status: int, body: Any) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -50,11 +51,18 @@ class TargetUnderTest(ConnectorUnderTest):
         return (f"{number:04}",)
 
     def operations(self, resource: str) -> Sequence[str]:
-        """Return what streams may do to records of *resource*: by default only ``create`` if they are written once."""
-        written_once = self.new_target().resources[resource].write_once
-        return ("create",) if written_once else ("create", "update", "delete")
+        """Return what streams may do to records of *resource*: by default what the target declares."""
+        kind = self.new_target().resources[resource]
+        declared = {"create": kind.creates, "update": not kind.write_once, "delete": kind.deletes}
+        return [operation for operation, is_possible in declared.items() if is_possible]
 
-    # ---- answers of the API
+    def before_create(self, resource: str, number: int) -> dict[str, Any]:  # noqa: ARG002  a subclass uses it
+        """Return what the look-up before a create of record *number* finds in place of it, such as the order of a
+        shipment: the argument ``held`` of `create_from`.
+        """
+        return {}
+
+    # ---- answers of the API: JSON, or an `Answer` with another status, with headers, or without a body
 
     def stored(self, resource: str, target_id: str, payload: Mapping[str, Any]) -> Any:  # noqa: ARG002  a subclass uses it
         """Return the record as the API shows it after *payload* was sent; by default the payload with the member
@@ -67,8 +75,16 @@ class TargetUnderTest(ConnectorUnderTest):
         return record
 
     def listing(self, resource: str, records: Sequence[Any]) -> Any:  # noqa: ARG002  a subclass uses it
-        """Return the JSON that answers a look-up by external id; by default the list is the member ``data``."""
+        """Return the JSON that answers a look-up by external id; by default the list is the member ``data``.
+
+        A target whose look-ups by external id answer with one record (`RecordShape.absent`) needs `answered` alone.
+        """
         return {"data": list(records)}
+
+    def missing(self, resource: str) -> Answer:
+        """Return the answer to the look-up of one record that does not exist; by default 404."""
+        text = self.new_target().resources[resource].shape.absent or "not found"
+        return Answer(404, {"content-type": "application/json"}, exact_json.dumps({"message": text}))
 
     def repeated(self, resource: str) -> Answer | None:  # noqa: ARG002  a subclass uses it
         """Return the API's refusal of a second record with the same external id. A target that relies on it needs
@@ -90,7 +106,8 @@ class TargetUnderTest(ConnectorUnderTest):
         """Return a record with the members of *number*, under its own key unless another one is given."""
         draft = target.resources[resource].draft.model_validate(dict(self.members(resource, number)))
         members = json_value(draft.payload(), lambda reference: f"id-{reference.resource}-{reference.key}")
-        return Example.of(target, resource, key_text(self.key(resource, number)) if key is None else key, members)
+        own_key = key_text(self.key(resource, number)) if key is None else key
+        return Example.of(target, resource, own_key, members, self.before_create(resource, number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +119,18 @@ class Example:
     key: str
     payload: dict[str, Any]
     name: str | None
+    held: dict[str, Any]
 
     @classmethod
-    def of(cls, target: ApiTarget, resource: str, key: str, members: dict[str, Any]) -> Example:
+    def of(
+        cls, target: ApiTarget, resource: str, key: str, members: dict[str, Any], held: dict[str, Any] | None = None
+    ) -> Example:
         payload = target.payload(resource, NAMESPACE, key, members)
-        return cls(target, resource, key, payload, target.name_of(resource, NAMESPACE, key))
+        return cls(target, resource, key, payload, target.name_of(resource, NAMESPACE, key), held or {})
+
+    def id_or(self, target_id: str) -> str:
+        """Return the id of the record: its external id if that is the id, else *target_id*."""
+        return self.name if self.name and self.target.resources[self.resource].shape.id is None else target_id
 
     @property
     def name_pointer(self) -> str:
@@ -119,6 +143,8 @@ class Example:
         return self.target.name_in(self.resource, self.payload)
 
     def create(self) -> Request:
+        if "create" in self.target.resources[self.resource].endpoint.looks_up_first:
+            return self.target.create_from(self.resource, self.payload, deepcopy(self.held))
         return self.target.create(self.resource, self.payload)
 
     def update_to(self, after: dict[str, Any], target_id: str) -> Request:
@@ -133,12 +159,14 @@ class Example:
         Args:
             after: The payload that an update makes.
         """
-        target, found = self.target, {"create": self.create(), "ping": self.target.ping(self.resource)}
+        target, found = self.target, {"ping": self.target.ping(self.resource)}
+        if "create" in operations:
+            found["create"] = self.create()
         if "update" in operations:
             found["update"] = self.update_to(after, target_id)
         if "delete" in operations:
             found["delete"] = target.delete(self.resource, target_id)
-        if len(operations) > 1:
+        if {*operations} - {"create"}:
             found["look_up by id"] = target.look_up(self.resource, None, target_id)
         if target.resources[self.resource].endpoint.look_up:
             found["look_up by name"] = target.look_up(self.resource, self.name, None)

@@ -65,6 +65,8 @@ WRONG = """
 - {resource: {name: null}, says: "orders.look_up: needs name"}
 - {resource: {name: owner}, says: "orders.name: holds the external id of the record: leave it out of members"}
 - {resource: {look_up: {path: /o, params: {a: b}, records: ""}}, says: "look_up.params: the query does not use {name}"}
+- {resource: {look_up: {path: /o, params: {a: "{name}"}}}, says: "look_up.records: give either records, if"}
+- {resource: {look_up: {path: "/o/{name}", records: "", absent: ""}}, says: "records: give either records"}
 - {resource: {look_up: false, repeated: {status: 409, text: x}}, says: "orders.repeated: needs look_up"}
 - {resource: {update: null, delete: null, conditional: true}, says: "orders.conditional: needs update or delete"}
 - {resource: {create: {path: /g, graphql: m}}, says: "orders.create: has no {record} in its body or variables"}
@@ -365,3 +367,34 @@ def test_look_ups() -> None:
     assert kind({"state": "void"}, target_id="1") == "absent"
     assert kind({"data": {"orders": [live, live]}}) == "unavailable"
     assert kind({"data": {}}) == "unavailable"
+
+
+BY_REFERENCE = {"path": "/orders/by-reference/{name}", "absent": "No such order"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (200, b'{"id": 7, "reference": "wms:a/1"}', "found"),
+        (200, b'{"id": 7, "reference": "wms:2"}', "unavailable"),
+        (200, b'{"data": [{"id": 7, "reference": "wms:a/1"}]}', "unavailable"),
+        (200, b"null", "absent"),
+        (404, b'{"message": "no such order"}', "absent"),
+        (404, b'{"message": "no route"}', "unavailable"),
+        (404, b"<html>not found</html>", "unavailable"),
+        (500, b'{"message": "no such order"}', "unavailable"),
+    ],
+)
+def test_a_look_up_with_the_name_in_its_path(status: int, body: bytes, kind: str) -> None:
+    """It answers with the record itself, or with the declared 404; any other 404 may come from a wrong path."""
+    made = target(look_up=BY_REFERENCE)
+    assert made.look_up("orders", "wms:a/1", None).path == "/orders/by-reference/wms%3Aa%2F1"
+    assert made.ping("orders").path == "/orders"
+    assert made.found("orders", Answer(status, {}, body), ExpectedRecord(name="wms:a/1")).kind == kind
+
+
+def test_a_deleted_record_with_the_name_in_its_path_is_removed() -> None:
+    """As it is in a list."""
+    made = target(look_up=BY_REFERENCE, deleted={"field": "state", "equals": "void"})
+    answer = Answer(200, {}, b'{"id": 7, "reference": "wms:1", "state": "void"}')
+    assert made.found("orders", answer, ExpectedRecord(name="wms:1")).kind == "removed"

@@ -105,7 +105,7 @@ class OrdersContract(TargetContract):
     connector = connector(OrderTarget)
     settings = {"base_url": "https://depot.example", "token": "env:DEPOT_TOKEN"}
     environment = {"DEPOT_TOKEN": TOKEN}
-    throttling = ((Answer(403, {"retry-after": "3"}, b"{}"), 3.0),)
+    throttling: Sequence[tuple[Answer, float | None]] = ((Answer(403, {"retry-after": "3"}, b"{}"), 3.0),)
 
     def members(self, resource: str, number: int) -> Mapping[str, Any]:
         return {"note": f"note {number}", "lines": [{"sku": "0017", "quantity": Decimal("1.5") + number}]}

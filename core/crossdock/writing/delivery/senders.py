@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
-from uuid import uuid4
 
 from crossdock.errors import RecordError
-from crossdock.mapping.resource_types import external_id
 from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, NotSentError
@@ -26,9 +24,8 @@ from crossdock.values.author_code import AUTH, AuthorCodeError, guarded
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.writing.targets.target import Client, Request, Target
+from crossdock.writing.targets.target import Client, Request, Target, unknown_name
 
-_UNKNOWN = "crossdock"  # the namespace of names that do not exist
 _TOKEN = re.compile(r"[\w@.+-]{3,}")
 
 
@@ -151,8 +148,7 @@ class Senders:
     def _verify_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist. The answer shows whether the target ignores the filter."""
         target, kind = self._target, self._target.resources[resource]
-        most = max(1, kind.name_limit - len(external_id(_UNKNOWN, "")))
-        name = target.name_of(resource, _UNKNOWN, uuid4().hex[:most])
+        name = unknown_name(target, resource)
         answer = target.send(client, resource, target.look_up(resource, name, None))
         outcome = self._understood(lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer)
         if outcome.kind == "absent":

@@ -18,7 +18,7 @@ from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape
-from crossdock.writing.targets.target import Client, Target
+from crossdock.writing.targets.target import Client, Target, unknown_name
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.http_exchange import HttpExchange
@@ -91,21 +91,26 @@ class ApiTarget(Target):
     def reach(self) -> str:
         """Send a ping and return what it shows about the target. Any answer but a refusal of the credential suffices.
 
+        Where a look-up by external id answers with one record, one of a name that no record has is sent as well: its
+        404 must be the declared one.
+
         Raises:
             ConfigError: If the credential cannot be read.
             UnauthorizedError: If it is refused.
-            UnavailableError: If there is no answer, or one of 500 or above.
+            UnavailableError: If there is no answer, one of 500 or above, or another answer to a look-up.
         """
         resource = next(iter(self.resources))
         with closing(self.client()) as client:
             ping = self.ping(resource)
             answer = self.send(client, resource, ping)
+            looked_up = [name for name in self.resources if answer.status < 500 and _finds_nothing(self, client, name)]
         if answer.status in {401, 403} and not self.throttled(answer):
             hint = self.advice(resource, answer.status)
             raise UnauthorizedError(f"rejected the credential (HTTP {answer.status})", where=self.address, hint=hint)
         if answer.status >= 500:
             raise UnavailableError(f"responded with HTTP {answer.status}", where=self.address)
-        unknown = f" HTTP 404 to {ping.method} {ping.path}" if answer.status == 404 else ""
+        is_unknown = answer.status == 404 and not looked_up
+        unknown = f" HTTP 404 to {ping.method} {ping.path}" if is_unknown else ""
         hint = f"; check {self.place}.base_url unless the API has no such list" if unknown else ""
         return f"{self.address} answers{unknown}; can be written: {', '.join(self.resources)}{hint}"
 
@@ -113,6 +118,20 @@ class ApiTarget(Target):
         from crossdock.reading.sources.http_exchange import HttpExchange  # noqa: PLC0415  most commands send nothing
 
         return _Sender(HttpExchange(self.api, self._clock, None))
+
+
+def _finds_nothing(target: Target, client: Client, resource: str) -> bool:
+    """Return whether a name that no record has is looked up and absent; False if look-ups answer with lists."""
+    kind = target.resources[resource]
+    if not kind.endpoint.look_up or kind.shape.absent is None:
+        return False
+    name = unknown_name(target, resource)
+    request = target.look_up(resource, name, None)
+    found = target.found(resource, target.send(client, resource, request), ExpectedRecord(name=name))
+    if found.kind in {"absent", "throttled", "unauthorized"}:
+        return found.kind == "absent"
+    hint = f"check {target.place}.base_url and {target.place}.{kind.look_up_setting}"
+    raise UnavailableError(f"{request.path.partition('?')[0]}: {found.message}", where=target.address, hint=hint)
 
 
 def _explained(outcome: Outcome, answer: Answer) -> Outcome:

@@ -103,6 +103,9 @@ class RecordShape:
         name: In a record, its external id.
         record: In an answer about one record, that record.
         listed: In an answer to a look-up by external id, the list of records.
+        absent: For an API whose look-up by external id answers with one record in place of a list: part of the body of
+            the 404 that says that no record has this name, in upper or lower case. Any other 404 is a wrong path. An
+            empty text takes every 404. None for a list.
         changed: In a record, when it was last changed.
     """
 
@@ -110,6 +113,7 @@ class RecordShape:
     name: str = "/externalId"
     record: str = ""
     listed: str = "/data"
+    absent: str | None = None
     changed: str = "/updatedAt"
 
     def id_of(self, record: Any) -> str | None:
@@ -160,11 +164,13 @@ def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STA
     """Return the outcome of a look-up by id, or by external id if the id is unknown.
 
     A platform that ignores the parameter answers with other records. So an answer by external id must be a list with
-    exactly that record, or an empty list; an answer by id must have that id and the expected external id.
+    exactly that record, or an empty list; an answer by id, or one without a list, must have that id and the expected
+    external id.
     """
     by_id = subject.target_id is not None
-    if by_id and answer.status in {404, 410}:
-        return Outcome("absent", status=answer.status)
+    is_one = by_id or shape.absent is not None
+    if is_one and answer.status in {404, 410}:
+        return _missing(answer, "" if by_id else shape.absent or "")
     if answer.status != 200:
         outcome = of_answer(answer, subject, shape)
         return outcome if outcome.kind in {"throttled", "unauthorized"} else replace(outcome, kind="unavailable")
@@ -172,14 +178,22 @@ def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STA
         body = exact_json.loads(answer.body)
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
-    listed = [found_at(body, shape.record)] if by_id else found_at(body, shape.listed)
-    if listed == []:
+    listed = [found_at(body, shape.record)] if is_one else found_at(body, shape.listed)
+    if listed == [] or (is_one and not by_id and listed == [None]):
         return Outcome("absent", status=200)
     if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject, shape):
         return Outcome("unavailable", "answered a look-up with a different record", answer.status)
-    etag = _etag(answer) if by_id else None  # otherwise it belongs to the list
+    etag = _etag(answer) if is_one else None  # otherwise it belongs to the list
     changed_at = shape.changed_at(listed[0])
     return Outcome("found", "", 200, None, shape.id_of(listed[0]), etag, changed_at, held=listed[0])
+
+
+def _missing(answer: Answer, text: str) -> Outcome:
+    """Return the outcome of a 404: without *text* it may come from a wrong path, where every record seems missing."""
+    if text.casefold() in answer.body.decode("utf-8", "replace").casefold():
+        return Outcome("absent", status=answer.status)
+    message = f"answered a look-up with HTTP {answer.status} without the text {text!r}: its path may be wrong"
+    return Outcome("unavailable", message, answer.status)
 
 
 def _is_of(record: object, subject: ExpectedRecord, shape: RecordShape) -> bool:

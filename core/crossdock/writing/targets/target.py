@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, final
+from uuid import uuid4
 
 from crossdock.errors import RecordError
 from crossdock.mapping.own_names import DEFAULT_FORM, name_of
@@ -19,6 +20,8 @@ from crossdock.platform.retry_settings import Retry
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
 from crossdock.writing.targets.outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
+
+_UNKNOWN = "crossdock"  # the namespace of names that do not exist
 
 Rule = Literal["resend", "verify", "park"]
 """What is done about a request that may have been executed: send the same bytes again, look the record up, or leave it
@@ -321,6 +324,12 @@ class Target(RecordNames, Requests, Answers):
         """Send a request as long as *may_leave* returns True. Fails as `Client.send`."""
         headers = self.headers(resource, idempotency_key, if_match)
         return client.send(request.method, request.path, body=request.body, headers=headers, may_leave=may_leave)
+
+
+def unknown_name(target: RecordNames, resource: str) -> str | None:
+    """Return an external id that no record has. It is no longer than the target permits."""
+    most = max(1, target.resources[resource].name_limit - len(external_id(_UNKNOWN, "")))
+    return target.name_of(resource, _UNKNOWN, uuid4().hex[:most])
 
 
 def lacking_method(target: Target) -> str | None:

@@ -1,0 +1,241 @@
+"""The contract of targets accepts correct targets of many kinds, with a description of the API's answers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from tests.unit.testing.target_connector import OrdersContract, OrderTarget, connector, orders
+
+from crossdock.config.registry import load
+from crossdock.errors import RecordError
+from crossdock.sources import Api
+from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, RecordShape, Request, TargetResource
+from crossdock.testing import ManualClock
+from crossdock.testing.target_contract import TargetContract
+from crossdock.values.record_keys import key_parts_of
+
+ONE = RecordShape(id="/order_id", record="/order", absent="no such order")
+
+
+def shaped(shape: RecordShape, **facts: Any) -> dict[str, TargetResource]:
+    """The orders of a depot whose answers have *shape*."""
+    (resource,) = orders(EndpointProfile(look_up=True)).values()
+    made = {"shape": shape, "endpoint": resource.endpoint, "name_member": "reference", "name_limit": 40, **facts}
+    return {"orders": TargetResource("orders", resource.draft, **made)}
+
+
+class OneByReference(OrderTarget):
+    resources = shaped(ONE)
+
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        if target_id is not None:
+            return super().look_up(resource, name, target_id)
+        return Request("GET", f"/orders/by-reference/{quote(name or '', safe='')}")
+
+
+class OneByReferenceContract(OrdersContract):
+    """A look-up by name answers with the record itself, or with 404."""
+
+    connector = connector(OneByReference)
+
+
+class DeclaredOneContract(OneByReferenceContract):
+    """The same without code."""
+
+    connector = load("http_json")
+    throttling = ()
+    environment = {}
+    settings = {
+        "base_url": "https://depot.example",
+        "target": {
+            "resources": {
+                "orders": {
+                    "members": {
+                        "note": "text",
+                        "lines": {"type": "list", "members": {"sku": "text", "quantity": "number"}},
+                    },
+                    "name": "reference",
+                    "id": "/order_id",
+                    "record": "order",
+                    "body": "order",
+                    "create": "POST /orders",
+                    "update": "PATCH /orders/{id}",
+                    "delete": "DELETE /orders/{id}",
+                    "read": "GET /orders/{id}",
+                    "look_up": {"path": "/orders/by-reference/{name}", "absent": "no such order"},
+                    "repeated": {"status": 409, "text": "taken"},
+                }
+            }
+        },
+    }
+
+
+class WithoutBodiesContract(OrdersContract):
+    """A create answers with an address, an update with 204, and a delete that it was done."""
+
+    def answered(self, resource: str, operation: str, record: Any) -> Any:
+        if operation == "create":
+            return Answer(201, {"location": f"/orders/{record['order_id']}"}, b"")
+        done = {"update": Answer(204, {}, b""), "delete": {"success": True}}
+        return done.get(operation) or super().answered(resource, operation, record)
+
+
+class NullForMissingContract(OrdersContract):
+    """The look-up of a missing record answers with the envelope of a found one."""
+
+    class Target(OrderTarget):
+        def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Any:
+            if answer.status == 404:  # the path of all requests is wrong
+                return super().found(resource, Answer(502, {}, b""), expected)
+            is_missing = answer.body == b'{"order":null}'
+            return super().found(resource, Answer(404, {}, b"") if is_missing else answer, expected)
+
+    connector = connector(Target)
+
+    def missing(self, resource: str) -> Answer:
+        return Answer(200, {}, b'{"order":null}')
+
+
+class NameIsTheIdContract(OrdersContract):
+    """The API assigns no id, and answers with something else than the record."""
+
+    class Target(OrderTarget):
+        resources = shaped(RecordShape(id=None, record="/order", listed="/orders"))
+
+    connector = connector(Target)
+
+    def stored(self, resource: str, target_id: str, payload: Mapping[str, Any]) -> Any:
+        return payload
+
+    def answered(self, resource: str, operation: str, record: Any) -> Any:
+        return {"order": record} if operation == "look_up" else {"stock": 7}
+
+
+class OnlyCompletedContract(OrdersContract):
+    """Records exist at the partner, and are only completed."""
+
+    class Target(OrderTarget):
+        resources = shaped(ONE, creates=False, deletes=False, name_member=None, endpoint=EndpointProfile())
+        create, delete = OrderTarget.__base__.create, OrderTarget.__base__.delete  # type: ignore[union-attr]  # none
+
+    connector = connector(Target)
+
+
+class OnlyCreatedContract(OrdersContract):
+    """Records are written once, and looked up by name alone."""
+
+    class Target(OneByReference):
+        resources = shaped(ONE, write_once=True, deletes=False)
+        update, delete = OrderTarget.__base__.update, OrderTarget.__base__.delete  # type: ignore[union-attr]  # none
+
+    connector = connector(Target)
+
+
+class KeysOfThePartnerContract(OrdersContract):
+    """A parcel is created below the order that its key names, which is looked up first."""
+
+    class Target(OneByReference):
+        resources = shaped(
+            ONE, write_once=True, deletes=False,
+            endpoint=EndpointProfile(look_up=True, looks_up_first=frozenset({"create"})),
+        )  # fmt: skip
+        create = update = delete = OrderTarget.__base__.update  # type: ignore[union-attr]  # it has none of them
+
+        def name_of(self, resource: str, namespace: str, key: str) -> str:
+            order, number = key_parts_of(key)
+            if not order.isdecimal():
+                raise RecordError("invalid_draft", "the key must be the id of an order and a number")
+            return f"{order}/{number}"
+
+        def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
+            return Request.json("POST", f"/orders/{held['order_id']}/parcels", {"order": payload})
+
+    connector = connector(Target)
+
+    def key(self, resource: str, number: int) -> tuple[str, ...]:
+        return str(100 + number), f"1Z{number}"
+
+    def before_create(self, resource: str, number: int) -> dict[str, Any]:
+        return {"order_id": 100 + number}
+
+
+CORRECT: Sequence[type[TargetContract]] = [
+    OneByReferenceContract,
+    DeclaredOneContract,
+    WithoutBodiesContract,
+    NullForMissingContract,
+    NameIsTheIdContract,
+    OnlyCompletedContract,
+    OnlyCreatedContract,
+    KeysOfThePartnerContract,
+]
+TESTS = [name for name in dir(TargetContract) if name.startswith("test_")]
+
+
+def refusals(case: type[TargetContract]) -> Mapping[str, str]:
+    """Why tests of the contract refuse a case, by test."""
+    found = {}
+    for name in TESTS:
+        try:
+            getattr(case(), name)()
+        except (AssertionError, RecordError, NotImplementedError, TypeError) as error:
+            found[name] = f"{type(error).__name__}: {error}"
+    return found
+
+
+@pytest.mark.parametrize("case", CORRECT, ids=lambda case: case.__name__)
+def test_a_correct_target_is_accepted(case: type[TargetContract]) -> None:
+    """By every test of the contract."""
+    assert refusals(case) == {}
+
+
+class AnyMissingIsAbsent(OneByReference):
+    """A bug: a 404 of a wrong path shows every record to be absent."""
+
+    resources = shaped(ONE)
+
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Any:
+        if answer.status == 404:
+            answer = Answer(404, {}, b"no such order")
+        return super().found(resource, answer, expected)
+
+
+def test_a_target_that_believes_any_404_is_refused() -> None:
+    """Only the declared one is the API's own."""
+    case = type("Case", (OneByReferenceContract,), {"connector": connector(AnyMissingIsAbsent)})
+    assert [*refusals(case)] == ["test_a_look_up_believes_no_other_answer"]
+
+
+class Answering:
+    """A client whose target answers every look-up in one way."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+    def send(self, method: str, path: str, **_: Any) -> Answer:
+        return Answer(404, {}, self.body) if "by-reference" in path else Answer(200, {}, b"{}")
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("body", "says"), [(b"No such order", "answers; can be written"), (b"no route", "by-reference/crossdock")]
+)
+def test_check_looks_up_a_name_that_no_record_has(body: bytes, says: str) -> None:
+    """The declared 404 is an answer, and any other one shows that the path is wrong."""
+
+    class Reached(OneByReference):
+        def client(self) -> Any:
+            return Answering(body)
+
+    target = Reached()
+    target.connect("depot", "acme", lambda: Api("https://depot.example"), ManualClock())
+    try:
+        found = target.reach()
+    except Exception as error:  # noqa: BLE001  its text is compared
+        found = f"{error} {getattr(error, 'hint', '')}"
+    assert says in found
+    assert ("check connections.depot.base_url" in found) == (body == b"no route")

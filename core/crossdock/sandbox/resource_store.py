@@ -14,6 +14,7 @@ from crossdock.sandbox.body_validation import references
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.resource_paths import Collection
+from crossdock.values.field_types import is_target_id
 
 
 def new_id(prefix: str, now: float) -> str:
@@ -65,6 +66,14 @@ def check_against_stored(
     if find_external_id(connection, tenant, collection, body.get("externalId")) not in {None, own_id}:
         findings = [("#/externalId", "is taken")]
         raise ProblemError(409, f"Another {collection.kind.name} has this externalId.", findings=findings)
+
+
+def check_unused(connection: sqlite3.Connection, resource_id: str) -> None:
+    """Refuse an id that the caller gives and that a resource of any tenant has, or that is no id."""
+    if not is_target_id(resource_id):
+        raise ProblemError(400, "The id must be 1 to 64 printable characters.")
+    if connection.execute("SELECT 1 FROM stored WHERE id = ?", (resource_id,)).fetchone() is not None:
+        raise ProblemError(409, "Another resource has this id.")
 
 
 def find_external_id(

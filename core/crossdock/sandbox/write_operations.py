@@ -19,6 +19,8 @@ from crossdock.sandbox.resource_paths import Collection, Route
 from crossdock.sandbox.webhook_events import record_event
 
 _KEY_LIFE_S = 24 * 3600
+GIVEN_ID = "x-sandbox-id"
+"""The header of a create with the id of the new record, for tests whose sources know ids of the platform."""
 
 
 def execute(connection: sqlite3.Connection, call: Call, route: Route) -> Response:
@@ -53,7 +55,10 @@ def execute_once(connection: sqlite3.Connection, call: Call, operation: Callable
 
 def _create(connection: sqlite3.Connection, call: Call, collection: Collection, _: str) -> Response:
     body = validated(collection.kind.wire, call.json())
-    own = {"id": resource_store.new_id(collection.prefix, call.now), "createdAt": call.at}
+    given = call.headers.get(GIVEN_ID)
+    if given is not None:
+        resource_store.check_unused(connection, given)
+    own = {"id": given or resource_store.new_id(collection.prefix, call.now), "createdAt": call.at}
     text, tag = _save(connection, call, "create", collection, None, {**body, **own})
     if collection.kind.name == "order":
         record_event(connection, call, "order.created", text)

@@ -5,18 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from crossdock.connector import Connector, Context
+from crossdock.mapping.cursors import instant_cursor
+from crossdock.testing.answered_times import AnsweredTimes
 from crossdock.testing.captured_output import captured
 from crossdock.testing.connector_context import context, read
+from crossdock.testing.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     import httpx
 
     from crossdock.runs.stream_trial import Trial
+
+
+_DAY = timedelta(days=1)
 
 
 class ConnectorUnderTest:
@@ -62,16 +70,45 @@ class StreamUnderTest(ConnectorUnderTest):
 
     Attributes:
         stream: The stream's name.
+        now: When runs begin, with a time zone. By default a day after the latest time that `network` answers, but not
+            later than tomorrow; tomorrow for files, which are as old as the test.
     """
 
     stream: str
+    now: datetime | None = None
+
+    @cached_property
+    def begins(self) -> datetime:
+        """When runs begin; see `now`."""
+        tomorrow = datetime.now(UTC) + _DAY
+        if self.now is not None or (network := self.network()) is None:
+            return self.now or tomorrow
+        observed = AnsweredTimes(network)
+        self.read_in(self.context_over(observed, tomorrow))
+        return min(observed.latest + _DAY, tomorrow) if observed.latest else tomorrow
+
+    def context_over(self, network: httpx.BaseTransport | None, begins: datetime | None = None) -> Context[Any]:
+        """Make a context as in a new run over *network*."""
+        clock = ManualClock(begins or self.begins)
+        with self.in_environment():
+            ctx = context(self.connector, self.settings, transport=network, clock=clock)
+        self.prepare(ctx.run.work.parent)
+        return ctx
 
     def new_context(self) -> Context[Any]:
         """Make a context as in a new run."""
-        with self.in_environment():
-            ctx = context(self.connector, self.settings, transport=self.network())
-        self.prepare(ctx.run.work.parent)
-        return ctx
+        return self.context_over(self.network())
+
+    def example(self) -> Trial:
+        """Read and map the whole example. Fails if it has an error or no record."""
+        trial = self.read()
+        assert trial.error is None, f"reading failed: {trial.error}"
+        left_out = f"; filters leave out {trial.filtered.total()} rows" if trial.filtered else ""
+        assert trial.records, (
+            f"{type(trial.bound.stream).__name__}.pull yields no record in a run at {instant_cursor(self.begins)}"
+            f"{left_out}: give records in pages, network or prepare, or set now to a time after them"
+        )
+        return trial
 
     def read(self, since: str | None = None) -> Trial:
         """Read and map the stream in a new run."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from unittest import mock
@@ -57,19 +57,26 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._tenants = folder, 0
-        self._server = SandboxServer(folder / "sandbox", SandboxSettings(rate_per_min=RATE, burst=BURST))
+        self._folder, self._tenants, self._opened = folder, 0, ExitStack()
 
     def __enter__(self) -> Self:
-        self._server.__enter__()
+        self._server = self._started("sandbox")
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._server.__exit__(*exception)
+        self._opened.close()
+
+    def _started(self, name: str) -> SandboxServer:
+        settings = SandboxSettings(rate_per_min=RATE, burst=BURST)
+        return self._opened.enter_context(SandboxServer(self._folder / name, settings))
 
     def tenant(self, connector: Connector[Any], context: Context[Any], trial: Trial) -> Tenant:
-        """Create a tenant that has the records to which the drafts of *trial* refer."""
+        """Create a tenant that has the records to which the drafts of *trial* refer and contribute."""
         self._tenants += 1
+        absent = sandbox_contents.absent_records([trial])
+        if self._tenants > 1 and any(absent.values()):  # an id belongs to one tenant of a sandbox
+            self._opened.close()
+            self._server = self._started(f"sandbox-{self._tenants}")
         name = f"tenant-{self._tenants}"
         folder = self._folder / name
         folder.mkdir()
@@ -90,9 +97,8 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
             (Connection(context.connection, connector, context.settings, streams),),
         )
         project.init()
-        made = Tenant(folder, project)
-        absent = sandbox_contents.absent_records([trial])
-        sandbox_contents.create_referenced(project, absent, folder / "bindings.csv", at=made.clock.now())
+        made = Tenant(folder, project, context.run.clock.now())
+        sandbox_contents.create_given(project, absent, folder / "bindings.csv", at=made.clock.now())
         return made
 
 
@@ -104,9 +110,9 @@ class Tenant:
         pulled: The number of batches and checkpoints that the last sync read.
     """
 
-    def __init__(self, folder: Path, project: _TestProject) -> None:
+    def __init__(self, folder: Path, project: _TestProject, begins: datetime) -> None:
         self.folder, self._project = folder, project
-        self.clock = ManualClock(datetime.now(UTC) + timedelta(days=1))  # the example is not from the future
+        self.clock = ManualClock(begins)
         self.pulled = 0
 
     def sync(self, network: Network, *, most: int | None = None) -> Report:

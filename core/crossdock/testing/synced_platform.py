@@ -47,7 +47,7 @@ def connection(connector: Connector[Any], settings: Mapping[str, Any]) -> Connec
 class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
     """A sandbox, and a config file in *folder* whose state is initialized, while the context is open.
 
-    The sandbox contains the records that the streams refer to and do not read.
+    The sandbox contains the records that the streams refer or contribute to and do not create.
 
     Args:
         folder: The folder, which also has the files for relative paths of *connections*.
@@ -111,7 +111,7 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
         names = sorted(self._project.selected([]))
         trials = [try_stream(self._project, name, _MOST_RECORDS, clock=clock, progress=Silent()) for name in names]
         absent = sandbox_contents.absent_records(trials)
-        sandbox_contents.create_referenced(self._project, absent, self._folder / "bindings.csv", at=clock.now())
+        sandbox_contents.create_given(self._project, absent, self._folder / "bindings.csv", at=clock.now())
         self._given = sandbox_contents.done(sandbox_contents.effects(self._project.platform))
 
     def run(self, *arguments: str) -> Ended:

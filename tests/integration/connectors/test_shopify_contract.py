@@ -7,12 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.integration.connectors.read_together import EveryStream, ReadWithOthers
 from tests.partners.partner_transport import transport
 from tests.partners.shopify.cost import Plan
 from tests.partners.shopify.order_lines import Discount, Line, Tax
 from tests.partners.shopify.reading import BASE_URL, CONNECTOR
 from tests.partners.shopify.site import Site
+
+from crossdock.testing.contract import StreamContract
 
 TOKEN = "shpat_of_the_tests"
 
@@ -34,7 +35,7 @@ def filled() -> Site:
     return site
 
 
-class _OfShopify(ReadWithOthers):
+class _OfShopify(StreamContract):
     connector = CONNECTOR
     environment = {"SHOP_TOKEN": TOKEN}
     settings: dict[str, Any] = {"base_url": BASE_URL, "token": "env:SHOP_TOKEN", "invoices": "placed", "bulk": False}
@@ -70,14 +71,3 @@ class TestOrders(_OfShopify):
 @pytest.mark.nightly
 class TestInvoices(_OfShopify):
     stream = "invoices"
-
-
-class _EveryStream(EveryStream):
-    cases = tuple(_OfShopify.__subclasses__())
-
-
-@pytest.mark.nightly
-def test_keys_and_drafts_are_the_same_in_every_process() -> None:
-    """Of all streams, as the contract says."""
-    assert len(_EveryStream.cases) == 6
-    _EveryStream().test_keys_and_drafts_are_the_same_in_every_process()

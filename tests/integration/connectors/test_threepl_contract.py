@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.integration.connectors.read_together import EveryStream, ReadWithOthers
 from tests.partners import shipbob_client, threepl_vendors
 from tests.partners.amazon import FakeAmazon
 from tests.partners.amazon_access import LIMITS, Limit
@@ -51,17 +50,7 @@ def filled_shipbob() -> ShipBob:
     return fake
 
 
-class _Contribution(StreamContract):
-    """Whole syncs need the platform's orders: those of tests/e2e/test_threepl_*.py have them."""
-
-    def test_a_second_sync_sends_nothing(self) -> None:
-        """Tested in whole syncs."""
-
-    def test_a_sync_continues_after_any_batch(self) -> None:
-        """Tested in whole syncs."""
-
-
-class _OfShipBob(ReadWithOthers):
+class _OfShipBob(StreamContract):
     connector = load("shipbob")
     environment = {"SHIPBOB_TOKEN": "token-of-ours"}
     settings: dict[str, Any] = {
@@ -111,7 +100,7 @@ class TestShipBobBills(_OfShipBob):
 
 
 @pytest.mark.nightly
-class TestShipBobShipments(_Contribution, _OfShipBob):
+class TestShipBobShipments(_OfShipBob):
     stream = "shipments"
 
 
@@ -129,7 +118,7 @@ def filled_amazon() -> FakeAmazon:
     return fake
 
 
-class _OfAmazon(ReadWithOthers):
+class _OfAmazon(StreamContract):
     connector = load("amazon_mcf")
     fake = filled_amazon()
     environment = {
@@ -165,16 +154,5 @@ class TestAmazonStock(_OfAmazon):
     stream = "stock"
 
 
-class TestAmazonShipments(_Contribution, _OfAmazon):
+class TestAmazonShipments(_OfAmazon):
     stream = "shipments"
-
-
-class _EveryStream(EveryStream):
-    cases = (*_OfShipBob.__subclasses__(), *_OfAmazon.__subclasses__())
-
-
-@pytest.mark.nightly
-def test_keys_and_drafts_are_the_same_in_every_process() -> None:
-    """Of all streams, as the contract says."""
-    assert len(_EveryStream.cases) == 10
-    _EveryStream().test_keys_and_drafts_are_the_same_in_every_process()

@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.integration.connectors.read_together import EveryStream, ReadWithOthers
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
 from tests.partners.partner_transport import transport
 from tests.partners.woocommerce.shop import FakeShop
@@ -21,6 +20,7 @@ from crossdock import Finding
 from crossdock.config.registry import load
 from crossdock.errors import UnauthorizedError
 from crossdock.testing import ManualClock, context
+from crossdock.testing.contract import StreamContract
 from crossdock.testing.sandbox_syncs import private_file
 from crossdock_connectors.shop.woocommerce.checks import check
 
@@ -39,7 +39,7 @@ def filled_shop() -> FakeShop:
     return shop
 
 
-class _OfWooCommerce(ReadWithOthers):
+class _OfWooCommerce(StreamContract):
     connector = load("woocommerce")
     environment = {"CONSUMER_KEY": "ck_fake", "CONSUMER_SECRET": "cs_fake"}
     settings: dict[str, Any] = {
@@ -76,8 +76,7 @@ class TestStock(_OfWooCommerce):
 class _OfAmounts(_OfWooCommerce):
     """Amounts are rounded to the currency's minor unit, as the shop's own sums are."""
 
-    def test_numbers_are_exact(self) -> None:
-        """Tested in tests/unit/connectors/shop/woocommerce/test_mapping.py: lines add up to the total."""
+    decimals = 2
 
 
 @pytest.mark.nightly
@@ -88,19 +87,6 @@ class TestOrders(_OfAmounts):
 @pytest.mark.nightly
 class TestInvoices(_OfAmounts):
     stream = "invoices"
-
-
-class _EveryStream(EveryStream):
-    cases = tuple(
-        each for each in (*_OfWooCommerce.__subclasses__(), *_OfAmounts.__subclasses__()) if each is not _OfAmounts
-    )
-
-
-@pytest.mark.nightly
-def test_keys_and_drafts_are_the_same_in_every_process() -> None:
-    """Of all streams, as the contract says."""
-    assert len(_EveryStream.cases) == 6
-    _EveryStream().test_keys_and_drafts_are_the_same_in_every_process()
 
 
 class Dated:

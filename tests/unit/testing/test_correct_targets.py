@@ -114,6 +114,15 @@ class NameIsTheIdContract(OrdersContract):
         return {"order": record} if operation == "look_up" else {"stock": 7}
 
 
+class NameWithoutNamespaceContract(OrdersContract):
+    """The account has no records of others, so that the resource declares the key alone as the name."""
+
+    class Target(OrderTarget):
+        resources = shaped(RecordShape(id="/order_id", record="/order", listed="/orders"), name_form="{key}")
+
+    connector = connector(Target)
+
+
 class OnlyCompletedContract(OrdersContract):
     """Records exist at the partner, and are only completed."""
 
@@ -168,6 +177,7 @@ CORRECT: Sequence[type[TargetContract]] = [
     WithoutBodiesContract,
     NullForMissingContract,
     NameIsTheIdContract,
+    NameWithoutNamespaceContract,
     OnlyCompletedContract,
     OnlyCreatedContract,
     KeysOfThePartnerContract,

@@ -328,7 +328,8 @@ class Target(RecordNames, Requests, Answers):
 
 def unknown_name(target: RecordNames, resource: str) -> str | None:
     """Return an external id that no record has. It is no longer than the target permits."""
-    most = max(1, target.resources[resource].name_limit - len(external_id(_UNKNOWN, "")))
+    kind = target.resources[resource]
+    most = max(1, kind.name_limit - len(name_of(kind.name_form, _UNKNOWN, "")))
     return target.name_of(resource, _UNKNOWN, uuid4().hex[:most])
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from typing import Any
+from unittest import SkipTest
 
 import httpx
 
@@ -17,7 +21,7 @@ from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.records import JSON, RawBatch
 from crossdock.runs.checked_batches import pulled
 from crossdock.runs.stream_trial import Trial
-from crossdock.testing.connector_context import bound_stream, context
+from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.drifted_records import drifted_objects
 from crossdock.testing.faulty_transport import FAULTS, RequestRecorder, faulty
@@ -29,11 +33,17 @@ from crossdock.values.json_paths import at_path, text_of
 class HttpStreamContract(StreamContract):
     """Tests of one stream of an API that answers with pages of JSON.
 
+    Rows may differ from what the API lists: members may be added, renamed or left out.
+
     Attributes:
         pages: The bodies of at least two pages, each with at least one record.
+        is_paged: False if the API answers with everything at once; `pages` then has one body.
+        filters_on: Dotted paths of members by which `pull` leaves out records, such as those of another channel.
     """
 
     pages: Sequence[Any]
+    is_paged: bool = True
+    filters_on: Collection[str] = ()
 
     def transport(self, pages: Sequence[Any]) -> httpx.BaseTransport:
         """Return an API that returns *pages* in this order, for any cursor, with links as in the real API.
@@ -54,35 +64,40 @@ class HttpStreamContract(StreamContract):
 
     def networks_in_another_order(self) -> Iterator[httpx.BaseTransport]:
         """Yield APIs with the records of each page in reverse order, unless the stream relies on their order."""
-        trial = self.read()
+        trial = self.example()
         keys = [tried.record.key for tried in trial.records]
-        cursor = trial.bound.stream.cursor
-        if not (cursor and cursor.sorted) and len(set(keys)) == len(keys):
+        if not _is_sorted(trial) and len(set(keys)) == len(keys):
             yield self.transport(in_reverse(self.pages, self._listed_records()[1]))
 
     def read_from(self, transport: httpx.BaseTransport, since: str | None = None) -> Trial:
         """Read and map the stream in a new run over *transport*."""
-        with self.in_environment():
-            ctx = context(self.connector, self.settings, transport=transport)
-        return self.read_in(ctx, since)
+        return self.read_in(self.context_over(transport), since)
 
     # ---- tests
 
     def test_every_record_of_every_page_is_read(self) -> None:
         """No page and no record of a page is left out."""
         expected, places = self._listed_records()
-        read = [exact_json.loads(tried.record.row[JSON] or "null") for tried in self.read().records]
+        trial = self.example()
+        read, keys = _rows_of(trial), _keys_of(trial)
         for number, item in expected:
-            assert item in read, f"a record of page {number + 1} is not read"
-        assert len({number for number, _ in expected}) > 1, "pages: give at least two pages with records"
-        assert places
+            is_read = item in read or self._is_read(item, keys, places)
+            hint = "if pull leaves out records of others, name the members that show them in filters_on"
+            assert is_read, f"a record of page {number + 1} is not read; {hint}"
+        if self.filters_on:  # what is left out must not depend on its place
+            other = self.read_from(self.transport(in_reverse(self.pages, places)))
+            assert _keys_of(other) <= keys, "a record is only read when its page has the opposite order"
+        hint = "or set is_paged to False if the API answers with everything at once"
+        is_enough = len({number for number, _ in expected}) > 1 or not self.is_paged
+        assert is_enough, f"pages: give at least two pages with records, {hint}"
 
     def test_keys_do_not_depend_on_the_order(self) -> None:
         """The same records in another order have the same keys."""
+        trial = self.example()
         reversed_pages = in_reverse(self.pages, self._listed_records()[1])
         before, after = (
-            {tried.record.key: tried.record.row.get(JSON) for tried in trial.records}
-            for trial in (self.read(), self.read_from(self.transport(reversed_pages)))
+            {tried.record.key: tried.record.row.get(JSON) for tried in each.records}
+            for each in (trial, self.read_from(self.transport(reversed_pages)))
         )
         assert before == after, "records have other keys when the source lists them in another order"
 
@@ -90,35 +105,43 @@ class HttpStreamContract(StreamContract):
         """If the first record has a missing or null member, or one of another type, it is read, and so are all
         others.
         """
-        count = len(self.read().records)
-        page_number, place, index, item = next(self._items())
+        count = len(self.example().records)
+        page_number, place, index, item = self._first_read()
+        others = _keys_of(self._read_without(item))
         for change, changed in drifted_objects(item):
             pages = copy.deepcopy(list(self.pages))
             at(pages[page_number], place)[index] = changed
             trial = self.read_from(self.transport(pages))
             assert trial.error is None, f"a record with {change} ends reading: {trial.error}"
-            assert len(trial.records) == count, f"a record with {change}: {len(trial.records)} of {count} are read"
+            assert others <= _keys_of(trial), f"a record with {change}: others are not read"
+            is_complete = len(trial.records) == count or self._decides(change)
+            hint = "; if pull leaves out records by this member, name it in filters_on"
+            assert is_complete, f"a record with {change}: {len(trial.records)} of {count} are read{hint}"
 
     def test_a_record_that_moves_while_paging_is_read_in_its_last_form(self) -> None:
         """A record that changes, and is listed again on the last page, is read again there, or the list is in doubt.
 
         In a list that is paged by position, a record that comes again has taken the place of another.
         """
-        page_number, place, index, item = next(self._items())
+        if not self.is_paged:
+            raise SkipTest("the API answers with everything at once")
+        page_number, place, index, item = self._first_read()
+        moved, key, row = self._moved(item)
         pages = copy.deepcopy(list(self.pages))
-        at(pages[-1], place).append({**item, "crossdock_changed": 1})
+        at(pages[-1], place).append(moved)
         trial = self.read_from(self.transport(pages))
         if isinstance(trial.error, DoubtfulListError):
             return
         assert trial.error is None, f"reading failed: {trial.error}"
-        last = trial.records[-1].record.row.get(JSON) or ""
+        last = [tried.record.row.get(JSON) for tried in trial.records if tried.record.key == key][-1:]
         where = f"record {index + 1} of page {page_number + 1}"
-        assert "crossdock_changed" in last, f"{where} is listed again on the last page, and is not read there"
+        assert last == [row], f"{where} is listed again on the last page, and is not read there"
 
     def test_faults_of_the_network_lose_nothing_silently(self) -> None:
         """After 429, 5xx, a cut or foreign answer to any request, all records are read or there is an error."""
         recorded = RequestRecorder(self.network())
         count = len(self.read_from(recorded).records)
+        self.example()
         for fault in FAULTS:
             for number in range(len(recorded.requests)):
                 for times in (1, None):
@@ -131,6 +154,7 @@ class HttpStreamContract(StreamContract):
         """A request that is answered with 429 once is repeated."""
         recorded = RequestRecorder(self.network())
         count = len(self.read_from(recorded).records)
+        self.example()
         for number in range(len(recorded.requests)):
             trial = self.read_from(faulty(self.network(), "429", number, 1))
             assert trial.error is None, f"request {number + 1} answered with 429 once: {trial.error}"
@@ -139,6 +163,11 @@ class HttpStreamContract(StreamContract):
     def test_a_cursor_is_not_ahead_of_what_was_read(self) -> None:
         """No record that is read after a cursor has a lower value than it, and no cursor is one that was not read."""
         batches = list(self._batches())
+        self._last_cursor(batches)
+
+        def listed(name: str) -> set[str]:
+            return {str(item.get(name)) for _, item in self._listed_records()[0] if isinstance(item, dict)}
+
         for name in {name for batch in batches for item in batch[1] for name in item}:
             values = [[str(item.get(name)) for item in items] for _, items in batches]
             used = [cursor for cursor, _ in batches if cursor is not None]
@@ -150,23 +179,23 @@ class HttpStreamContract(StreamContract):
                 read = [value for inner in values[: number + 1] for value in inner]
                 later = [value for inner in values[number + 1 :] for value in inner]
                 message = f"the cursor after page {number + 1}"
-                assert cursor in read, f"{message} is ahead of the records that were read"
-                assert all(value >= cursor for value in later), f"{message} is higher than {name} of a later record"
+                is_listed = cursor in read or (bool(self.filters_on) and cursor in listed(name))
+                assert is_listed, f"{message} is ahead of the records that were read"
+                is_lowest = all(_is_not_before(value, cursor) for value in later)
+                assert is_lowest, f"{message} is higher than {name} of a later record"
 
     def test_the_cursor_is_used_and_its_value_read_again(self) -> None:
         """With a cursor, other requests are sent than without one, and records with the cursor's value are not
         dropped.
         """
         batches = list(self._batches())
-        cursor = next((cursor for cursor, _ in reversed(batches) if cursor is not None), None)
-        if cursor is None:
-            return
+        cursor = self._last_cursor(batches)
         first, second = RequestRecorder(self.network()), RequestRecorder(self.network())
         self.read_from(first)
         trial = self.read_from(second, cursor)
         assert first.requests != second.requests, "the cursor changes no request: everything is read in each run"
         assert trial.error is None, f"reading with a cursor failed: {trial.error}"
-        read = [exact_json.loads(tried.record.row[JSON] or "null") for tried in trial.records]
+        read = _rows_of(trial)
         for _, items in batches:
             for item in items:
                 if cursor in map(str, item.values()):
@@ -184,9 +213,17 @@ class HttpStreamContract(StreamContract):
                     read[-1:] = [(batch.cursor, items) for _, items in read[-1:]]
                     continue
                 items = _objects(batch)
-                value = items[-1].get(declared.column) if declared and declared.sorted and items else None
-                read.append((value if isinstance(value, str) else batch.cursor, items))
+                is_sorted = declared is not None and declared.sorted and items
+                value = text_of(at_path(items[-1], declared.column)) if declared and is_sorted else None
+                read.append((value or batch.cursor, items))
         return iter(read)
+
+    @staticmethod
+    def _last_cursor(batches: Sequence[tuple[str | None, list[Any]]]) -> str:
+        cursors = [cursor for cursor, _ in batches if cursor is not None]
+        if cursors:
+            return cursors[-1]
+        raise SkipTest("no batch of the example has a cursor or a checkpoint, and no cursor sorts the source")
 
     def _from_cursor(self, since: str) -> Callable[[Any], bool] | None:
         """Return whether a source lists a record in a request from *since* on; None if no member is the cursor."""
@@ -195,19 +232,20 @@ class HttpStreamContract(StreamContract):
             return partial(_is_from, declared, since)
         items = [item for _, items in self._batches() for item in items]
         names = {name for item in items for name, value in item.items() if str(value) == since}
-        return (lambda item: all(str(item.get(name)) >= since for name in names)) if names else None
+        return (lambda item: all(_is_not_before(str(item.get(name)), since) for name in names)) if names else None
 
     def _bound(self) -> BoundStream:
         return bound_stream(self.connector, self.new_context(), self.stream)
 
     def _listed_records(self) -> tuple[list[tuple[int, Any]], set[ListPath]]:
         """Return the records of `pages` with the numbers of their pages, and the paths of the lists that contain
-        them.
+        them: as they are read or, if no row is what the API lists, those without which records are missing.
         """
         read = [item for _, items in self._batches() for item in items]
         exact = [exact_json.loads(json.dumps(page)) for page in self.pages]
         places = {place for page in exact for place, items in lists(page) if any(item in read for item in items)}
-        assert places, "no list in `pages` contains a record as it is read"
+        places = places or set(self._needed_places())
+        assert places, "no list in `pages` contains what is read: records do not change when lists of `pages` are empty"
         listed = [
             (number, item)
             for number, page in enumerate(exact)
@@ -216,6 +254,58 @@ class HttpStreamContract(StreamContract):
             for item in items
         ]
         return listed, places
+
+    def _needed_places(self) -> Iterator[ListPath]:
+        keys = _keys_of(self.example())
+        for place in {place for page in self.pages for place, items in lists(page) if items}:
+            emptied = without_records(self.pages, [place], lambda _: False)
+            if keys - _keys_of(self.read_from(self.transport(emptied))):
+                yield place
+
+    def _read_with(self, places: set[ListPath], is_kept: Callable[[Any], bool]) -> Trial:
+        return self.read_from(self.transport(without_records(self.pages, places, is_kept)))
+
+    def _read_without(self, item: Any) -> Trial:
+        return self._read_with(self._listed_records()[1], lambda each: each != item)
+
+    def _is_read(self, item: Any, keys: set[str], places: set[ListPath]) -> bool:
+        """Return whether a listed record is read, or left out as `filters_on` permits.
+
+        What is read when it is listed alone must also be read among the others.
+        """
+        alone = self._read_with(places, lambda each: each == item)
+        if alone.records:
+            return _keys_of(alone) <= keys
+        if alone.error is not None:  # it needs others, which are read with it
+            return bool(keys - _keys_of(self._read_without(item)))
+        return bool(self.filters_on)
+
+    def _first_read(self) -> tuple[int, ListPath, int, Any]:
+        """Return page, path of the list, index and object of the first record that is not left out."""
+        keys = _keys_of(self.example())
+        found = next((each for each in self._items() if keys - _keys_of(self._read_without(each[3]))), None)
+        return found or next(self._items())
+
+    def _decides(self, change: str) -> bool:
+        """Return whether a change of `drifted_objects` may decide that the record is left out."""
+        place = f"{change.removesuffix(' missing').rpartition(' as ')[2]}/"
+        named = [f"/{path.replace('.', '/')}/" for path in self.filters_on]
+        return any(place.startswith(each) or each.startswith(place) for each in named)
+
+    def _moved(self, item: Any) -> tuple[Any, str, str | None]:
+        """Return a changed form of a listed record, the key that it is read with, and the row that shows the change."""
+        places = self._listed_records()[1]
+        forms = [{**item, "crossdock_changed": 1}, *(form for _, form in drifted_objects(item))]
+        alone = self._read_with(places, lambda each: each == item)
+        before, keys = {tried.record.row.get(JSON) for tried in alone.records}, _keys_of(alone)
+        for form in forms:
+            pages = without_records(self.pages, places, lambda each: each == item)
+            first = next(at(page, place) for page in pages for place in places if at(page, place))
+            first[0] = form
+            records = self.read_from(self.transport(pages)).records
+            if len(records) == 1 and {records[0].record.key} == keys and records[0].record.row.get(JSON) not in before:
+                return form, records[0].record.key, records[0].record.row.get(JSON)
+        raise SkipTest("no change of a member of the first record changes its row alone")
 
     def _items(self) -> Iterator[tuple[int, ListPath, int, Any]]:
         """Yield page, path of the list, index and object of each record in `pages`."""
@@ -228,6 +318,27 @@ class HttpStreamContract(StreamContract):
 
 def _objects(batch: RawBatch) -> list[Any]:
     return [exact_json.loads(text or "null") for text in batch.load()[JSON].to_list()]
+
+
+def _rows_of(trial: Trial) -> list[Any]:
+    return [exact_json.loads(tried.record.row[JSON] or "null") for tried in trial.records]
+
+
+def _keys_of(trial: Trial) -> set[str]:
+    return {tried.record.key for tried in trial.records}
+
+
+def _is_sorted(trial: Trial) -> bool:
+    cursor = trial.bound.stream.cursor
+    return cursor is not None and cursor.sorted
+
+
+def _is_not_before(text: str, cursor: str) -> bool:
+    """Compare two cursors as numbers or instants if both are, else as texts."""
+    for read in (Decimal, datetime.fromisoformat):
+        with suppress(ValueError, ArithmeticError, TypeError):  # TypeError: only one of two instants has an offset
+            return bool(read(text) >= read(cursor))  # type: ignore[operator]  # both are of one type
+    return text >= cursor
 
 
 def _is_from(cursor: Cursor, since: str, item: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
@@ -13,9 +13,10 @@ import httpx
 import pytest
 from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, connector
 
-from crossdock import Context, RawBatch, Record
-from crossdock.sources import Checkpoint, windows
+from crossdock import Context, ProductDraft, RawBatch, Record
+from crossdock.sources import Checkpoint, Cursor, windows
 from crossdock.testing.contract import StreamContract
+from crossdock.testing.http_contract import HttpStreamContract
 
 FIRST = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -101,11 +102,13 @@ class Nothing(Orders):
 
 TESTS = [name for name in dir(StreamContract) if name.startswith("test_")]
 
+IN_THIS_PROCESS = [name for name in TESTS if not name.endswith("in_every_process")]
 
-def results(case: type[StreamContract]) -> Mapping[str, str]:
-    """What the tests of the contract for any source say against a case, or why they are skipped."""
+
+def results(case: type[StreamContract], tests: Sequence[str] = TESTS) -> Mapping[str, str]:
+    """What tests of the contract say against a case, or why they are skipped."""
     found = {}
-    for name in TESTS:
+    for name in tests:
         try:
             getattr(case(), name)()
         except (AssertionError, SkipTest) as error:
@@ -119,7 +122,7 @@ UNFETCHED = {"a_record_is_fetched_as_it_is_pulled": "the stream fetches no named
 @pytest.mark.parametrize("case", [OfStatusById, OfStatusByKey], ids=lambda case: case.__name__)
 def test_a_contribution_gets_the_records_that_it_completes(case: type[StreamContract]) -> None:
     """Its syncs are tested as those of any other stream."""
-    assert results(case) == UNFETCHED
+    assert results(case, IN_THIS_PROCESS) == UNFETCHED
 
 
 def test_what_cannot_be_judged_is_skipped_with_its_reason() -> None:
@@ -132,7 +135,7 @@ def test_what_cannot_be_judged_is_skipped_with_its_reason() -> None:
 
 def test_a_stream_in_windows_of_time_reads_its_example() -> None:
     """Runs begin after the latest record of the vendor."""
-    assert results(InWindowsContract) == UNFETCHED
+    assert results(InWindowsContract, IN_THIS_PROCESS) == UNFETCHED
     assert InWindowsContract().begins == datetime(2026, 11, 23, 10, tzinfo=UTC)
 
 
@@ -165,3 +168,164 @@ def test_amounts_may_be_rounded_as_the_source_rounds_them() -> None:
 
     with pytest.raises(AssertionError, match="loses digits"):
         type("Case", (RoundedContract,), {"connector": connector(Float)})().test_numbers_are_exact()
+
+
+# ---- pages of JSON
+
+
+class OtherMembers(Orders):
+    """Rows are of this stream alone: members are renamed, added, left out and counted."""
+
+    fetches = False
+    key = ("order",)
+
+    def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
+        return [
+            {"order": order.get("id"), "customer": order.get("customer"), "created_at": order.get("created_at"),
+             "lines": order.get("lines"), "shop": "main"}
+            for order in orders
+        ]  # fmt: skip
+
+
+class OtherMembersContract(OrdersContract):
+    connector = connector(OtherMembers)
+
+
+class ExplodedContract(OrdersContract):
+    """Each line is a row, and the key has two parts."""
+
+    class Lines(Orders):
+        fetches = False
+        resource: Any = "product"
+        key: Any = ("id", "lines.sku")
+
+        def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+            for page in ctx.api.pages("/orders", self.params(since)):
+                yield RawBatch.json(page.items("/orders"), source=page.address, explode="lines")
+
+        def to_resource(self, record: Record) -> Any:
+            code = f"{record.key}"
+            return ProductDraft(sku=code, name=record.at("/lines/sku", str))
+
+    connector = connector(Lines)
+    filters_on = ("lines",)
+
+
+class OfOneChannel(Orders):
+    fetches = False
+
+    def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
+        def is_ours(order: dict[str, Any]) -> bool:
+            customer = order.get("customer")
+            return isinstance(customer, dict) and customer.get("id") != 8
+
+        return [order for order in orders if is_ours(order)]
+
+
+class OfOneChannelContract(OrdersContract):
+    """Orders of another customer are left out in `pull`."""
+
+    connector = connector(OfOneChannel)
+    filters_on = ("customer.id",)
+
+
+class UnpagedContract(OrdersContract):
+    """Everything is listed at once."""
+
+    pages = [{"orders": [order for page in OrdersContract.pages for order in page["orders"]]}]
+    is_paged = False
+
+
+class NumberedContract(OrdersContract):
+    """The cursor is a number, so that 10 is later than 9."""
+
+    class Numbered(Orders):
+        fetches = False
+
+        def newest(self, orders: list[dict[str, Any]]) -> str | None:
+            numbers = [order["id"] for order in orders if isinstance(order.get("id"), int)]
+            return str(max(numbers)) if numbers else None
+
+    connector = connector(Numbered)
+    pages = [
+        {"orders": [{**order, "id": number} for number, order in enumerate(page["orders"], first)]}
+        for first, page in zip((8, 10), OrdersContract.pages, strict=True)
+    ]
+
+
+class SortedContract(OrdersContract):
+    """The cursor is declared, and the shop sorts by it."""
+
+    class Sorted(Orders):
+        fetches = False
+        cursor = Cursor(column="updated_at", as_="instant")
+
+        def newest(self, orders: list[dict[str, Any]]) -> str | None:
+            return None
+
+    connector = connector(Sorted)
+
+
+HTTP_TESTS = [name for name in vars(HttpStreamContract) if name.startswith("test_")]
+CORRECT: Mapping[type[HttpStreamContract], Mapping[str, str]] = {
+    OtherMembersContract: {},
+    ExplodedContract: dict.fromkeys(
+        ("a_cursor_is_not_ahead_of_what_was_read", "the_cursor_is_used_and_its_value_read_again"),
+        "no batch of the example has a cursor or a checkpoint, and no cursor sorts the source",
+    ),
+    OfOneChannelContract: {},
+    UnpagedContract: {
+        "a_record_that_moves_while_paging_is_read_in_its_last_form": "the API answers with everything at once"
+    },
+    NumberedContract: {},
+    SortedContract: {},
+}
+
+
+@pytest.mark.parametrize("case", CORRECT, ids=lambda case: case.__name__)
+def test_rows_need_not_be_what_the_api_lists(case: type[HttpStreamContract]) -> None:
+    """Nothing is lost by pages, cursors or errors."""
+    assert results(case, HTTP_TESTS) == CORRECT[case]
+
+
+class LastOfAPageLost(OtherMembers):
+    def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
+        return super().items(orders, since)[:-1]
+
+
+class FirstPageAlone(OtherMembers):
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        yield next(iter(super().pull(ctx, since)))
+
+
+class FirstFormKept(OtherMembers):
+    def __init__(self) -> None:
+        self.seen: set[Any] = set()
+
+    def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
+        new = [order for order in orders if order.get("id") not in self.seen]
+        self.seen |= {order.get("id") for order in new}
+        return super().items(new, since)
+
+
+class LastOfAChannelLost(OfOneChannel):
+    def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
+        return super().items(orders[:-1], since)
+
+
+@pytest.mark.parametrize(
+    ("bug", "case", "test"),
+    [
+        (LastOfAPageLost, OtherMembersContract, "every_record_of_every_page_is_read"),
+        (FirstPageAlone, OtherMembersContract, "every_record_of_every_page_is_read"),
+        (FirstFormKept, OtherMembersContract, "a_record_that_moves_while_paging_is_read_in_its_last_form"),
+        (LastOfAChannelLost, OfOneChannelContract, "every_record_of_every_page_is_read"),
+        (OfOneChannel, OrdersContract, "every_record_of_every_page_is_read"),
+        (OfOneChannel, OrdersContract, "one_bad_record_does_not_end_reading"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_what_is_lost_is_found_in_other_rows(bug: type[Orders], case: type[HttpStreamContract], test: str) -> None:
+    """Also if no row is what the API lists; a filter that is not declared is a loss."""
+    with pytest.raises(AssertionError):
+        getattr(type("Case", (case,), {"connector": connector(bug)})(), f"test_{test}")()

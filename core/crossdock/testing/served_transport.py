@@ -24,6 +24,9 @@ Fault = int | Literal["reset", "lost", "cut"]
 """A status, with headers that permit the next request soon; or a connection that is reset. ``lost``: the request is
 answered, and the connection is reset in place of the answer. ``cut``: it is reset in the middle of the answer."""
 
+SERVED_AT = "served_at"
+"""The extension of a request with the address to which it was really sent, for an API that checks a signature of it."""
+
 _PERMITTED = {"retry-after": "0.1", "ratelimit-policy": '"api";q=1000;w=1', "ratelimit": '"api";r=900;t=1'}
 
 
@@ -158,7 +161,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._reset()
             return
         url = f"{self.server.origin}{self.path}"
-        response = self.server.served.answer(httpx.Request(self.command, url, headers=headers, content=content))
+        served_at = {SERVED_AT: f"http://127.0.0.1:{self.server.server_port}"}
+        request = httpx.Request(self.command, url, headers=headers, content=content, extensions=served_at)
+        response = self.server.served.answer(request)
         if isinstance(response, str):
             self._reset()
             return

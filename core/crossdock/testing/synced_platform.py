@@ -54,6 +54,9 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
         connector: The connector, which need not be installed.
         environment: The environment of the commands.
         author: The module of the test.
+
+    Attributes:
+        without_records: The streams that yield no record.
     """
 
     def __init__(
@@ -110,6 +113,7 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
         clock = SystemClock()
         names = sorted(self._project.selected([]))
         trials = [try_stream(self._project, name, _MOST_RECORDS, clock=clock, progress=Silent()) for name in names]
+        self.without_records = [name for name, trial in zip(names, trials, strict=True) if not trial.records]
         absent = sandbox_contents.absent_records(trials)
         sandbox_contents.create_given(self._project, absent, self._folder / "bindings.csv", at=clock.now())
         self._given = sandbox_contents.done(sandbox_contents.effects(self._project.platform))

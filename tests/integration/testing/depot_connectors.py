@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from tests.unit.testing.target_connector import OrderTarget, connector, orders
 
-from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, Outcome
+from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, Outcome, RecordShape, Request
 
 _LOOK_UP = EndpointProfile(look_up=True)
 
@@ -16,6 +18,23 @@ class LookingUp(OrderTarget):
     """For a depot that accepts a reference twice."""
 
     resources = orders(_LOOK_UP)
+
+
+class ByReference(LookingUp):
+    """Looks up by an address with the reference, which answers with the order or with 404."""
+
+    resources = {
+        "orders": replace(
+            LookingUp.resources["orders"], shape=RecordShape(id="/order_id", record="/order", absent="no such order")
+        )
+    }
+
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        return super().look_up(resource, name, target_id) if name is None else Request("GET", by_reference(name))
+
+
+def by_reference(name: str) -> str:
+    return f"/orders/by-reference/{quote(name, safe='')}"
 
 
 class WrittenOnce(LookingUp):
@@ -55,3 +74,4 @@ RESENT = connector(Resent)
 REFUSED_BY_DOUBT = connector(RefusedByDoubt)
 RANDOM_PAYLOAD = connector(RandomPayload)
 PARKED = connector(Parked)
+BY_REFERENCE = connector(ByReference)

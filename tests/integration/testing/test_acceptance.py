@@ -34,6 +34,15 @@ class _Empty(TestBilling):
         return httpx.MockTransport(lambda request: httpx.Response(200, json={request.url.path[1:]: []}))
 
 
+class _NoInvoices(TestBilling):
+    def network(self) -> httpx.MockTransport:
+        def answer(request: httpx.Request) -> httpx.Response:
+            is_empty = request.url.path == "/invoices"
+            return httpx.Response(200, json={"invoices": []}) if is_empty else billing_connector.billing(request)
+
+        return httpx.MockTransport(answer)
+
+
 class _Down(TestBilling):
     def network(self) -> httpx.MockTransport:
         return httpx.MockTransport(lambda _: httpx.Response(404))
@@ -59,6 +68,11 @@ def test_an_example_that_cannot_be_delivered_is_refused() -> None:
     """An empty snapshot, or a source that fails, proves nothing; the error has the command's own words."""
     assert "exit code 4:\ncrossdock: billing.customers: " in failure(_Empty())
     assert "exit code 3:\ncrossdock: billing.customers: " in failure(_Down())
+
+
+def test_a_stream_without_records_is_refused() -> None:
+    """Its syncs prove nothing."""
+    assert failure(_NoInvoices()).startswith("billing.invoices: pull yields no record today")
 
 
 def test_a_secret_in_the_output_of_a_command_is_found() -> None:

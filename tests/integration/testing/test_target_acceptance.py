@@ -26,6 +26,10 @@ class Depot:
     def answer(self, request: httpx.Request) -> httpx.Response:
         assert request.headers["authorization"] == f"Bearer {TOKEN}"
         order_id = request.url.path.removeprefix("/orders").strip("/")
+        if order_id.startswith("by-reference/"):
+            name = order_id.removeprefix("by-reference/")
+            named = [each for each, order in self.orders.items() if order["reference"] == name]
+            return _json(200, {"order": self.shown(named[0])}) if named else _json(404, {"message": "No such order"})
         if request.method == "GET" and not order_id:
             name = request.url.params.get("reference")
             found = [self.shown(each) for each, order in self.orders.items() if order["reference"] == name]
@@ -58,6 +62,13 @@ class _Orders(TargetAcceptance):
 
 class TestLookedUp(_Orders):
     """Acceptance itself, inherited as authors do."""
+
+
+@pytest.mark.nightly
+class TestByReference(_Orders):
+    """A look-up answers with one record or 404."""
+
+    connector = depot_connectors.BY_REFERENCE
 
 
 @pytest.mark.nightly

@@ -83,3 +83,11 @@ def test_tenants_do_not_see_each_other(raw: Raw, sandbox: Sandbox) -> None:
     order += '"items":[{"productId":"p","quantity":1,"unitPrice":1}]}'
     problem = assert_problem(other("POST", ORDERS, order, x_tenant_slug="other"), 422)
     assert [each["pointer"] for each in problem["errors"]] == ["#/customerId", "#/items/0/productId"]
+
+
+def test_a_test_may_give_the_id_of_a_new_record(raw: Raw) -> None:
+    """A second record with it is 409, of another resource, too."""
+    assert raw("POST", CUSTOMERS, '{"externalId":"x","name":"n"}', x_sandbox_id="cus_7").json()["id"] == "cus_7"
+    assert_problem(raw("POST", BINS, '{"externalId":"x","code":"c","warehouse":"w"}', x_sandbox_id="cus_7"), 409)
+    assert_problem(raw("POST", CUSTOMERS, '{"externalId":"y","name":"n"}', x_sandbox_id="x" * 65), 400)
+    assert raw("GET", f"{CUSTOMERS}/cus_7").json()["name"] == "n"

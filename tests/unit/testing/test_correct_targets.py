@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from unittest import SkipTest
 from urllib.parse import quote
 
 import pytest
@@ -14,6 +15,7 @@ from crossdock.errors import RecordError
 from crossdock.sources import Api
 from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, RecordShape, Request, TargetResource
 from crossdock.testing import ManualClock
+from crossdock.testing.target_acceptance import TargetAcceptance
 from crossdock.testing.target_contract import TargetContract
 from crossdock.values.record_keys import key_parts_of
 
@@ -200,6 +202,17 @@ def refusals(case: type[TargetContract]) -> Mapping[str, str]:
 def test_a_correct_target_is_accepted(case: type[TargetContract]) -> None:
     """By every test of the contract."""
     assert refusals(case) == {}
+
+
+class OnlyCompletedAcceptance(OnlyCompletedContract, TargetAcceptance):
+    def partner(self) -> Any:
+        raise NotImplementedError
+
+
+def test_whole_syncs_of_a_target_that_is_only_completed_are_skipped() -> None:
+    """No stream can create its records; the reason is shown."""
+    with pytest.raises(SkipTest, match="no stream creates records of this target"):
+        OnlyCompletedAcceptance().test_each_record_is_there_once_in_spite_of_faults_and_kills()
 
 
 class AnyMissingIsAbsent(OneByReference):

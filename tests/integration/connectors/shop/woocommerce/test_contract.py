@@ -22,12 +22,13 @@ from crossdock.errors import UnauthorizedError
 from crossdock.testing import ManualClock, context
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.sandbox_syncs import private_file
+from crossdock.values.clock import Clock
 from crossdock_connectors.shop.woocommerce.checks import check
 
 
-def filled_shop() -> FakeShop:
+def filled_shop(clock: Clock | None = None) -> FakeShop:
     """Simple and variable products, accounts and a guest, orders in several states, and refunds."""
-    shop = FakeShop()
+    shop = FakeShop(clock=clock)
     lamp = shop.catalog.add("Lamp", "49.90", sku="LAMP", manage_stock=True, stock_quantity=10)
     shirt = shop.catalog.add("Shirt", type="variable", manage_stock=True, stock_quantity=5)
     blue = shop.catalog.add("Shirt", "20", shirt, sku="SHIRT-B", attributes=[{"name": "Colour", "option": "Blue"}])

@@ -204,7 +204,10 @@ def test_a_correct_target_is_accepted(case: type[TargetContract]) -> None:
     assert refusals(case) == {}
 
 
-class OnlyCompletedAcceptance(OnlyCompletedContract, TargetAcceptance):
+class OnlyCompletedAcceptance(TargetAcceptance):
+    connector, settings = OnlyCompletedContract.connector, OnlyCompletedContract.settings
+    environment = OnlyCompletedContract.environment
+
     def partner(self) -> Any:
         raise NotImplementedError
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, connector
 
-from crossdock import Context, ProductDraft, RawBatch, Record
+from crossdock import Context, Filter, ProductDraft, RawBatch, Record
 from crossdock.sources import Checkpoint, Cursor, windows
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.http_contract import HttpStreamContract
@@ -229,6 +229,16 @@ class OfOneChannelContract(OrdersContract):
     filters_on = ("customer.id",)
 
 
+class SkippedContract(OrdersContract):
+    """A filter of the stream counts what it leaves out."""
+
+    class Skipping(Orders):
+        fetches = False
+        skip = {"others": Filter.model_validate({"not": {"field": "customer.id", "one_of": ["7", "9"]}})}
+
+    connector = connector(Skipping)
+
+
 class UnpagedContract(OrdersContract):
     """Everything is listed at once."""
 
@@ -274,6 +284,7 @@ CORRECT: Mapping[type[HttpStreamContract], Mapping[str, str]] = {
         "no batch of the example has a cursor or a checkpoint, and no cursor sorts the source",
     ),
     OfOneChannelContract: {},
+    SkippedContract: {},
     UnpagedContract: {
         "a_record_that_moves_while_paging_is_read_in_its_last_form": "the API answers with everything at once"
     },

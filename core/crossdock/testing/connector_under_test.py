@@ -13,7 +13,6 @@ from unittest import mock
 
 from crossdock.connector import Connector, Context
 from crossdock.mapping.cursors import instant_cursor
-from crossdock.testing.answered_times import AnsweredTimes
 from crossdock.testing.captured_output import captured
 from crossdock.testing.connector_context import context, read
 from crossdock.testing.manual_clock import ManualClock
@@ -83,6 +82,8 @@ class StreamUnderTest(ConnectorUnderTest):
         tomorrow = datetime.now(UTC) + _DAY
         if self.now is not None or (network := self.network()) is None:
             return self.now or tomorrow
+        from crossdock.testing.faulty_transport import AnsweredTimes  # noqa: PLC0415  it imports httpx
+
         observed = AnsweredTimes(network)
         self.read_in(self.context_over(observed, tomorrow))
         return min(observed.latest + _DAY, tomorrow) if observed.latest else tomorrow

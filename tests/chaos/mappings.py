@@ -24,7 +24,6 @@ from crossdock import Connector, Context, DeclaredStream, RawBatch, Record, Sett
 from crossdock.config import registry
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
-from crossdock.delta.row_preparation import MAX_KEY_BYTES
 from crossdock.errors import CrossdockError
 from crossdock.mapping.stream_facts import FailureLimits
 from crossdock.planning import planner as planning
@@ -37,7 +36,7 @@ from crossdock.state import DeadLetter, DeadLetterFilter, Pin, StateUrl, create
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
-from crossdock.values.record_keys import key_text
+from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
 from crossdock.webhooks import Webhooks
 
 Row = dict[str, str | None]

@@ -17,14 +17,13 @@ from crossdock.mapping.own_names import NOT_OURS, Ours
 from crossdock.mapping.repairs_and_filters import Repair, first_match
 from crossdock.records import JSON, LINE, Record, cells_named, column_named, is_internal, own, with_paths
 from crossdock.state import DeadLetter, RecordIdentity
+from crossdock.values.record_keys import MAX_KEY_BYTES
 
 KEY, KEY_HASH, SKIP = own("key"), own("key_hash"), own("skip")
 FP, POSITION, SAME, DELETED = own("fp"), own("position"), own("same"), own("deleted")
 UNIT, _OURS = own("unit"), own("ours")
 BEFORE = own("before:")
 """The prefix of columns with the cells before repairs."""
-MAX_KEY_BYTES = 1_000
-"""The limit for each part of a key, in UTF-8: twice the limit of the platform's externalId."""
 _TRIM = Repair(strip="both")
 _AT_ONCE = 500_000  # keys per comparison, which needs several times their memory
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-"  # RFC 3986, 2.3

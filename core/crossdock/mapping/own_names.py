@@ -15,14 +15,13 @@ import polars as pl
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from crossdock.values.config_models import ConfigModel, Name
-from crossdock.values.record_keys import key_parts_of, key_text
+from crossdock.values.record_keys import MAX_KEY_BYTES, key_parts_of, key_text
 
 NOT_OURS = "not_ours"
 """The name under which records of others are counted, among the filters of a stream."""
 DEFAULT_FORM = "{namespace}:{key}"
 _LITERAL = r"[A-Za-z0-9._~:#/+-]*"
 _FORM = re.compile(rf"{_LITERAL}(?:\{{namespace\}}{_LITERAL})?\{{key\}}{_LITERAL}")
-_MAX_PART_BYTES = 1_000  # of a key, as for any other record
 
 
 def _form(text: str) -> str:
@@ -70,12 +69,12 @@ class Ours(ConfigModel):
         before, after = self._ends
         if name is None or len(name) <= len(before) + len(after):
             return None
-        if not (name.startswith(before) and name.endswith(after)):
+        if not (name.startswith(before) and name.endswith(after) and name.isascii()):
             return None
         key = name[len(before) : len(name) - len(after)]
         parts = key_parts_of(key)
         is_key = all(parts) and key_text(parts) == key
-        return key if is_key and all(len(part.encode()) <= _MAX_PART_BYTES for part in parts) else None
+        return key if is_key and all(len(part.encode()) <= MAX_KEY_BYTES for part in parts) else None
 
     def is_key(self, key: Sequence[str]) -> bool:
         """Return whether *key*, the key columns of the stream, is the external id."""

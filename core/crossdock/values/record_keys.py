@@ -7,6 +7,9 @@ from urllib.parse import quote, unquote
 
 from crossdock.printable import BLANKS
 
+MAX_KEY_BYTES = 1_000
+"""The limit for each part of a key, in UTF-8: twice the limit of the platform's externalId."""
+
 
 def key_text(parts: Sequence[str]) -> str:
     """Return the text form of a record key: each part percent-encoded (RFC 3986 unreserved stay), joined by ``|``."""

@@ -39,7 +39,20 @@ def test_a_key_is_found_only_in_the_name_that_it_gives(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [None, "", "SO-1", "shop:", " shop:SO-1", "shop:SO 1", "Shop:SO-1", "shop:SO%2D1", "erp:SO-1"]
+    "name",
+    [
+        None,
+        "",
+        "SO-1",
+        "shop:",
+        " shop:SO-1",
+        "shop:SO 1",
+        "Shop:SO-1",
+        "shop:SO%2D1",
+        "erp:SO-1",
+        "shop:ä",
+        "shop:\udce4",
+    ],
 )
 def test_names_of_others(name: str | None) -> None:
     """A key without the namespace, white space, and another spelling or encoding are names of others."""

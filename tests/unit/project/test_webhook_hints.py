@@ -124,6 +124,12 @@ def test_a_webhook_about_records_of_others_names_none() -> None:
     """A stream with ``ours`` gets the keys in our external ids, and nothing of others, not even of the same key."""
     stream = Orders()
     connection = Connection("depot", DEPOT, DepotSettings(), (stream,))
-    found = [Hint("lots", (name,)) for name in ("SO-1", "shop:SO%202", "erp:SO-1")]
+    found = [Hint("lots", (name,)) for name in ("SO-1", "shop:SO%202", "erp:SO-1", "shop:\udce4")]
     webhooks = Webhooks[DepotSettings]([WebhookScheme()], [], lambda _: iter(found))
     assert hints_of(connection, webhooks, Webhook("", {}, {})) == [Hint("lots", ("SO 2",))]
+
+
+def test_a_key_that_cannot_be_stored_is_left_to_the_inbox() -> None:
+    """It is no text in UTF-8, which the receiver refuses with a reason."""
+    hint = Hint("lots", ("1", "\udce4"))
+    assert of(hint) == [hint]

@@ -6,7 +6,7 @@ from typing import Any
 
 from crossdock.config.project.connections import Connection
 from crossdock.errors import ConnectorError, RecordError
-from crossdock.mapping.own_names import texts_of
+from crossdock.mapping.own_names import Ours
 from crossdock.values.author_code import AuthorCodeError, guarded, shortened
 from crossdock.values.record_keys import key_parts_of
 from crossdock.webhooks import Hint, Webhook, Webhooks
@@ -40,11 +40,15 @@ def hints_of(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) 
         if {*map(type, hint.key)} - {str}:
             raise _defect(connection, f"names a key of {hint.stream} that is no text")
     wanted = [hint for hint in hints if streams[hint.stream].enabled and streams[hint.stream].fetches]
-    return [
-        Hint(hint.stream, key_parts_of(text))
-        for hint in wanted
-        for text in texts_of(streams[hint.stream].own_keys, [hint.key])
-    ]
+    return [own for hint in wanted if (own := _own(hint, streams[hint.stream].own_keys)) is not None]
+
+
+def _own(hint: Hint, ours: Ours | None) -> Hint | None:
+    """Return *hint* with the key of the record in place of its external id; None for a record of others."""
+    if ours is None:
+        return hint
+    key = ours.key_in(hint.key[0])
+    return None if key is None else Hint(hint.stream, key_parts_of(key))
 
 
 def _defect(connection: Connection, what: str) -> ConnectorError:

@@ -9,7 +9,6 @@ from uuid import uuid4
 
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.webhook_hints import hints_of
-from crossdock.delta.row_preparation import MAX_KEY_BYTES
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.platform.webhooks import Delivery, WebhookVerifier
 from crossdock.printable import is_storable, printable
@@ -17,6 +16,7 @@ from crossdock.runs.named_records import named
 from crossdock.state import NamedRecord, ReceivedWebhook
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
+from crossdock.values.record_keys import MAX_KEY_BYTES
 from crossdock.webhooks import Webhook, Webhooks
 
 MOST_HINTS = 1_000  # of one webhook

@@ -25,7 +25,7 @@ from tests.benchmarks.bench_delivery import CHUNK, Batch, operation
 from crossdock.config.project.project import Project
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.platform.platform_config import Profile
-from crossdock.state import Pin, parse_url
+from crossdock.state import parse_url
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
@@ -125,9 +125,7 @@ class Worker:
         facts |= {"auth": {"kind": "api_key", "token": f"env:{KEY}"}}
         profile = Profile.model_validate(facts, context={"folder": self._folder})
         url = parse_url(f"sqlite:///{STATE}", self._folder)
-        self._project = Project(
-            self._folder / "bench.yaml", url, Pin(profile.base_url, profile.tenant), profile, self._folder, ()
-        )
+        self._project = Project(self._folder / "bench.yaml", url, profile, self._folder, ())
         self.delivered = 0
 
     def __enter__(self) -> Self:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
 from crossdock import RecordError, Reference
 from crossdock.mapping.resource_types import external_id
 from crossdock.resources import Tracking
+from crossdock.sources import Ours
 from crossdock.values.json_access import JsonAccess
 from crossdock.values.record_keys import key_text
 
@@ -19,8 +21,13 @@ def key_in(name: Any, namespace: str) -> str | None:
     """Return the record key in an order's external id, ``NAMESPACE:KEY``; None if the order has another name."""
     if not isinstance(name, str):
         return None
-    key = unquote(name.partition(":")[2])
-    return key if key and name in names_of(key, namespace) else None  # another spelling is a name of others
+    key = _ours(namespace).key_in(name)
+    return None if key is None else unquote(key)
+
+
+@cache
+def _ours(namespace: str) -> Ours:
+    return Ours(member="name", namespace=namespace)
 
 
 def names_of(key: str, namespace: str) -> list[str]:

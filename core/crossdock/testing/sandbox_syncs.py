@@ -25,7 +25,7 @@ from crossdock.runs import cursor_parts, runner
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.state import Pin, parse_url
+from crossdock.state import parse_url
 from crossdock.targets import Target
 from crossdock.testing import sandbox_contents
 from crossdock.testing.manual_clock import ManualClock
@@ -91,7 +91,6 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
         project = _TestProject(
             folder / "crossdock.yaml",
             parse_url("sqlite:///state.db", folder),
-            Pin(self._server.base_url, name),
             Profile.model_validate(platform, context={"folder": folder}),
             folder / "spool",
             (Connection(context.connection, connector, context.settings, streams),),

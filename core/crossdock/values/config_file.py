@@ -109,9 +109,9 @@ class Document:
         try:
             return model.model_validate(data, context={"folder": self.folder, **context})
         except ValidationError as error:
-            told = (item for item in error.errors(include_url=False) if not _has_wrong_items(item))
-            found = nearest(self._finding(place, item) for item in told)
-            raise _findings(map(self._told, found)) from None
+            items = (item for item in error.errors(include_url=False) if not _has_wrong_items(item))
+            found = nearest(self._finding(place, item) for item in items)
+            raise _findings(map(self._sentence, found)) from None
 
     def check_quoting(self) -> None:
         """Refuse all plain scalars that YAML reads differently from what people mean, with one FindingsError."""
@@ -140,7 +140,7 @@ class Document:
             message = short = f"the key {short}"
         return PlacedFinding(place, choices, message, short, of_type=item["type"].endswith(OF_TYPE))
 
-    def _told(self, finding: PlacedFinding) -> str:
+    def _sentence(self, finding: PlacedFinding) -> str:
         return f"{self.where(finding.place)}: {_named(finding.place)}{finding.message}"
 
 

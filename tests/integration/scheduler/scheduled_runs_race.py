@@ -30,7 +30,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
-from crossdock.state import DueRun, Pin, RunResult, ScheduledRun, State, StateUrl, create
+from crossdock.state import DueRun, RunResult, ScheduledRun, State, StateUrl, create
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 
@@ -79,7 +79,7 @@ def job_of_each_zone(*catch_ups: str, zones: Sequence[str] = ZONES) -> dict[str,
 def project(url: StateUrl, folder: Path, jobs: dict[str, JobConfig]) -> Project:
     facts = {"base_url": PIN.base_url, "tenant": PIN.tenant, "auth": {"kind": "api_key", "token": "env:KEY"}}
     profile = Profile.model_validate(facts, context={"folder": folder})
-    return Project(folder / "c.yaml", url, Pin(profile.base_url, profile.tenant), profile, folder / "spool", (), jobs)
+    return Project(folder / "c.yaml", url, profile, folder / "spool", (), jobs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,7 @@ def loaded(tmp_path: Path, platform: Dated, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("KEY", "k")
     profile, url = profile_of(f"http://127.0.0.1:{platform.server_port}"), parse_url("sqlite:///state.db", tmp_path)
     create(url, Pin(profile.base_url, profile.tenant))
-    made = project(url, tmp_path, {"nightly": job(schedule={"catch_up": "latest"})})
-    return replace(made, platform=profile, pin=Pin(profile.base_url, profile.tenant))
+    return replace(project(url, tmp_path, {"nightly": job(schedule={"catch_up": "latest"})}), platform=profile)
 
 
 def test_a_wrong_clock_keeps_no_webhook_from_it(loaded: Project, platform: Dated) -> None:

@@ -45,11 +45,13 @@ class Project(StateLocation):
     """A loaded config file. Loading opens no connection and reads no secret.
 
     Attributes:
+        pin: That of *platform*.
         spool: Folder for files that are being processed.
         folder: Where relative paths in it begin; None for that of *path*.
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
     """
 
+    pin: Pin = field(init=False)
     platform: Profile
     spool: Path
     connections: tuple[Connection, ...]
@@ -62,6 +64,9 @@ class Project(StateLocation):
     overrides: tuple[Path, ...] = ()
     folder: Path | None = None
     in_fleet: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pin", Pin(self.platform.base_url, self.platform.tenant))
 
     @property
     def own_recipients(self) -> tuple[Recipients, ...]:
@@ -268,8 +273,7 @@ def load(path: Path, *overrides: Path) -> Project:
     spool = file.spool or _default_spool(url, (file.fleet and file.fleet.folder) or document.folder)
     retention = None if file.retention == "off" else span(file.retention)
     optional = file.notify, file.listen, file.migration, None, overrides, document.folder
-    pin = Pin(file.platform.base_url, file.platform.tenant)
-    project = Project(path, url, pin, file.platform, spool, connections, file.jobs, retention, *optional)
+    project = Project(path, url, file.platform, spool, connections, file.jobs, retention, *optional)
     for name, job in file.jobs.items():
         try:
             project.selected(job.streams)

@@ -39,6 +39,7 @@ from crossdock.values.finding_places import PlacedFinding, nearest, placed
 from crossdock.values.misspelt_attributes import misspelt
 from crossdock.values.yaml_reader import Place
 
+_NOTHING = object()
 _MESSAGES = {
     "tuple_type": "must be a tuple or list of texts",
     "too_short": "must name at least one column",
@@ -178,9 +179,6 @@ def _finding(item: Any, given: Mapping[str, Any]) -> PlacedFinding:
     message = _MESSAGES[kind].format(**context) if kind in _MESSAGES else message_of(item)
     message = f"must be {expected}" if expected else message
     return PlacedFinding(place, choices, message, message, of_type=of_type)
-
-
-_NOTHING = object()
 
 
 def _value_at(value: Any, place: Place) -> Any:

@@ -34,24 +34,20 @@ def _is_number(value: object) -> bool:
 
 
 _NUMBERS = ("timeout_s", "total_timeout_s", "max_answer_bytes", "max_file_bytes", "total_download_s")
-_CHECKS: Mapping[str, Callable[[Any], bool]] = {
-    "auth": _has("auth_flow"),
-    "headers": _are_headers,
-    "plain_headers": _are_headers,
-    "rate": lambda value: value is not None and _has("estimate")(value),
-    "throttled": callable,
-    "transport": _has("handle_request"),
-    **dict.fromkeys(_NUMBERS, _is_number),
+_HEADERS = _are_headers, "a dict whose names and values are texts"
+_ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "auth": (_has("auth_flow"), "a credential such as BearerAuth(settings.token)"),
+    "headers": _HEADERS,
+    "plain_headers": _HEADERS,
+    "rate": (
+        lambda value: value is not None and _has("estimate")(value),
+        "a limit such as RateLimit(per_minute=120)",
+    ),
+    "throttled": (callable, "a function"),
+    "transport": (_has("handle_request"), "a transport such as httpx.MockTransport(handler)"),
+    **dict.fromkeys(_NUMBERS, (_is_number, "a number")),
 }
-_EXPECTED: Mapping[str, str] = {
-    "auth": "a credential such as BearerAuth(settings.token)",
-    "headers": "a dict whose names and values are texts",
-    "plain_headers": "a dict whose names and values are texts",
-    "rate": "a limit such as RateLimit(per_minute=120)",
-    "throttled": "a function",
-    "transport": "a transport such as httpx.MockTransport(handler)",
-    **dict.fromkeys(_NUMBERS, "a number"),
-}
+"""How the arguments of `Api` are checked, and what each must be."""
 
 
 def never(_: ApiAnswer) -> bool:
@@ -97,9 +93,9 @@ class Api:
     plain_headers: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        wrong = next((name for name, is_right in _CHECKS.items() if not is_right(getattr(self, name))), None)
-        if wrong is not None:
-            raise TypeError(f"{wrong} of Api is {kind_of(getattr(self, wrong))} instead of {_EXPECTED[wrong]}")
+        for name, (is_right, expected) in _ARGUMENTS.items():
+            if not is_right(given := getattr(self, name)):
+                raise TypeError(f"{name} of Api is {kind_of(given)} instead of {expected}")
         try:
             checked_base_url(self.base_url)
         except ValueError as error:

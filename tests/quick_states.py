@@ -18,7 +18,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine, event
 
-from crossdock.config import state_location
+from crossdock.config.project import project
 from crossdock.state import Pin, StateUrl, create, parse_url, store
 from crossdock.state.db import engine
 from crossdock.state.db.engine import open_engine
@@ -47,7 +47,7 @@ def quick_states() -> Iterator[None]:
 
     with TemporaryDirectory(prefix="crossdock-state-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "open_engine", opened)
-        patch.setattr(state_location, "create", _copying(Path(folder)))
+        patch.setattr(project, "create", _copying(Path(folder)))
         yield
 
 

@@ -125,7 +125,7 @@ class Worker:
         facts |= {"auth": {"kind": "api_key", "token": f"env:{KEY}"}}
         profile = Profile.model_validate(facts, context={"folder": self._folder})
         url = parse_url(f"sqlite:///{STATE}", self._folder)
-        self._project = Project(self._folder / "bench.yaml", url, profile, self._folder, ())
+        self._project = Project(self._folder / "bench.yaml", profile, url, self._folder, ())
         self.delivered = 0
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ import resource
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -409,8 +409,9 @@ def test_a_state_that_is_removed_during_a_run_is_no_success(site: Site, front: F
     file = site.folder / "state.db"
 
     def remove(seen: Seen) -> Fate:
-        file.rename(file.with_name("removed.db"))
         front.fate = lambda _: FORWARD
+        with suppress(FileNotFoundError):  # another request came at the same time
+            file.rename(file.with_name("removed.db"))
         return FORWARD
 
     front.fate = remove

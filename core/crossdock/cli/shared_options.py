@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, closing, contextmanager, redirect_stdout
 from decimal import Decimal
 from pathlib import Path
 from types import FrameType
@@ -128,15 +128,18 @@ def look(config: Path) -> Iterator[tuple[Transaction, str]]:
     config may be the reason.
     """
     from crossdock.config import state_location
+    from crossdock.state import State
 
+    found = state_location.locate(config, *overrides(config))
+    url, pin = found or ((loaded := load(config)).state_url, loaded.pin)
     with ExitStack() as stack:
-        location = state_location.locate(config, *overrides(config)) or load(config)
         try:
-            tx = stack.enter_context(location.look())
+            state = stack.enter_context(closing(State(url, pin, read_only=True)))
+            tx = stack.enter_context(state.look())
         except StateError:
             load(config)
             raise
-        yield tx, location.pin.tenant
+        yield tx, pin.tenant
 
 
 def common_options(command: F) -> F:

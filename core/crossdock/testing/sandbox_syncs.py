@@ -90,8 +90,8 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
         streams = tuple(each for each in connector.streams(context.settings) if each.name == trial.bound.stream.name)
         project = _TestProject(
             folder / "crossdock.yaml",
-            parse_url("sqlite:///state.db", folder),
             Profile.model_validate(platform, context={"folder": folder}),
+            parse_url("sqlite:///state.db", folder),
             folder / "spool",
             (Connection(context.connection, connector, context.settings, streams),),
         )

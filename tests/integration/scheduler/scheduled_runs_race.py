@@ -79,7 +79,7 @@ def job_of_each_zone(*catch_ups: str, zones: Sequence[str] = ZONES) -> dict[str,
 def project(url: StateUrl, folder: Path, jobs: dict[str, JobConfig]) -> Project:
     facts = {"base_url": PIN.base_url, "tenant": PIN.tenant, "auth": {"kind": "api_key", "token": "env:KEY"}}
     profile = Profile.model_validate(facts, context={"folder": folder})
-    return Project(folder / "c.yaml", url, profile, folder / "spool", (), jobs)
+    return Project(folder / "c.yaml", profile, url, folder / "spool", (), jobs)
 
 
 @dataclass(frozen=True, slots=True)

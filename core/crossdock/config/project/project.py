@@ -18,7 +18,6 @@ from crossdock.config.project.config_model import ConfigFile, ListenConfig
 from crossdock.config.project.connections import BoundStream, Connection, load_connections
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.schedules.job_config import JobConfig
-from crossdock.config.state_location import StateLocation
 from crossdock.connector import Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
@@ -28,7 +27,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.settle_pauses import AnnouncesLooks
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
-from crossdock.state import Pin, Recipients, Scope, SharedBucket, State, StateUrl, parse_url
+from crossdock.state import Pin, Recipients, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
@@ -41,18 +40,17 @@ from crossdock.writing.targets.target import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Project(StateLocation):
+class Project:
     """A loaded config file. Loading opens no connection and reads no secret.
 
     Attributes:
-        pin: That of *platform*.
-        spool: Folder for files that are being processed.
         folder: Where relative paths in it begin; None for that of *path*.
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
     """
 
-    pin: Pin = field(init=False)
+    path: Path
     platform: Profile
+    state_url: StateUrl
     spool: Path
     connections: tuple[Connection, ...]
     jobs: Mapping[str, JobConfig] = field(default_factory=dict)
@@ -64,9 +62,6 @@ class Project(StateLocation):
     overrides: tuple[Path, ...] = ()
     folder: Path | None = None
     in_fleet: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "pin", Pin(self.platform.base_url, self.platform.tenant))
 
     @property
     def own_recipients(self) -> tuple[Recipients, ...]:
@@ -224,10 +219,17 @@ class Project(StateLocation):
 
     # ---- state
 
+    @property
+    def pin(self) -> Pin:
+        return Pin(self.platform.base_url, self.platform.tenant)
+
     def ages(self, older_than: timedelta, now: datetime) -> Ages:
         """Return the limits for rows that are *older_than* that and no longer protect an idempotency key."""
         kept_s = max(target.kept_s for target in self.targets(SystemClock()).values())
         return Ages.at(now, older_than, keys_kept_s=int(kept_s))
+
+    def init(self) -> bool:
+        return create(self.state_url, self.pin)
 
     def open_state(self, *, read_only: bool = False) -> State:
         keys = self.spool.with_name(f"{self.spool.name.removesuffix('.spool')}.keys")
@@ -237,6 +239,11 @@ class Project(StateLocation):
     def alone(self, *, restored: bool = False) -> Iterator[State]:
         with closing(self.open_state()) as state, state.exclusive(this_process(), restored=restored):
             yield state
+
+    @contextmanager
+    def look(self) -> Iterator[Transaction]:
+        with closing(self.open_state(read_only=True)) as state, state.look() as tx:
+            yield tx
 
     @contextmanager
     def bucket(self, target: Target, clock: Clock, earlier: BucketState | None) -> Iterator[BucketStore]:
@@ -273,7 +280,7 @@ def load(path: Path, *overrides: Path) -> Project:
     spool = file.spool or _default_spool(url, (file.fleet and file.fleet.folder) or document.folder)
     retention = None if file.retention == "off" else span(file.retention)
     optional = file.notify, file.listen, file.migration, None, overrides, document.folder
-    project = Project(path, url, file.platform, spool, connections, file.jobs, retention, *optional)
+    project = Project(path, file.platform, url, spool, connections, file.jobs, retention, *optional)
     for name, job in file.jobs.items():
         try:
             project.selected(job.streams)

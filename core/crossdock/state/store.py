@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -69,34 +69,35 @@ class Transaction:
     """All tables and queries in one transaction, which is committed at the end of its block."""
 
     def __init__(self, connection: Connection, expected: Callable[[Scope], int]) -> None:
-        self.stamps = Stamps(connection, expected)
-        self.bindings = Bindings(connection, self.stamps)
-        self.unrecorded_references = UnrecordedReferences(connection)
-        self.untrimmed_keys = UntrimmedKeys(connection)
-        self.unverified = Unverified(connection, self.bindings)
-        self.runs = Runs(connection)
-        self.intents = Intents(connection)
-        self.intake = Intake(connection)
-        self.dead_letters = DeadLetters(connection)
-        self.waiting_records = WaitingRecords(connection)
-        self.cursors = Cursors(connection)
-        self.buckets = Buckets(connection)
-        self.full_lists = FullLists(connection)
-        self.unfinished_records = FollowedRecords(connection)
-        self.open_records = OpenRecords(connection, self.unverified)
-        self.known_records = KnownRecords(connection)
-        self.migration_facts = MigrationFacts(connection)
-        self.tracing = RecordHistory(connection)
-        self.delivered = DeliveredHistory(connection)
-        self.reporting = RunDetails(connection)
-        self.retention = Retention(connection)
-        self.scheduled_runs = ScheduledRuns(connection)
-        self.snapshots = SnapshotHistory(connection)
-        self.crashing_inputs = CrashingInputs(connection)
-        self.inbox = Inbox(connection)
-        self.migrations = Migrations(connection)
-        self.begun_undos = BegunUndos(connection)
-        self.statistics = StateSize(connection, self.bindings)
+        self.connection, self.stamps = connection, Stamps(connection, expected)
+
+    bindings = cached_property(lambda tx: Bindings(tx.connection, tx.stamps))
+    unrecorded_references = cached_property(lambda tx: UnrecordedReferences(tx.connection))
+    untrimmed_keys = cached_property(lambda tx: UntrimmedKeys(tx.connection))
+    unverified = cached_property(lambda tx: Unverified(tx.connection, tx.bindings))
+    runs = cached_property(lambda tx: Runs(tx.connection))
+    intents = cached_property(lambda tx: Intents(tx.connection))
+    intake = cached_property(lambda tx: Intake(tx.connection))
+    dead_letters = cached_property(lambda tx: DeadLetters(tx.connection))
+    waiting_records = cached_property(lambda tx: WaitingRecords(tx.connection))
+    cursors = cached_property(lambda tx: Cursors(tx.connection))
+    buckets = cached_property(lambda tx: Buckets(tx.connection))
+    full_lists = cached_property(lambda tx: FullLists(tx.connection))
+    unfinished_records = cached_property(lambda tx: FollowedRecords(tx.connection))
+    open_records = cached_property(lambda tx: OpenRecords(tx.connection, tx.unverified))
+    known_records = cached_property(lambda tx: KnownRecords(tx.connection))
+    migration_facts = cached_property(lambda tx: MigrationFacts(tx.connection))
+    tracing = cached_property(lambda tx: RecordHistory(tx.connection))
+    delivered = cached_property(lambda tx: DeliveredHistory(tx.connection))
+    reporting = cached_property(lambda tx: RunDetails(tx.connection))
+    retention = cached_property(lambda tx: Retention(tx.connection))
+    scheduled_runs = cached_property(lambda tx: ScheduledRuns(tx.connection))
+    snapshots = cached_property(lambda tx: SnapshotHistory(tx.connection))
+    crashing_inputs = cached_property(lambda tx: CrashingInputs(tx.connection))
+    inbox = cached_property(lambda tx: Inbox(tx.connection))
+    migrations = cached_property(lambda tx: Migrations(tx.connection))
+    begun_undos = cached_property(lambda tx: BegunUndos(tx.connection))
+    statistics = cached_property(lambda tx: StateSize(tx.connection, tx.bindings))
 
 
 def _file_of(url: URL) -> tuple[int, int] | None:

@@ -27,6 +27,7 @@ from crossdock.delta.repeated_keys import (
     refuse_contradictions,
 )
 from crossdock.delta.row_preparation import (
+    BEFORE,
     DELETED,
     FP,
     KEY,
@@ -46,7 +47,7 @@ from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import declared
 from crossdock.mapping.own_names import NOT_OURS
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious
-from crossdock.records import JSON, LINE, RawBatch, own
+from crossdock.records import JSON, LINE, RawBatch, cells_named, own
 from crossdock.state import DeadLetter
 from crossdock.values.tally import Tally
 
@@ -87,6 +88,7 @@ class LatestRecords:
         self._repeated = RepeatedRows()
         self.suspicious = SuspiciousCells(stream)
         self.trimmed_rows = list[int]()  # numbers of rows whose key had white space around it
+        self.changed_names = 0  # external ids that are those of others, unless the partner has changed them
         self.cursor: str | None = None
         self.key_order: KeyOrder | None = None
 
@@ -181,10 +183,18 @@ class LatestRecords:
         if filters(self._stream):
             for name, number in frame[SKIP].drop_nulls().value_counts().iter_rows():
                 tally.rows_filtered[name] += number
+            self.changed_names += self._changed_names(frame)
             frame = frame.filter(pl.col(SKIP).is_null())
         frame = self._with_key(frame, tally)
         self._times.check(self._units[-1].source, frame)
         return self.suspicious.checked(self._units[-1].source, frame)
+
+    def _changed_names(self, frame: pl.DataFrame) -> int:
+        """Return how many rows of others have a name that may be ours and changed by the partner."""
+        if (ours := self._stream.ours) is None:
+            return 0
+        others, before = frame.filter(pl.col(SKIP) == NOT_OURS), f"{BEFORE}{ours.member}"
+        return sum(map(ours.is_changed, cells_named(others, before if before in frame.columns else ours.member)))
 
     def _with_key(self, frame: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         """Return the rows of *frame* (of the last unit, or of each `UNIT`) that have a key, and reject the others."""
@@ -306,6 +316,7 @@ class LatestRecords:
                 skipped = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_not_null())
                 found.append(skipped.join(wanted, on=KEY_HASH, how="semi")[KEY_HASH])
                 without_key += skipped.filter(pl.col(SKIP) != NOT_OURS)[KEY].null_count()  # others have no key of ours
+                without_key += self._changed_names(skipped)
         return pl.concat(found), without_key
 
     def records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Annotated
+from urllib.parse import unquote
 
 import polars as pl
 from pydantic import AfterValidator, Field, WithJsonSchema
@@ -76,12 +77,25 @@ class Ours(ConfigModel):
         is_key = all(parts) and key_text(parts) == key
         return key if is_key and all(len(part.encode()) <= MAX_KEY_BYTES for part in parts) else None
 
+    def is_changed(self, name: str | None) -> bool:
+        """Return whether a name that is not ours may be one of ours that the partner has changed in case, white space
+        or encoding.
+        """
+        before, after = map(_plain, self._ends)
+        found = _plain(name or "")
+        is_longer = len(found) > len(before) + len(after) > 0
+        return is_longer and found.startswith(before) and found.endswith(after)
+
     def is_key(self, key: Sequence[str]) -> bool:
         """Return whether *key*, the key columns of the stream, is the external id."""
         return [*key] == [self.member]
 
     def keys_in(self, names: Iterable[str | None]) -> pl.Series:
         return pl.Series([self.key_in(name) for name in names], dtype=pl.String)
+
+
+def _plain(name: str) -> str:
+    return "".join(unquote(name).casefold().split())
 
 
 def at_source(own: Ours | None, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:

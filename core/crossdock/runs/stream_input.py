@@ -16,6 +16,7 @@ from crossdock.delta.order_positions import mixed_zones
 from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, kept_records
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError
+from crossdock.mapping.own_names import NOT_OURS
 from crossdock.planning.contributions import Contributions
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.references import earlier_keys
@@ -360,11 +361,15 @@ def keep_names(bound: BoundStream, state: State) -> None:
 
 
 def note_texts(bound: BoundStream, scan: LatestRecords) -> None:
-    """Note in how many rows keys were trimmed, and which cells look damaged."""
+    """Note in how many rows keys were trimmed or may have been changed by a partner, and which cells look damaged."""
     note = bound.context.run.note
     if number := sum(scan.trimmed_rows):
         rows = "1 row" if number == 1 else f"{number:,} rows"
         note(bound.name, f"white space around the key was removed in {rows}")
+    if number := scan.changed_names:
+        names = "1 external id" if number == 1 else f"{number:,} external ids"
+        of_ours = f"{names} of {NOT_OURS} would be ours but for case, white space or encoding"
+        bound.context.run.warn(bound.name, f"{of_ours}; if the partner changes names, choose another name_form")
     for found in scan.suspicious.found:
         note(bound.name, str(found))
 

@@ -14,6 +14,7 @@ from tests.unit.delta.things import Things
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.mapping.own_names import NOT_OURS, at_source, texts_of
+from crossdock.mapping.repairs_and_filters import Repair
 from crossdock.records import LINE, RawBatch
 from crossdock.sources import Ours
 from crossdock.values.record_keys import key_text
@@ -95,6 +96,17 @@ def test_records_of_others_do_not_keep_those_that_are_gone(tmp_path: Path) -> No
     gone = keys_only(orders, "page", rows("shop:SO-2"))[KEY_HASH]
     filtered, without_key = scan.filtered_among(gone)
     assert (filtered.to_list(), without_key) == ([], 0)
+
+
+@pytest.mark.parametrize("name", ["SHOP:so-2", " shop:SO-2", "shop:SO 2", "shop%3ASO-2", "shop:SO-2 "])
+def test_a_name_that_the_partner_may_have_changed_is_noticed(tmp_path: Path, name: str) -> None:
+    """It is counted, and shows neither that its record is there nor that it is gone."""
+    orders = Things(mode="snapshot", key=("reference",), columns={"reference": Repair(strip_prefix="shop")}, ours=SHOP)
+    scan, tally = LatestRecords(orders, "s.orders", tmp_path), Tally()
+    scan.take([RawBatch("page", rows("SO-1", "shop:SO-1", "shopware:1", name))], tally, lambda _: None)
+    gone = keys_only(orders, "page", rows("shop:SO-2"))[KEY_HASH]
+    assert (scan.changed_names, tally.rows_filtered) == (1, {NOT_OURS: 3})
+    assert scan.filtered_among(gone)[1] == 1
 
 
 def test_a_list_of_keys_has_null_for_records_of_others() -> None:

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 _DAY = timedelta(days=1)
 
 
+def method_of(own: object, name: str) -> str:
+    """Return how messages name a method of an author's stream or target."""
+    return f"{type(own).__name__}.{name}"
+
+
 class ConnectorUnderTest:
     """A connector with example data.
 
@@ -103,10 +108,11 @@ class StreamUnderTest(ConnectorUnderTest):
     def example(self) -> Trial:
         """Read and map the whole example. Fails if it has an error or no record."""
         trial = self.read()
-        assert trial.error is None, f"reading failed: {trial.error}"
+        pull = method_of(trial.bound.stream, "pull")
+        assert trial.error is None, f"{pull}: reading failed: {trial.error}"
         left_out = f"; filters leave out {trial.filtered.total()} rows" if trial.filtered else ""
         assert trial.records, (
-            f"{type(trial.bound.stream).__name__}.pull yields no record in a run at {instant_cursor(self.begins)}"
+            f"{pull} yields no record in a run at {instant_cursor(self.begins)}"
             f"{left_out}: give records in pages, network or prepare, or set now to a time after them"
         )
         return trial

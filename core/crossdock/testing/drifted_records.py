@@ -12,7 +12,7 @@ from typing import Any
 from crossdock.records import JSON, Record
 from crossdock.values import exact_json
 
-_Path = tuple[str | int, ...]
+Path = tuple[str | int, ...]
 _ODD: tuple[tuple[str, Any], ...] = (
     ("null", None),
     ("an empty text", ""),
@@ -41,34 +41,34 @@ def drifted_objects(item: Any) -> Iterator[tuple[str, Any]]:
     if not isinstance(item, dict):
         return
     yield "an unknown member", {**item, "crossdock_unknown_member": {"a": [None]}}
-    for path in _paths(item):
+    for path in paths(item):
         place = "/" + "/".join(map(str, path))
         if isinstance(path[-1], str):
-            yield f"{place} missing", _changed(item, path, remove=True)
+            yield f"{place} missing", changed(item, path, remove=True)
         for what, value in _ODD:
-            yield f"{what} as {place}", _changed(item, path, value)
+            yield f"{what} as {place}", changed(item, path, value)
 
 
 def with_object(record: Record, item: Any) -> Record:
     return replace(record, rows=({**record.row, JSON: exact_json.dumps(item).decode()},))
 
 
-def with_numbers(record: Record) -> Iterator[tuple[str, Callable[[Decimal], Record]]]:
+def with_numbers(record: Record) -> Iterator[tuple[str, Callable[[Decimal | str], Record]]]:
     """Yield the place of each number of *record*, also in texts, with a function that replaces it."""
     if JSON in record.row:
         item = exact_json.loads(record.row[JSON] or "null")
-        for path in _paths(item) if isinstance(item, dict) else ():
-            if _is_number(_at(item, path)):
+        for path in paths(item) if isinstance(item, dict) else ():
+            if is_number(value_at(item, path)):
                 yield "/" + "/".join(map(str, path)), partial(_with_number, record, item, path)
         return
     for index, row in enumerate(record.rows):
         for name, cell in row.items():
-            if _is_number(cell):
+            if is_number(cell):
                 yield name, partial(_with_cell, record, index, name)
 
 
-def _with_number(record: Record, item: Any, path: _Path, number: Decimal) -> Record:
-    return with_object(record, _changed(item, path, str(number) if isinstance(_at(item, path), str) else number))
+def _with_number(record: Record, item: Any, path: Path, number: Decimal | str) -> Record:
+    return with_object(record, changed(item, path, str(number) if isinstance(value_at(item, path), str) else number))
 
 
 def numbers_in(value: Any) -> set[Decimal]:
@@ -77,7 +77,7 @@ def numbers_in(value: Any) -> set[Decimal]:
     return {Decimal(value)} if isinstance(value, int | Decimal) and not isinstance(value, bool) else set()
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
         return False
     try:
@@ -86,28 +86,33 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _paths(value: Any, path: _Path = ()) -> Iterator[_Path]:
+def paths(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Yield the path of each value in *value*, at any depth."""
     if path:
         yield path
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, inner in members:
-        yield from _paths(inner, (*path, name))
+        yield from paths(inner, (*path, name))
 
 
-def _at(value: Any, path: _Path) -> Any:
-    for name in path:
-        value = value[name]
+def value_at(value: Any, path: Path) -> Any:
+    """Return the value at *path*; None if there is none."""
+    try:
+        for name in path:
+            value = value[name]
+    except (LookupError, TypeError):
+        return None
     return value
 
 
-def _changed(item: Any, path: _Path, value: Any = None, *, remove: bool = False) -> Any:
-    changed = copy.deepcopy(item)
-    parent = _at(changed, path[:-1])
+def changed(item: Any, path: Path, value: Any = None, *, remove: bool = False) -> Any:
+    made = copy.deepcopy(item)
+    parent = value_at(made, path[:-1])
     if remove:
         del parent[path[-1]]
     else:
         parent[path[-1]] = value
-    return changed
+    return made
 
 
 def _with_cell(record: Record, number: int, name: str, cell: str | Decimal | None) -> Record:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -22,6 +23,7 @@ from crossdock.records import JSON, RawBatch
 from crossdock.runs.checked_batches import pulled
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing.connector_context import bound_stream
+from crossdock.testing.connector_under_test import method_of
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.drifted_records import drifted_objects
 from crossdock.testing.faulty_transport import FAULTS, RequestRecorder, faulty
@@ -79,14 +81,16 @@ class HttpStreamContract(StreamContract):
         """No page and no record of a page is left out."""
         expected, places = self._listed_records()
         trial = self.example()
+        pull = method_of(trial.bound.stream, "pull")
         read, keys = _rows_of(trial), _keys_of(trial)
         for number, item in expected:
             is_read = item in read or self._is_read(item, keys, places)
-            hint = "if pull leaves out records of others, name the members that show them in filters_on"
-            assert is_read, f"a record of page {number + 1} is not read; {hint}"
+            hint = "if it leaves out records of others, name the members that show them in filters_on"
+            assert is_read, f"{pull} does not yield a record of page {number + 1}; {hint}"
         if self.filters_on:  # what is left out must not depend on its place
             other = self.read_from(self.transport(in_reverse(self.pages, places)))
-            assert _keys_of(other) <= keys, "a record is only read when its page has the opposite order"
+            is_same = _keys_of(other) <= keys
+            assert is_same, f"{pull} yields a record only when its page has the opposite order"
         hint = "or set is_paged to False if the API answers with everything at once"
         is_enough = len({number for number, _ in expected}) > 1 or not self.is_paged
         assert is_enough, f"pages: give at least two pages with records, {hint}"
@@ -99,7 +103,10 @@ class HttpStreamContract(StreamContract):
             {tried.record.key: tried.record.row.get(JSON) for tried in each.records}
             for each in (trial, self.read_from(self.transport(reversed_pages)))
         )
-        assert before == after, "records have other keys when the source lists them in another order"
+        assert before == after, (
+            f"{method_of(trial.bound.stream, 'pull')}: records have other keys when the source lists them in another "
+            "order; make no key of a position"
+        )
 
     def test_one_bad_record_does_not_end_reading(self) -> None:
         """If the first record has a missing or null member, or one of another type, it is read, and so are all
@@ -112,11 +119,15 @@ class HttpStreamContract(StreamContract):
             pages = copy.deepcopy(list(self.pages))
             at(pages[page_number], place)[index] = changed
             trial = self.read_from(self.transport(pages))
-            assert trial.error is None, f"a record with {change} ends reading: {trial.error}"
-            assert others <= _keys_of(trial), f"a record with {change}: others are not read"
+            pull, hint = (
+                method_of(trial.bound.stream, "pull"),
+                "read members of records in the mapping alone",
+            )
+            assert trial.error is None, f"{pull}: a record with {change} ends reading: {trial.error}; {hint}"
+            assert others <= _keys_of(trial), f"{pull}: a record with {change}: others are not read; {hint}"
             is_complete = _counted(trial) == count or self._decides(change)
-            hint = "; if pull leaves out records by this member, name it in filters_on"
-            assert is_complete, f"a record with {change}: {_counted(trial)} of {count} are read{hint}"
+            hint = "if it leaves out records by this member, name it in filters_on"
+            assert is_complete, f"{pull}: of a record with {change}, {_counted(trial)} of {count} are read; {hint}"
 
     def test_a_record_that_moves_while_paging_is_read_in_its_last_form(self) -> None:
         """A record that changes, and is listed again on the last page, is read again there, or the list is in doubt.
@@ -132,38 +143,43 @@ class HttpStreamContract(StreamContract):
         trial = self.read_from(self.transport(pages))
         if isinstance(trial.error, DoubtfulListError):
             return
-        assert trial.error is None, f"reading failed: {trial.error}"
+        pull = method_of(trial.bound.stream, "pull")
+        assert trial.error is None, f"{pull}: reading failed: {trial.error}"
         last = [tried.record.row.get(JSON) for tried in trial.records if tried.record.key == key][-1:]
         where = f"record {index + 1} of page {page_number + 1}"
-        assert last == [row], f"{where} is listed again on the last page, and is not read there"
+        hint = "yield records that come again, of which the last one counts"
+        assert last == [row], f"{pull}: {where} is listed again on the last page, and is not read there; {hint}"
 
     def test_faults_of_the_network_lose_nothing_silently(self) -> None:
         """After 429, 5xx, a cut or foreign answer to any request, all records are read or there is an error."""
         recorded = RequestRecorder(self.network())
         count = len(self.read_from(recorded).records)
-        self.example()
+        pull = method_of(self.example().bound.stream, "pull")
         for fault in FAULTS:
             for number in range(len(recorded.requests)):
                 for times in (1, None):
                     trial = self.read_from(faulty(self.network(), fault, number, times, [*self.environment.values()]))
                     complete = trial.error is None and len(trial.records) == count
-                    where = f"request {number + 1} answered with {fault} {'once' if times else 'from then on'}"
-                    assert complete or trial.error, f"{where}: {len(trial.records)} of {count} records, and no error"
+                    where = f"{pull}: request {number + 1} answered with {fault} {'once' if times else 'from then on'}"
+                    what = f"{len(trial.records)} of {count} records, and no error; catch no error of ctx.api"
+                    assert complete or trial.error, f"{where}: {what}"
 
     def test_throttling_is_survived(self) -> None:
         """A request that is answered with 429 once is repeated."""
         recorded = RequestRecorder(self.network())
         count = len(self.read_from(recorded).records)
-        self.example()
+        pull = method_of(self.example().bound.stream, "pull")
         for number in range(len(recorded.requests)):
             trial = self.read_from(faulty(self.network(), "429", number, 1))
-            assert trial.error is None, f"request {number + 1} answered with 429 once: {trial.error}"
-            assert len(trial.records) == count
+            where = f"{pull}: request {number + 1} answered with 429 once"
+            assert trial.error is None, f"{where}: {trial.error}; send requests with ctx.api, which repeats them"
+            assert len(trial.records) == count, f"{where}: {len(trial.records)} of {count} records; catch no error"
 
     def test_a_cursor_is_not_ahead_of_what_was_read(self) -> None:
         """No record that is read after a cursor has a lower value than it, and no cursor is one that was not read."""
         batches = list(self._batches())
         self._last_cursor(batches)
+        pull = self._method("pull")
 
         def listed(name: str) -> set[str]:
             return {str(item.get(name)) for _, item in self._listed_records()[0] if isinstance(item, dict)}
@@ -178,11 +194,12 @@ class HttpStreamContract(StreamContract):
                     continue
                 read = [value for inner in values[: number + 1] for value in inner]
                 later = [value for inner in values[number + 1 :] for value in inner]
-                message = f"the cursor after page {number + 1}"
+                message = f"{pull}: the cursor after page {number + 1}"
                 is_listed = cursor in read or (bool(self.filters_on) and cursor in listed(name))
-                assert is_listed, f"{message} is ahead of the records that were read"
+                hint = "take the latest value of the batch, of a source that is asked to sort by it"
+                assert is_listed, f"{message} is ahead of the records that were read; {hint}"
                 is_lowest = all(_is_not_before(value, cursor) for value in later)
-                assert is_lowest, f"{message} is higher than {name} of a later record"
+                assert is_lowest, f"{message} is higher than {name} of a later record; {hint}"
 
     def test_the_cursor_is_used_and_its_value_read_again(self) -> None:
         """With a cursor, other requests are sent than without one, and records with the cursor's value are not
@@ -193,13 +210,24 @@ class HttpStreamContract(StreamContract):
         first, second = RequestRecorder(self.network()), RequestRecorder(self.network())
         self.read_from(first)
         trial = self.read_from(second, cursor)
-        assert first.requests != second.requests, "the cursor changes no request: everything is read in each run"
-        assert trial.error is None, f"reading with a cursor failed: {trial.error}"
+        pull, hint = method_of(trial.bound.stream, "pull"), "ask for what changed from since on, that value included"
+        is_used = first.requests != second.requests
+        assert is_used, f"{pull}: the cursor changes no request: everything is read in each run; {hint}"
+        assert trial.error is None, f"{pull}: reading with a cursor failed: {trial.error}"
         read = _rows_of(trial)
         for _, items in batches:
             for item in items:
                 if cursor in map(str, item.values()):
-                    assert item in read, "a record whose value equals the cursor is not read again"
+                    is_read = item in read
+                    assert is_read, f"{pull}: a record whose value equals the cursor is not read again; {hint}"
+
+    def other_gaps(self) -> Iterator[str]:
+        """Yield that no two records have one value of the cursor, if it is a member of them."""
+        batches = list(self._batches())
+        cursors = {cursor for cursor, _ in batches if cursor is not None}
+        values = Counter(text for _, items in batches for item in items for text in _texts_of(item) if text in cursors)
+        if values and max(values.values()) < 2:
+            yield "no two records have the value of a cursor: one that is lost at the edge would not be seen"
 
     # ---- where records are in pages
 
@@ -318,6 +346,10 @@ class HttpStreamContract(StreamContract):
 
 def _objects(batch: RawBatch) -> list[Any]:
     return [exact_json.loads(text or "null") for text in batch.load()[JSON].to_list()]
+
+
+def _texts_of(item: Any) -> set[str]:
+    return {str(value) for value in item.values()} if isinstance(item, dict) else set()
 
 
 def _rows_of(trial: Trial) -> list[Any]:

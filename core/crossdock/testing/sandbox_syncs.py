@@ -107,12 +107,13 @@ class Tenant:
     Attributes:
         folder: The folder with the state's files.
         pulled: The number of batches and checkpoints that the last sync read.
+        with_rows: Which of them are batches with rows or deleted keys, from 1 on.
     """
 
     def __init__(self, folder: Path, project: _TestProject, begins: datetime) -> None:
         self.folder, self._project = folder, project
         self.clock = ManualClock(begins)
-        self.pulled = 0
+        self.pulled, self.with_rows = 0, list[int]()
 
     def sync(self, network: Network, *, most: int | None = None) -> Report:
         """Run a sync that stores its cursor at every checkpoint.
@@ -127,7 +128,7 @@ class Tenant:
             report = runner.sync(
                 project, [], clock=self.clock, progress=Silent(), interrupt=threading.Event()
             )  # fmt: skip
-        self.pulled = pull.number
+        self.pulled, self.with_rows = pull.number, pull.with_rows
         return report
 
     def stored(self) -> Counter[str]:
@@ -140,7 +141,7 @@ class _Pull:
 
     def __init__(self, network: Network, most: int | None) -> None:
         self._network, self._most = network, most
-        self.number = 0
+        self.number, self.with_rows = 0, list[int]()
         self._since: str | None = None
 
     def around(self, stream: Stream[Any]) -> Stream[Any]:
@@ -152,6 +153,8 @@ class _Pull:
             for item in read(ctx, since):
                 yield item
                 self.number += 1
+                if isinstance(item, RawBatch) and (item.deleted or item.load().height):
+                    self.with_rows.append(self.number)
                 if self.number == self._most:
                     raise UnavailableError(STOPPED)
 

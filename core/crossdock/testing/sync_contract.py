@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,17 +17,17 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing.captured_output import captured
-from crossdock.testing.connector_under_test import StreamUnderTest
+from crossdock.testing.cursor_contract import CursorContract
 from crossdock.testing.sandbox_contents import differences
 from crossdock.testing.sandbox_syncs import STOPPED, Network, SandboxSyncs, Tenant
 
 if TYPE_CHECKING:
     import httpx
 
-_PREFIXES = 12  # at most so many points at which a run is stopped
+_STOPS = 12  # at most so many points at which a run is stopped
 
 
-class SyncContract(StreamUnderTest):
+class SyncContract(CursorContract):
     """Tests of one stream in whole syncs. The sandbox contains the records to which the example refers."""
 
     def network_since(self, since: str | None) -> httpx.BaseTransport | None:  # noqa: ARG002  a subclass uses it
@@ -45,7 +45,7 @@ class SyncContract(StreamUnderTest):
         with self._syncs() as new_tenant:
             tenant = new_tenant()
             first = self._synced(tenant, lambda _: self.network())
-            assert first.counters.requests, "the first sync sends nothing"
+            assert first.counters.requests, f"{self._class}.to_resource: the first sync sends nothing"
             before = tenant.stored()
             self._sends_nothing(tenant, self.network_since)
             self._sends_nothing(tenant, lambda _: self.network())
@@ -61,14 +61,18 @@ class SyncContract(StreamUnderTest):
             whole = new_tenant()
             self._synced(whole, lambda _: self.network())
             expected = whole.stored()
-            for most in _sampled(whole.pulled):
+            pull = f"{self._class}.pull"
+            for most in _stops(whole.pulled, whole.with_rows):
                 tenant, where = new_tenant(), f"a run that ends after batch or checkpoint {most} of {whole.pulled}"
                 self._synced(tenant, lambda _: self.network(), most=most)
                 self._synced(tenant, self.network_since)
                 wrong = differences(expected, tenant.stored())
-                assert not wrong, f"after {where}, the next one does not deliver the rest:{wrong}"
+                assert not wrong, (
+                    f"{pull}: after {where}, the next one does not deliver the rest; the cursor or checkpoint must not "
+                    f"be ahead of what was yielded, and pull must ask from since on, that value included:{wrong}"
+                )
                 sent = self._synced(tenant, self.network_since).counters.requests
-                assert not sent, f"after {where} and the next one, a third sends {sent} requests"
+                assert not sent, f"{pull}: after {where} and the next one, a third sends {sent} requests"
 
     # ---- syncs
 
@@ -78,6 +82,7 @@ class SyncContract(StreamUnderTest):
         folder = Path(tempfile.mkdtemp(prefix="crossdock-test-"))
         try:
             trial = self.example()
+            self._class = type(trial.bound.stream).__name__
             _check_that_it_can_be_synced(trial.bound)
             with SandboxSyncs(folder) as syncs:
                 yield lambda: self._new_tenant(syncs, trial)
@@ -88,7 +93,10 @@ class SyncContract(StreamUnderTest):
 
     def _sends_nothing(self, tenant: Tenant, network: Network) -> None:
         sent = self._synced(tenant, network).counters.requests
-        assert not sent, f"a second sync of the same records sends {sent} requests"
+        assert not sent, (
+            f"{self._class}.pull or to_resource: a second sync of the same records sends {sent} requests; rows and "
+            "drafts must not have the time of the run, the cursor, or what else changes while a record does not"
+        )
 
     def _new_tenant(self, syncs: SandboxSyncs, trial: Trial) -> Tenant:
         with self.in_environment():
@@ -101,8 +109,10 @@ class SyncContract(StreamUnderTest):
         self.no_secret_in("what a sync printed or logged", output.getvalue())
         self.no_secret_in("the report of a sync", json.dumps(report.as_json(), default=str))
         errors = [error for error in report.errors.values() if STOPPED not in str(error)]
-        assert not errors, f"the sync failed: {errors[0]}"
-        assert most or not report.all_open.total, f"records of the example are open after a sync: {report.all_open}"
+        assert not errors, f"{self._class}.pull: the sync failed: {errors[0]}"
+        assert most or not report.all_open.total, (
+            f"{self._class}.to_resource: records of the example are open after a sync: {report.all_open}"
+        )
         assert report.balanced, "the tally does not balance"
         return report
 
@@ -120,7 +130,13 @@ def _same(network: httpx.BaseTransport, _: str | None) -> httpx.BaseTransport:
     return network
 
 
-def _sampled(number: int) -> list[int]:
-    if number <= _PREFIXES:
-        return list(range(1, number + 1))
-    return sorted({1 + index * (number - 1) // (_PREFIXES - 1) for index in range(_PREFIXES)})
+def _stops(number: int, with_rows: Sequence[int]) -> list[int]:
+    """Return after which items a run ends: after all of them or, if they are many, around those with rows.
+
+    Between them, empty windows of time move no cursor past a record.
+    """
+    around = {stop for place in with_rows for stop in (place - 1, place, place + 1)}
+    stops = [stop for stop in range(1, number + 1) if number <= _STOPS or stop in around]
+    if len(stops) <= _STOPS:
+        return stops
+    return sorted({stops[index * (len(stops) - 1) // (_STOPS - 1)] for index in range(_STOPS)})

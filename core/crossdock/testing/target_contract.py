@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from crossdock.targets import Answer, ApiTarget, Outcome, Request
-from crossdock.testing.target_request_contract import TargetRequestContract
+from crossdock.testing.target_request_contract import EXPECTED_ID, TargetRequestContract
 from crossdock.testing.target_under_test import Example
 from crossdock.values import exact_json
 from crossdock.writing.targets.merge_patch import holds
 
-_ID, _OTHER_ID = "4711", "4712"
+_ID, _OTHER_ID = EXPECTED_ID, "4712"
 _STATUS = {"create": 201, "update": 200, "delete": 200, "look_up": 200}
 _AMBIGUOUS = (302, 408, 500, 502, 504)
 _HTML = b"<html><body>Maintenance</body></html>"
@@ -60,17 +60,21 @@ class TargetContract(TargetRequestContract):
         """The answer to an executed write gives the id of the record."""
         for one, operation, request in self._written():
             outcome = _outcome(one, operation, request, self._answer(one, operation, self._record(one)))
-            where, wanted = f"{one.resource}, {operation}", one.id_or(_ID)
-            assert outcome.kind == "delivered", f"{where}: a success is {outcome.kind}: {outcome.message}"
-            assert outcome.target_id == wanted, f"{where}: the id is {outcome.target_id!r} instead of {wanted!r}"
+            where, wanted = f"{one.method('outcome')}, {operation}", one.id_or(_ID)
+            hint = "describe the answers of the API by RecordShape, and those of the test by stored and answered"
+            assert outcome.kind == "delivered", f"{where}: a success is {outcome.kind}: {outcome.message}; {hint}"
+            assert outcome.target_id == wanted, (
+                f"{where}: the id is {outcome.target_id!r} instead of {wanted!r}; {hint}"
+            )
 
     def test_a_false_success_is_in_doubt(self) -> None:
         """A success of another record, without an id or with a broken body is never treated as a delivery."""
         for one, operation, request in self._written():
             for what, answer in self._false(one, operation):
                 outcome = _outcome(one, operation, request, answer)
-                where = f"{one.resource}, {operation}: a success {what}"
-                assert outcome.kind == "in_doubt", f"{where} is {outcome.kind} instead of in doubt"
+                where = f"{one.method('outcome')}, {operation}: a success {what}"
+                hint = "call super().outcome, which compares the id and the external id"
+                assert outcome.kind == "in_doubt", f"{where} is {outcome.kind} instead of in doubt; {hint}"
 
     def _false(self, one: Example, operation: str) -> Iterator[tuple[str, Answer]]:
         good = self._answer(one, operation, self._record(one))
@@ -92,13 +96,17 @@ class TargetContract(TargetRequestContract):
         """429 and the answers of `throttling` are throttled, with the pause that they ask for."""
         limited = [(Answer(429, {"retry-after": "7"}, _PROBLEM), 7.0), (Answer(429, {}, b""), None), *self.throttling]
         for where, answer, pause_s, outcome in self._decided(limited):
-            assert outcome.kind == "throttled", f"{where}: HTTP {answer.status} is {outcome.kind} instead of throttled"
-            assert outcome.retry_after_s == pause_s, f"{where}: the pause is {outcome.retry_after_s} s, not {pause_s} s"
+            hint = "call super(), and describe a limit that is no 429 by Api(..., throttled=...)"
+            text = f"{where}: HTTP {answer.status} is {outcome.kind} instead of throttled; {hint}"
+            assert outcome.kind == "throttled", text
+            text = f"{where}: the pause is {outcome.retry_after_s} s, not {pause_s} s; override throttled"
+            assert outcome.retry_after_s == pause_s, text
 
     def test_a_refused_credential_is_recognized(self) -> None:
         """401 concerns every record: it is unauthorized."""
         for where, _, _, outcome in self._decided([(Answer(401, {}, _PROBLEM), None)]):
-            assert outcome.kind == "unauthorized", f"{where}: HTTP 401 is {outcome.kind} instead of unauthorized"
+            text = f"{where}: HTTP 401 is {outcome.kind} instead of unauthorized; call super()"
+            assert outcome.kind == "unauthorized", text
 
     def _decided(
         self, answers: Iterable[tuple[Answer, float | None]]
@@ -107,19 +115,20 @@ class TargetContract(TargetRequestContract):
         answers = list(answers)
         for one, operation, request in self._written():
             for answer, value in answers:
-                yield f"{one.resource}, {operation}", answer, value, _outcome(one, operation, request, answer)
+                yield f"{one.method('outcome')}, {operation}", answer, value, _outcome(one, operation, request, answer)
         for one in self.records():
             for what, request, target_id in self._asked(one):
                 for answer, value in answers:
                     found = one.target.found(one.resource, answer, one.expected(request, target_id))
-                    yield f"{one.resource}, {what}", answer, value, found
+                    yield f"{one.method('found')}, {what}", answer, value, found
 
     def test_an_ambiguous_answer_is_in_doubt(self) -> None:
         """A write may have been executed before a gateway answered 5xx or 408, or a redirect."""
         for one, operation, request in self._written():
             for status in (*_AMBIGUOUS, 503):
                 outcome = _outcome(one, operation, request, Answer(status, {}, _PROBLEM))
-                what = f"{one.resource}, {operation}: HTTP {status} is {outcome.kind} instead of in doubt"
+                where = f"{one.method('outcome')}, {operation}"
+                what = f"{where}: HTTP {status} is {outcome.kind} instead of in doubt; call super().outcome"
                 assert outcome.kind == "in_doubt", what
 
     def test_a_refusal_is_rejected(self) -> None:
@@ -127,7 +136,8 @@ class TargetContract(TargetRequestContract):
         for one, operation, request in self._written():
             for status in (400, 422):
                 outcome = _outcome(one, operation, request, _json(status, {"message": "the postcode is wrong"}))
-                what = f"{one.resource}, {operation}: HTTP {status} is {outcome.kind} instead of rejected"
+                where = f"{one.method('outcome')}, {operation}"
+                what = f"{where}: HTTP {status} is {outcome.kind} instead of rejected; call super().outcome"
                 assert outcome.kind == "rejected", what
 
     def test_a_repeat_is_a_conflict_of_the_name(self) -> None:
@@ -136,13 +146,15 @@ class TargetContract(TargetRequestContract):
             endpoint, answer = one.target.resources[one.resource].endpoint, self.repeated(one.resource)
             by_name = endpoint.idempotent and endpoint.header is None
             if by_name:
-                assert one.name is not None, f"{one.resource}: is idempotent without a header, and has no name"
-                assert answer is not None, f"{one.resource}: is idempotent by its name; define repeated"
+                where = f"{one.method('resources')}: is idempotent"
+                assert one.name is not None, f"{where} without a header, and has no name; set name_member"
+                assert answer is not None, f"{where} by its name; define repeated in the test"
             if answer is not None and "create" in self.operations(one.resource):
                 outcome = _outcome(one, "create", one.create(), answer)
                 found = outcome.kind, outcome.reason, outcome.pointer
                 wanted = "rejected", "conflict", one.name_pointer
-                assert found == wanted, f"{one.resource}: a refused repeat is {found} instead of {wanted}"
+                text = f"{one.method('outcome')}: a refused repeat is {found} instead of {wanted}; return this Outcome"
+                assert found == wanted, text
 
     def test_only_safe_repeats_are_resent(self) -> None:
         """The rule after an ambiguous answer requires the guarantees of the endpoint."""
@@ -151,7 +163,7 @@ class TargetContract(TargetRequestContract):
             for operation in self.operations(one.resource):
                 rule = endpoint.rule(operation)
                 repeatable = endpoint.header is not None or (endpoint.idempotent and operation == "create")
-                where = f"{one.resource}, {operation}: the rule after an ambiguous answer is {rule}"
+                where = f"{one.method('resources')}, {operation}: the rule after an ambiguous answer is {rule}"
                 assert rule != "resend" or repeatable, f"{where}, and the endpoint does not make repeats harmless"
                 can_verify = endpoint.can_verify(operation)
                 assert rule != "verify" or can_verify, f"{where}, and the record cannot be looked up"
@@ -165,11 +177,14 @@ class TargetContract(TargetRequestContract):
                 outcome = one.target.found(
                     one.resource, self._looked_up(one, target_id, [self._record(one)]), one.expected(request, target_id)
                 )
-                where, wanted = f"{one.resource}, {what}", one.id_or(_ID)
-                assert outcome.kind == "found", f"{where}: the record is {outcome.kind}: {outcome.message}"
-                assert outcome.target_id == wanted, f"{where}: the id is {outcome.target_id!r} instead of {wanted!r}"
+                where, wanted = f"{one.method('found')}, {what}", one.id_or(_ID)
+                hint = "describe look-ups by RecordShape, and those of the test by listing and answered"
+                assert outcome.kind == "found", f"{where}: the record is {outcome.kind}: {outcome.message}; {hint}"
+                is_same = outcome.target_id == wanted
+                assert is_same, f"{where}: the id is {outcome.target_id!r} instead of {wanted!r}; {hint}"
                 lacking = [name for name in one.payload if not holds(outcome.held or {}, {name: one.payload[name]})]
-                assert not lacking, f"{where}: what was found lacks {', '.join(lacking)}, as it was sent"
+                text = f"{where}: what was found lacks {', '.join(lacking)}, as it was sent; return the record in held"
+                assert not lacking, text
 
     def test_a_look_up_finds_nothing_that_is_missing(self) -> None:
         """An empty list, and the answer `missing` where one record is asked for, say that it does not exist."""
@@ -177,8 +192,8 @@ class TargetContract(TargetRequestContract):
             for what, request, target_id in self._asked(one):
                 answer = self._looked_up(one, target_id, [])
                 outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
-                where = f"{one.resource}, {what}"
-                assert outcome.kind == "absent", f"{where}: a missing record is {outcome.kind} instead of absent"
+                text = f"{one.method('found')}, {what}: a missing record is {outcome.kind} instead of absent"
+                assert outcome.kind == "absent", f"{text}; return Outcome('absent'), or define missing in the test"
 
     def test_a_look_up_believes_no_other_answer(self) -> None:
         """Another record, a failure and a broken body show neither that the record exists nor that it does not."""
@@ -197,8 +212,9 @@ class TargetContract(TargetRequestContract):
                     answers.append(("HTTP 404 of another path", Answer(404, {"content-type": "text/html"}, _HTML)))
                 for given, answer in answers:
                     outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
-                    where = f"{one.resource}, {what}: {given}"
-                    assert outcome.kind == "unavailable", f"{where} is taken for {outcome.kind}"
+                    where = f"{one.method('found')}, {what}: {given}"
+                    hint = "call super().found, which compares the id and the external id"
+                    assert outcome.kind == "unavailable", f"{where} is taken for {outcome.kind}; {hint}"
 
     def _looked_up(self, one: Example, target_id: str | None, records: list[Any]) -> Answer:
         if target_id is None and one.target.resources[one.resource].shape.absent is None:

@@ -13,10 +13,11 @@ from crossdock.config.project.connections import Connection
 from crossdock.resources import Reference
 from crossdock.targets import Answer, ApiTarget, ExpectedRecord, Request, Update
 from crossdock.testing.connector_context import context
-from crossdock.testing.connector_under_test import ConnectorUnderTest
+from crossdock.testing.connector_under_test import ConnectorUnderTest, method_of
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
+from crossdock.writing.targets.guarded_target import unguarded
 from crossdock.writing.targets.merge_patch import difference
 
 NAMESPACE = "examples"
@@ -30,10 +31,15 @@ class TargetUnderTest(ConnectorUnderTest):
         harmless: Requests other than GET that change nothing, such as ``POST /graphql``.
         throttling: Answers other than 429 by which the API limits the rate, each with the requested pause in seconds,
             or None.
+        expects: The requests that must be sent, as the author reads them off the vendor's documents: by resource and
+            operation, the method, the path, and the body or None. A create sends `members` 0, an update changes them to
+            `members` 1, and the id of the record is ``4711``. Members of the body that are not stated may have any
+            value.
     """
 
     harmless: Collection[str] = ()
     throttling: Sequence[tuple[Answer, float | None]] = ()
+    expects: Mapping[tuple[str, str], tuple[str, str, Any]] = {}
 
     def members(self, resource: str, number: int) -> Mapping[str, Any]:
         """Return the members of a draft of *resource*, without the external id. Each *number* from 0 gives other
@@ -132,6 +138,16 @@ class Example:
         """Return the id of the record: its external id if that is the id, else *target_id*."""
         return self.name if self.name and self.target.resources[self.resource].shape.id is None else target_id
 
+    def method(self, operation: str) -> str:
+        """Return how messages name the method of an operation, or of a look-up, and the resource."""
+        name, _, how = operation.partition(" ")
+        name = "create_from" if name == "create" and self._looks_up_first else name
+        return f"{method_of(unguarded(self.target), name)}, {self.resource}{f' {how}' if how else ''}"
+
+    @property
+    def _looks_up_first(self) -> bool:
+        return "create" in self.target.resources[self.resource].endpoint.looks_up_first
+
     @property
     def name_pointer(self) -> str:
         """Where the payload has the external id."""
@@ -143,7 +159,7 @@ class Example:
         return self.target.name_in(self.resource, self.payload)
 
     def create(self) -> Request:
-        if "create" in self.target.resources[self.resource].endpoint.looks_up_first:
+        if self._looks_up_first:
             return self.target.create_from(self.resource, self.payload, deepcopy(self.held))
         return self.target.create(self.resource, self.payload)
 

@@ -102,7 +102,12 @@ class Nothing(Orders):
 
 TESTS = [name for name in dir(StreamContract) if name.startswith("test_")]
 
-IN_THIS_PROCESS = [name for name in TESTS if not name.endswith("in_every_process")]
+OF_STATEMENTS = {  # they are skipped unless the author states what must come of the example
+    "test_drafts_are_as_expected",
+    "test_the_example_can_show_bugs",
+    "test_webhooks_name_their_records",
+}
+IN_THIS_PROCESS = [name for name in TESTS if name not in OF_STATEMENTS and not name.endswith("in_every_process")]
 
 
 def results(case: type[StreamContract], tests: Sequence[str] = TESTS) -> Mapping[str, str]:

@@ -40,6 +40,11 @@ def guarded_target(own: ApiTarget, settings: object) -> ApiTarget:
     return cast("ApiTarget", _GuardedTarget(own, settings))
 
 
+def unguarded(target: ApiTarget) -> ApiTarget:
+    """Return the author's target."""
+    return target._own if isinstance(target, _GuardedTarget) else target  # noqa: SLF001  of this module
+
+
 def fault_of(own: ApiTarget) -> str | None:
     """Return what is wrong with the class of *own*: a misspelt name, a wrong type, or a missing method; or None."""
     wrong = misspelt(own, lambda name, value: _fits(value, _hint(name)))

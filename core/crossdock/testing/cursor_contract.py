@@ -1,0 +1,133 @@
+"""Tests of where the runs of a stream continue, for sources that are asked by time. They need no sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from unittest import SkipTest
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.errors import CrossdockError
+from crossdock.mapping.cursors import Checkpoint, instant_cursor
+from crossdock.runs.checked_batches import pulled
+from crossdock.runs.cursor_parts import ReadParts
+from crossdock.testing.connector_context import bound_stream
+from crossdock.testing.connector_under_test import StreamUnderTest, method_of
+from crossdock.testing.requested_times import instant_of, moments_in
+
+if TYPE_CHECKING:
+    from crossdock.testing.faulty_transport import AnsweredTimes, RequestRecorder
+
+_AT_ONCE = timedelta(seconds=1)
+_WINDOW = 2  # a request for a window of time has its beginning and its end
+
+
+class CursorContract(StreamUnderTest):
+    """Tests of cursors that are times.
+
+    Attributes:
+        shows_late: Whether the source may show a change late, or its clock may differ from that of this machine. False
+            permits a stream to ask for nothing again.
+    """
+
+    shows_late: bool = True
+
+    def test_no_checkpoint_is_ahead_of_what_was_asked_for(self) -> None:
+        """A checkpoint between windows of time is not later than what was asked for up to then.
+
+        Otherwise a run that ends there passes over what follows, also where the example has no record.
+        """
+        observed, asked = self._observed()
+        bound = self._bound_over(asked, self.begins)
+        waiting: tuple[Checkpoint, datetime | None] | None = None
+        for item in self._pulled(bound):
+            if waiting is not None:  # more is read after it
+                self._check_reached(bound, *waiting)
+            waiting = (item, self._reached(asked, observed)) if isinstance(item, Checkpoint) else None
+
+    def test_a_record_that_the_source_shows_late_is_read(self) -> None:
+        """A run asks again for some time before the one before it: clocks differ, and changes may be shown late."""
+        observed, asked = self._observed()
+        trial = self.read_in(self.context_over(asked))
+        stream = trial.bound.stream
+        declared, read_at = stream.cursor, self._just_after(observed)
+        if not self.shows_late or stream.mode != "incremental":
+            raise SkipTest("the stream reads everything, or shows_late is False: no overlap is needed")
+        is_declared = declared is not None and declared.as_ == "instant"
+        assert not (is_declared and declared.overlap_s == 0), (  # type: ignore[union-attr]  # it is declared
+            f"{type(stream).__name__}.cursor has overlap_s=0: a record that the source shows late is never read; leave "
+            "overlap_s out, or set shows_late to False in the test if the source shows every change at once"
+        )
+        since = self._continued_from(self._bound_over(asked, read_at))
+        begins = instant_of(since)
+        if since is None or begins is None or begins < read_at:
+            return  # what was read last is asked for again
+        asked.requests.clear()
+        self.read_in(self.context_over(asked, read_at), since)
+        moments = [moment for request in asked.requests for moment in moments_in(_text(request))]
+        if not moments:
+            raise SkipTest(f"the requests of {method_of(stream, 'pull')} have no time: whether they overlap is unknown")
+        assert min(moments).earliest < read_at, (
+            f"{method_of(stream, 'pull')}: a run at {instant_cursor(read_at)} ends with the cursor {since}, and the "
+            "next one asks for nothing before it: a record that the source shows late is never read; use windows() "
+            "with an overlap, or subtract one from since"
+        )
+
+    # ---- how far was read
+
+    def _observed(self) -> tuple[AnsweredTimes, RequestRecorder]:
+        network = self.network()
+        if network is None:
+            raise SkipTest("the stream reads no API, which could be asked by time")
+        from crossdock.testing.faulty_transport import AnsweredTimes, RequestRecorder  # noqa: PLC0415  it imports httpx
+
+        self.example()
+        observed = AnsweredTimes(network)
+        return observed, RequestRecorder(observed)
+
+    def _just_after(self, observed: AnsweredTimes) -> datetime:
+        """Return a time at which the latest record of the example has just been changed."""
+        return self.begins if observed.latest is None else min(observed.latest + _AT_ONCE, self.begins)
+
+    def _bound_over(self, network: RequestRecorder, begins: datetime) -> BoundStream:
+        return bound_stream(self.connector, self.context_over(network, begins), self.stream)
+
+    def _pulled(self, bound: BoundStream) -> Iterator[object]:
+        try:
+            with self.in_environment():
+                yield from pulled(bound, None)
+        except CrossdockError as error:
+            raise AssertionError(f"reading failed: {error}") from None
+
+    def _continued_from(self, bound: BoundStream) -> str | None:
+        """Return the argument of `pull` in the run after one that reads everything."""
+        declared, clock = bound.stream.cursor, bound.context.run.clock
+        with self.in_environment():
+            parts = ReadParts(pulled(bound, None), declared, clock, whole=True)
+            for _ in parts.next_part():
+                pass
+        return declared.pull_since(parts.cursor) if declared is not None else parts.cursor
+
+    @staticmethod
+    def _reached(asked: RequestRecorder, observed: AnsweredTimes) -> datetime | None:
+        """Return the latest time that was asked for or answered; None if no request has two times."""
+        moments = [{*moments_in(_text(request))} for request in asked.requests]
+        if not any(len(each) >= _WINDOW for each in moments):
+            return None
+        latest = max(moment.latest for each in moments for moment in each)
+        return max(latest, observed.latest or latest)
+
+    @staticmethod
+    def _check_reached(bound: BoundStream, checkpoint: Checkpoint, reached: datetime | None) -> None:
+        cursor = instant_of(checkpoint.cursor)
+        is_ahead = reached is not None and cursor is not None and cursor > reached
+        assert not is_ahead, (
+            f"{method_of(bound.stream, 'pull')}: the checkpoint {checkpoint.cursor} is ahead of what was read: until "
+            f"then, requests ask for times up to {reached}; yield the end of the window that was read"
+        )
+
+
+def _text(request: tuple[str, str, bytes]) -> str:
+    _, url, body = request
+    return f"{url.partition('?')[2]} {body.decode('utf-8', 'replace')}"

@@ -1,0 +1,68 @@
+"""What an example cannot show: bugs that no test finds, because no record of the example would reveal them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, time
+from decimal import Decimal
+from typing import Any
+
+from crossdock.records import JSON, Record
+from crossdock.values import exact_json
+
+
+def gaps_of_drafts(drafts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what *drafts*, or payloads, of an example cannot show."""
+    values = [*leaves(drafts)]
+    numbers = [value for _, value in values if isinstance(value, int | Decimal) and not isinstance(value, bool)]
+    if numbers and not any(_decimals(number) >= 2 for number in numbers):
+        yield "no number has two decimals, such as 24.95: rounding would not be seen"
+    times = [value for _, value in values if isinstance(value, datetime)]
+    if times and all(moment.astimezone(UTC).time() == time() for moment in times):
+        yield "all times are midnight in UTC: a lost time zone would not be seen"
+    lengths = [*_lengths(drafts)]
+    if lengths and max(lengths) < 2:
+        yield "no list in a draft has two elements: a list that is cut would not be seen"
+
+
+def gaps_of_records(records: Sequence[Record]) -> Iterator[str]:
+    """Yield what *records* of an example cannot show."""
+    if len({record.key for record in records}) < 2:
+        yield "there is one record: keys that are all equal, or a lost record, would not be seen"
+    rows = [
+        exact_json.loads(record.row[JSON] or "null") if JSON in record.row else [*record.rows] for record in records
+    ]
+    forms = {frozenset(name for name, _ in leaves([row])) for row in rows}
+    if len(forms) < 2 and not any(value in (None, "", {}) for _, value in leaves(rows)):
+        yield "no record lacks a member, or has one that is null or empty: what becomes of it would not be seen"
+
+
+def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield each value that is no object and no list, with the names of the members on the way to it."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from leaves(inner, (*path, str(name)))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from leaves(inner, path)
+    else:
+        yield path, value
+
+
+def unstated(drafts: Iterable[Mapping[str, Any]], names: set[str]) -> list[str]:
+    """Return the members with numbers or times in *drafts* that are not among the stated *names*."""
+    kinds = int, Decimal, datetime
+    found = {path[-1] for path, value in leaves([*drafts]) if path and isinstance(value, kinds)}
+    return sorted(found - names)
+
+
+def _lengths(value: Any) -> Iterator[int]:
+    """Yield the lengths of the lists of objects in *value*, apart from *value* itself."""
+    for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ():
+        if isinstance(inner, list | tuple) and any(isinstance(each, Mapping) for each in inner):
+            yield len(inner)
+        yield from _lengths(inner)
+
+
+def _decimals(number: int | Decimal) -> int:
+    return -int(Decimal(number).normalize().as_tuple().exponent)

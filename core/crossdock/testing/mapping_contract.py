@@ -1,0 +1,232 @@
+"""Tests of a stream's mapping: what its drafts must be, and what records of other forms must not do to them.
+
+Their assertions name the record by its place. Values appear only where they are the author's example data.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any, NamedTuple
+from unittest import SkipTest, mock
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.errors import RecordError
+from crossdock.planning.draft_records import drafted
+from crossdock.records import Record
+from crossdock.testing.connector_context import bound_stream
+from crossdock.testing.connector_under_test import StreamUnderTest, method_of
+from crossdock.testing.drifted_records import drifted, numbers_in, paths, value_at, with_numbers
+from crossdock.testing.example_gaps import gaps_of_drafts, gaps_of_records, unstated
+from crossdock.testing.expected_members import mismatch, stated
+from crossdock.testing.longer_lists import LongerList, longer_lists
+from crossdock.values.record_keys import key_text
+
+_SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17
+_OTHER = Decimal(8642)
+_NO_NUMBER = "\N{SNOWMAN}"
+_MANY = 120  # elements of a list
+_SHOWN = 5  # keys in a message
+_ZONES = ("UTC", "America/St_Johns", "Pacific/Kiritimati")
+
+
+class MappingContract(StreamUnderTest):
+    """Tests of `Stream.to_resource`.
+
+    Attributes:
+        expects: What must become of some records of the example, as the author reads it off the vendor's documents: by
+            record key, the members of the draft as ``crossdock try`` shows them. Members that are not stated may have
+            any value; None states that the draft has no such member.
+        decimals: Decimal places to which the mapping rounds amounts, as the source's own sums do; None if it rounds
+            nothing.
+    """
+
+    expects: Mapping[str | int | tuple[str, ...], Mapping[str, Any]] = {}
+    decimals: int | None = None
+
+    def example_records(self) -> tuple[BoundStream, list[Record]]:
+        trial = self.example()
+        return trial.bound, [tried.record for tried in trial.records]
+
+    def test_drafts_are_as_expected(self) -> None:
+        """The drafts have the members that `expects` states. No other test knows what a record means."""
+        trial = self.example()
+        to_resource = method_of(trial.bound.stream, "to_resource")
+        drafts = {tried.record.key: tried.members for tried in trial.records}
+        if not self.expects:
+            raise SkipTest(
+                f"expects is not set: what {to_resource} makes of a record is compared with nothing, so that a price "
+                "divided by 100, a wrong member or a time in another zone is not found; state the draft of a record, "
+                f"as the vendor means it: expects = {{{next(iter(drafts))!r}: {{...}}}}"
+            )
+        for key, wanted in self.expects.items():
+            text = key_text(tuple(map(str, key))) if isinstance(key, tuple) else str(key)
+            known, pull = ", ".join(map(repr, [*drafts][:_SHOWN])), method_of(trial.bound.stream, "pull")
+            assert text in drafts, (
+                f"expects states a record {text!r}, which {pull} does not read; it reads {known}; look for the record "
+                "in the example, and at the key of the stream"
+            )
+            wrong = mismatch(wanted, drafts[text])
+            assert not wrong, f"{to_resource}, record {text!r}: {wrong}"
+
+    def test_the_example_can_show_bugs(self) -> None:
+        """Names what no test can find with this example; it never fails."""
+        trial = self.example()
+        drafts = [tried.members for tried in trial.records if tried.members is not None]
+        found = [*gaps_of_records([tried.record for tried in trial.records]), *gaps_of_drafts(drafts)]
+        if self.expects and (names := unstated(drafts, stated(self.expects.values()))):
+            found.append(f"expects states no {', '.join(names)}: a wrong value would not be seen")
+        found += self.other_gaps()
+        if found:
+            raise SkipTest(
+                f"the example of {type(trial.bound.stream).__name__} cannot show everything: {'; '.join(found)}"
+            )
+
+    def other_gaps(self) -> Iterator[str]:
+        """Yield what else the example cannot show."""
+        return iter(())
+
+    def test_the_mapping_is_pure(self) -> None:
+        """A draft depends on its record alone: not on other records, their order, the time or the time zone."""
+        bound, records = self.example_records()
+        expected = [_mapped(bound, record) for record in records]
+        for record in records:
+            for _, changed in drifted(record):
+                _mapped(bound, changed)  # a mapping that keeps records now keeps others
+        again = [_mapped(bound, record) for record in reversed(records)][::-1]
+        own = method_of(bound.stream, "to_resource")
+        hint = "use nothing but the record: no clock, no attribute that changes, no other record"
+        for record, one, other in zip(records, expected, again, strict=True):
+            assert one == other, f"{own}, {place_of(record)}: mapped twice, the drafts differ; {hint}"
+        fresh = bound_stream(self.connector, bound.context, self.stream)
+        for record, one in zip(records, expected, strict=True):
+            is_same = one == _mapped(fresh, record)
+            assert is_same, f"{own}, {place_of(record)}: a new instance of the stream maps it differently; {hint}"
+        for zone in _ZONES:
+            with _time_zone(zone):
+                for record, one in zip(records, expected, strict=True):
+                    is_same = one == _mapped(bound, record)
+                    zones = "read times with record.instant, and give the zone of those without an offset"
+                    assert is_same, (
+                        f"{own}, {place_of(record)}: the draft depends on the time zone of the machine; {zones}"
+                    )
+
+    def test_drift_of_a_record_never_breaks_the_mapping(self) -> None:
+        """A record with an unknown, missing or null member, or one of another type, gives a draft or a
+        `RecordError`.
+        """
+        bound, records = self.example_records()
+        own = method_of(bound.stream, "to_resource")
+        for record in records:
+            for change, changed in drifted(record):
+                made = _mapped(bound, changed)
+                if isinstance(made, _Problem):
+                    text = (
+                        f"{own}, {place_of(record)} with {change}: {made.text}; read it with a method of the record, or"
+                    )
+                    assert made.code != "mapping_failed", f"{text} raise RecordError"
+                if change == "an unknown member":
+                    is_same = made == _mapped(bound, record)
+                    assert is_same, f"{own}, {place_of(record)}: the draft changes with {change}; read members by name"
+
+    def test_numbers_are_exact(self) -> None:
+        """A number of a record that its draft shows has all its digits, also if it has 19 of them, or is rounded to
+        `decimals`.
+        """
+        bound, records = self.example_records()
+        own = method_of(bound.stream, "to_resource")
+        hint = "use record.decimal or Decimal(text), never float; if the source rounds its sums, set decimals"
+        wanted = {_LONG} if self.decimals is None else {_LONG, round(_LONG, self.decimals)}
+        for record in records:
+            before = _numbers(_mapped(bound, record))
+            for place, with_number in with_numbers(record):
+                if _SHORT in before or _SHORT not in _numbers(_mapped(bound, with_number(_SHORT))):
+                    continue  # the draft does not show this number
+                longer = _mapped(bound, with_number(_LONG))
+                is_exact = isinstance(longer, _Problem) or not wanted.isdisjoint(_numbers(longer))
+                assert is_exact, f"{own}, {place_of(record)}: {place} loses digits, as in a float; {hint}"
+
+    def test_a_bad_number_is_never_another_number(self) -> None:
+        """A number of a record that its draft shows makes a `RecordError` or is left out if it is a text without
+        digits: 0 in place of it would be delivered.
+        """
+        bound, records = self.example_records()
+        own = method_of(bound.stream, "to_resource")
+        for record in records:
+            before = _numbers(_mapped(bound, record))
+            for place, with_value in with_numbers(record):
+                shown = _mapped(bound, with_value(_SHORT))
+                if _SHORT in before or isinstance(shown, _Problem) or _SHORT not in _numbers(shown):
+                    continue  # the draft does not show this number
+                made = _mapped(bound, with_value(_NO_NUMBER))
+                if isinstance(made, _Problem):
+                    continue
+                for path in (path for path in paths(shown) if value_at(shown, path) == _SHORT):
+                    other = value_at(made, path)
+                    assert not numbers_in(other), (
+                        f"{own}, {place_of(record)}: with {_NO_NUMBER!r} as {place}, /{'/'.join(map(str, path))} of "
+                        f"the draft is {other}; raise RecordError for what is no number"
+                    )
+
+    def test_no_element_of_a_long_list_is_left_out(self) -> None:
+        """A list with numbers that becomes a list of the draft is read to its end, also if it has 120 elements, or
+        makes a `RecordError`.
+        """
+        bound, records = self.example_records()
+        own = method_of(bound.stream, "to_resource")
+        for record in records:
+            for each in longer_lists(record):
+                if not _follows(bound, each):
+                    continue  # the draft has no such list
+                made = [_mapped(bound, each.with_number(number, _MANY, -1)) for number in (_SHORT, _OTHER)]
+                assert isinstance(made[0], _Problem) or made[0] != made[1], (
+                    f"{own}, {place_of(record)}: of {each.place} with {_MANY} more elements, the last one is left out "
+                    "of the draft; read all of them, or raise RecordError if they are too many"
+                )
+
+
+def place_of(record: Record) -> str:
+    return f"record {record.key!r} of {record.source}, line {record.lines[0]}"
+
+
+class _Problem(NamedTuple):
+    code: str
+    text: str
+
+
+def _mapped(bound: BoundStream, record: Record) -> dict[str, Any] | _Problem:
+    try:
+        return drafted(bound, record)[0]
+    except RecordError as error:
+        return _Problem(error.code, str(error))
+
+
+def _numbers(made: dict[str, Any] | _Problem) -> Collection[Decimal]:
+    return () if isinstance(made, _Problem) else numbers_in(made)
+
+
+def _follows(bound: BoundStream, each: LongerList) -> bool:
+    """Return whether the draft has a list of as many elements as the record's, with a number of its first one."""
+    for more in (0, 1):
+        made = _mapped(bound, each.with_number(_SHORT, more, 0))
+        if isinstance(made, _Problem) or (more == 0 and each.count == 1):
+            continue  # of one element alone, the draft may take only the first one
+        places = [path for path in paths(made) if value_at(made, path) == _SHORT]
+        inside = [path[:index] for path in places for index, name in enumerate(path) if isinstance(name, int)]
+        if any(len(value_at(made, path)) == each.count + more for path in inside):
+            return True
+    return False
+
+
+@contextmanager
+def _time_zone(name: str) -> Iterator[None]:
+    """Set another time zone for the process."""
+    try:
+        with mock.patch.dict(os.environ, {"TZ": name}):
+            time.tzset()
+            yield
+    finally:
+        time.tzset()

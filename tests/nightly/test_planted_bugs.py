@@ -1,0 +1,31 @@
+"""The tests of a connector find planted bugs, and docs/connectors.md has a table of them."""
+
+from __future__ import annotations
+
+import pytest
+from tests.nightly.planted import shop
+from tests.nightly.planted.bugs import Bug, failures, quick_tests
+
+from crossdock.testing.connector_under_test import ConnectorUnderTest
+
+CORRECT = (*shop.CORRECT,)
+BUGS = (*shop.BUGS,)
+
+
+@pytest.mark.parametrize("case", CORRECT, ids=lambda case: case.__name__)
+def test_the_example_is_accepted(case: type[ConnectorUnderTest]) -> None:
+    """The connector without a bug passes every test, and its statement is complete."""
+    assert failures(case, quick_tests(case)) == {}
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_found(bug: Bug) -> None:
+    """The test that is meant for it fails, and its message names the method or the member."""
+    assert bug.says in failures(bug.case, [bug.test]).get(bug.test, "it is not found")
+
+
+@pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.stated], ids=lambda bug: bug.name)
+def test_no_other_test_finds_what_needs_a_statement(bug: Bug) -> None:
+    """Without `expects`, every test passes: the table does not ask for more than is needed."""
+    unstated = type("Case", (bug.case,), {"expects": {}})
+    assert failures(unstated, quick_tests(unstated)) == {}

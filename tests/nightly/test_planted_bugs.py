@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from tests.nightly.planted import shop
-from tests.nightly.planted.bugs import Bug, failures, quick_tests
+from tests.nightly.planted import depot, exports, shop
+from tests.nightly.planted.bugs import Bug, failures, quick_tests, table
 
 from crossdock.testing.connector_under_test import ConnectorUnderTest
 
-CORRECT = (*shop.CORRECT,)
-BUGS = (*shop.BUGS,)
+CORRECT = (*shop.CORRECT, *exports.CORRECT, *depot.CORRECT)
+BUGS = (*shop.BUGS, *exports.BUGS, *depot.BUGS)
+PAGE = Path(__file__).parents[2] / "docs" / "connectors.md"
+SECTION = "\n### Bugs that the tests find\n"
 
 
 @pytest.mark.parametrize("case", CORRECT, ids=lambda case: case.__name__)
 def test_the_example_is_accepted(case: type[ConnectorUnderTest]) -> None:
-    """The connector without a bug passes every test, and its statement is complete."""
+    """The connector without a bug passes every test."""
     assert failures(case, quick_tests(case)) == {}
 
 
@@ -26,6 +30,12 @@ def test_a_planted_bug_is_found(bug: Bug) -> None:
 
 @pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.stated], ids=lambda bug: bug.name)
 def test_no_other_test_finds_what_needs_a_statement(bug: Bug) -> None:
-    """Without `expects`, every test passes: the table does not ask for more than is needed."""
+    """Without `expects`, every test passes: the guide does not ask for more than is needed."""
     unstated = type("Case", (bug.case,), {"expects": {}})
     assert failures(unstated, quick_tests(unstated)) == {}
+
+
+def test_the_guide_has_a_table_of_the_bugs() -> None:
+    """It says which test finds a bug, and whether that needs a statement of the author."""
+    section = PAGE.read_text(encoding="utf-8").partition(SECTION)[2].partition("\n#")[0]
+    assert [line for line in section.splitlines() if line.startswith("| ")][1:] == table(BUGS)

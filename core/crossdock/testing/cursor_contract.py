@@ -19,7 +19,7 @@ from crossdock.testing.requested_times import instant_of, moments_in
 if TYPE_CHECKING:
     from crossdock.testing.faulty_transport import AnsweredTimes, RequestRecorder
 
-_AT_ONCE = timedelta(seconds=1)
+_AT_ONCE, _BETWEEN_RUNS = timedelta(seconds=1), timedelta(minutes=1)
 _WINDOW = 2  # a request for a window of time has its beginning and its end
 
 
@@ -64,7 +64,7 @@ class CursorContract(StreamUnderTest):
         if since is None or begins is None or begins < read_at:
             return  # what was read last is asked for again
         asked.requests.clear()
-        self.read_in(self.context_over(asked, read_at), since)
+        self.read_in(self.context_over(asked, read_at + _BETWEEN_RUNS), since)
         moments = [moment for request in asked.requests for moment in moments_in(_text(request))]
         if not moments:
             raise SkipTest(f"the requests of {method_of(stream, 'pull')} have no time: whether they overlap is unknown")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
@@ -13,6 +14,7 @@ from crossdock.records import JSON, Record
 from crossdock.values import exact_json
 
 Path = tuple[str | int, ...]
+_WITH_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _ODD: tuple[tuple[str, Any], ...] = (
     ("null", None),
     ("an empty text", ""),
@@ -64,11 +66,22 @@ def with_numbers(record: Record) -> Iterator[tuple[str, Callable[[Decimal | str]
     for index, row in enumerate(record.rows):
         for name, cell in row.items():
             if is_number(cell):
-                yield name, partial(_with_cell, record, index, name)
+                yield name, partial(_with_number_in_cell, record, index, name)
 
 
 def _with_number(record: Record, item: Any, path: Path, number: Decimal | str) -> Record:
-    return with_object(record, changed(item, path, str(number) if isinstance(value_at(item, path), str) else number))
+    return with_object(record, changed(item, path, written_as(value_at(item, path), number)))
+
+
+def written_as(cell: Any, number: Decimal | str) -> Decimal | str:
+    """Return *number* in the form of *cell*: as a text if it is one, with a comma if it has one."""
+    if not isinstance(cell, str):
+        return number
+    return str(number).replace(".", ",") if _WITH_COMMA.fullmatch(cell) else str(number)
+
+
+def _with_number_in_cell(record: Record, index: int, name: str, number: Decimal | str) -> Record:
+    return _with_cell(record, index, name, written_as(record.rows[index][name], number))
 
 
 def numbers_in(value: Any) -> set[Decimal]:
@@ -80,6 +93,8 @@ def numbers_in(value: Any) -> set[Decimal]:
 def is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
         return False
+    if isinstance(value, str) and _WITH_COMMA.fullmatch(value):
+        return True
     try:
         return Decimal(value).is_finite()
     except InvalidOperation:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from crossdock.records import JSON, Record
-from crossdock.testing.drifted_records import Path, changed, is_number, paths, value_at, with_object
+from crossdock.testing.drifted_records import Path, changed, is_number, paths, value_at, with_object, written_as
 from crossdock.values import exact_json
 
 
@@ -40,8 +40,8 @@ class LongerList:
         """
         differing = [path for path in paths(self.elements[-1]) if self._differs(path)]
         elements = [*self.elements, *(_another(self.elements[-1], differing, each) for each in range(1, more + 1))]
-        is_text = isinstance(value_at(elements[index], self.number), str)
-        elements[index] = changed(elements[index], self.number, str(number) if is_text else number)
+        written = written_as(value_at(elements[index], self.number), number)
+        elements[index] = changed(elements[index], self.number, written)
         return self._with(elements)
 
     def _differs(self, path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""A depot that takes orders, and its bugs. It refuses a second order with the same reference, and lists orders by it."""
+"""A depot that takes orders, and its bugs. It refuses a second order of a reference, and lists orders by it."""
 
 from __future__ import annotations
 

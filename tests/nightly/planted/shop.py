@@ -12,7 +12,18 @@ from typing import Any, Literal
 import httpx
 from tests.nightly.planted.bugs import Bug
 
-from crossdock import Connector, Context, LineDraft, OrderDraft, RawBatch, Record, RecordError, Reference, SecretRef, Stream
+from crossdock import (
+    Connector,
+    Context,
+    LineDraft,
+    OrderDraft,
+    RawBatch,
+    Record,
+    RecordError,
+    Reference,
+    SecretRef,
+    Stream,
+)
 from crossdock.config.registry import load
 from crossdock.errors import CrossdockError
 from crossdock.resources import ShippingAddress
@@ -370,7 +381,8 @@ def _numbered(self: Any, orders: list[Any], since: str | None) -> list[Any]:
 ALWAYS_LATEST = "2026-11-04T05:55:00Z"
 READING: Sequence[tuple[str, dict[str, Any], str, str]] = [
     ("a page left out", {"pull": _pull_of_one_page}, "every_record_of_every_page_is_read", "Bug.pull"),
-    ("a record left out", {"rows": lambda self, orders, _: orders[:-1]}, "every_record_of_every_page_is_read", "Bug.pull"),
+    ("a record left out", {"rows": lambda self, orders, _: orders[:-1]}, "every_record_of_every_page_is_read",
+     "Bug.pull"),
     ("an error swallowed", {"pull": _swallowing}, "faults_of_the_network_lose_nothing_silently", "catch no error"),
     ("429 taken for an empty page", {"pull": _own_client}, "throttling_is_survived", "Bug.pull"),
     ("a cursor ahead of what was read", {"reached": lambda *_: ALWAYS_LATEST},
@@ -379,7 +391,7 @@ READING: Sequence[tuple[str, dict[str, Any], str, str]] = [
     ("the cursor not used", {"params": lambda *_: {"sort": "updated_at"}},
      "the_cursor_is_used_and_its_value_read_again", "since"),
     ("records at the edge of a cursor lost",
-     {"rows": lambda self, orders, since: [each for each in orders if not since or str(each.get("updated_at")) > since]},
+     {"rows": lambda self, orders, since: [each for each in orders if str(each.get("updated_at")) > (since or "")]},
      "the_cursor_is_used_and_its_value_read_again", "Bug.pull"),
     ("random keys", {"rows": _random}, "a_second_run_reads_the_same", "random"),
     ("keys by position", {"rows": _numbered}, "keys_do_not_depend_on_the_order", "position"),
@@ -504,7 +516,8 @@ HOOKS: Sequence[tuple[str, type[PagedCase], str, str]] = [
     ("a KeyError of a webhook", hooked(_unguarded), NAMES, "_unguarded"),
     ("rows of `fetch` that are not those of `pull`", hooked(**_fetched(lambda body: [{**body, "links": {}}])), FETCHED,
      "Bug.fetch"),
-    ("a list that is cut", hooked(**_fetched(lambda body: [{**body, "lines": body["lines"][:1]}])), FETCHED, "Bug.fetch"),
+    ("a list that is cut", hooked(**_fetched(lambda body: [{**body, "lines": body["lines"][:1]}])), FETCHED,
+     "Bug.fetch"),
     ("a record that `fetch` does not read", hooked(**_fetched(lambda body: [])), FETCHED, "Bug.fetch"),
     ("a record of a webhook that `fetch` does not read",
      hooked(**_fetched(lambda body: [body] if body["id"] < 3 else [])), NAMES, "Bug.fetch"),
@@ -529,7 +542,8 @@ def priced(**price: Any) -> type[PagedCase]:
 
 
 CONFIGS: Sequence[tuple[str, type[PagedCase], str, str, bool]] = [
-    ("a page left out", declared_case(pagination="single_page"), "every_record_of_every_page_is_read", "link_header", False),
+    ("a page left out", declared_case(pagination="single_page"), "every_record_of_every_page_is_read", "link_header",
+     False),
     ("a price divided by 100", priced(factor=Decimal("0.01")), "drafts_are_as_expected", "unitPrice", True),
     ("a member read from another place",
      mapped(items={"of": "lines", "each": LINE | {"quantity": {"from": "price", "as": "decimal"}}}),
@@ -546,7 +560,8 @@ CONFIGS: Sequence[tuple[str, type[PagedCase], str, str, bool]] = [
      "drafts_are_as_expected", "'2'", True),
     ("a member read from another place", mapped(customerId={"ref": "customer", "key": "id"}), "drafts_are_as_expected",
      "customerId", True),
-    ("keys that are not those of the records", declared_case(key=["customer_id"]), "drafts_are_as_expected", "'1'", True),
+    ("keys that are not those of the records", declared_case(key=["customer_id"]), "drafts_are_as_expected", "'1'",
+     True),
 ]  # fmt: skip
 
 BUGS = [

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from shlex import split
 from typing import Any
+from unittest import SkipTest
 from zoneinfo import ZoneInfo
 
 import click
@@ -295,8 +297,15 @@ def record_orders(connector: Connector[Any]) -> None:
         testing.read(connector, testing.context(connector, settings, transport=transport), "orders", most=20)
 
 
-def test_the_connector_and_its_test_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Python of the page on connectors is one module: a connector, and tests of it that pass."""
+OF_PROCESSES = ("_in_every_process", "_in_spite_of_faults_and_kills")
+
+
+@pytest.mark.parametrize("of_processes", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_the_connector_and_its_test_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, of_processes: bool) -> None:
+    """The Python of the page on connectors is one module: a connector, and tests of it that pass.
+
+    Those that start processes take long.
+    """
     code = "\n".join(blocks(DOCS / "connectors.md", "python"))
     (tmp_path / "page_on_connectors.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)  # other processes import it too
@@ -310,8 +319,10 @@ def test_the_connector_and_its_test_run(tmp_path: Path, monkeypatch: pytest.Monk
     for test in tests:
         test()
     for contract in [value() for name, value in namespace.items() if name.startswith("Test")]:
-        for test in [getattr(contract, name) for name in dir(contract) if name.startswith("test_")]:
-            test()
+        names = [name for name in dir(contract) if name.startswith("test_")]
+        for test in [getattr(contract, name) for name in names if name.endswith(OF_PROCESSES) == of_processes]:
+            with suppress(SkipTest):  # of one test, and not of those after it
+                test()
 
 
 def commands() -> Iterator[tuple[str, str]]:

@@ -52,7 +52,8 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 def unstated(drafts: Iterable[Mapping[str, Any]], names: set[str]) -> list[str]:
     """Return the members with numbers or times in *drafts* that are not among the stated *names*."""
     kinds = int, Decimal, datetime
-    found = {path[-1] for path, value in leaves([*drafts]) if path and isinstance(value, kinds)}
+    known = [(path, value) for path, value in leaves([*drafts]) if path and not isinstance(value, bool)]
+    found = {path[-1] for path, value in known if isinstance(value, kinds)}
     return sorted(found - names)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from unittest import SkipTest
@@ -10,6 +10,7 @@ from unittest import SkipTest
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import Checkpoint, instant_cursor
+from crossdock.records import RawBatch
 from crossdock.runs.checked_batches import pulled
 from crossdock.runs.cursor_parts import ReadParts
 from crossdock.testing.connector_context import bound_stream
@@ -93,20 +94,19 @@ class CursorContract(StreamUnderTest):
     def _bound_over(self, network: RequestRecorder, begins: datetime) -> BoundStream:
         return bound_stream(self.connector, self.context_over(network, begins), self.stream)
 
-    def _pulled(self, bound: BoundStream) -> Iterator[object]:
+    def _pulled(self, bound: BoundStream) -> Generator[RawBatch | Checkpoint, None, None]:
         try:
             with self.in_environment():
                 yield from pulled(bound, None)
         except CrossdockError as error:
-            raise AssertionError(f"reading failed: {error}") from None
+            raise AssertionError(f"{method_of(bound.stream, 'pull')}: reading failed: {error}") from None
 
     def _continued_from(self, bound: BoundStream) -> str | None:
         """Return the argument of `pull` in the run after one that reads everything."""
         declared, clock = bound.stream.cursor, bound.context.run.clock
-        with self.in_environment():
-            parts = ReadParts(pulled(bound, None), declared, clock, whole=True)
-            for _ in parts.next_part():
-                pass
+        parts = ReadParts(self._pulled(bound), declared, clock, whole=True)
+        for _ in parts.next_part():
+            pass
         return declared.pull_since(parts.cursor) if declared is not None else parts.cursor
 
     @staticmethod

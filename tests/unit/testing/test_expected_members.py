@@ -80,9 +80,7 @@ def test_what_an_example_cannot_show_is_named() -> None:
     with pytest.raises(SkipTest, match="no list in a draft has two elements: a list that is cut would not be seen"):
         OrdersContract().test_the_example_can_show_bugs()
     case = type("Case", (TargetOrders,), {"operations": lambda *_: ["create"]})
-    with pytest.raises(
-        SkipTest, match=r"OrderTarget\.delete is never tested, since operations"
-    ):
+    with pytest.raises(SkipTest, match=r"OrderTarget\.delete is never tested, since operations"):
         case().test_the_example_can_show_bugs()
     case = type("Case", (OrdersContract,), {"expects": {1: {"currency": "EUR"}}})
     with pytest.raises(SkipTest, match="expects states no placedAt, quantity, unitPrice"):

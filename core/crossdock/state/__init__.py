@@ -7,7 +7,6 @@ from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.store import State, Transaction
 from crossdock.state.tables.begun_undos import BegunUndo
 from crossdock.state.tables.bindings import Accepted, Binding
-from crossdock.state.tables.buckets import SharedBucket
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, DeadLetterFilter
 from crossdock.state.tables.file_intake import FileDescription, FileFacts
 from crossdock.state.tables.inbox import HintedRecord, NamedRecord, ReceivedWebhook
@@ -18,6 +17,7 @@ from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord, RunResult
 from crossdock.state.tables.scheduled_runs import DueRun, PendingNotice, Recipients, ScheduledRun, SkippedRun
 from crossdock.state.tables.snapshots_and_approvals import PastSnapshot, PendingApproval
+from crossdock.state.tables.token_buckets import SharedBucket
 from crossdock.state.tables.unfinished_records import FollowedRecord
 from crossdock.state.tables.unrecorded_references import UnrecordedReference
 from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord

@@ -36,7 +36,6 @@ from crossdock.state.sidecar_files.fence_files import FenceFiles
 from crossdock.state.sidecar_files.input_marks import ReadingMarks
 from crossdock.state.tables.begun_undos import BegunUndos
 from crossdock.state.tables.bindings import Bindings
-from crossdock.state.tables.buckets import Buckets
 from crossdock.state.tables.crashing_inputs import CrashingInputs
 from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.file_intake import Intake
@@ -48,6 +47,7 @@ from crossdock.state.tables.record_identity import Scope
 from crossdock.state.tables.run_history import Cursors, FullLists, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.snapshots_and_approvals import SnapshotHistory
+from crossdock.state.tables.token_buckets import Buckets
 from crossdock.state.tables.unfinished_records import FollowedRecords
 from crossdock.state.tables.unrecorded_references import UnrecordedReferences
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys

@@ -51,7 +51,7 @@ from crossdock.state.tables.token_buckets import Buckets
 from crossdock.state.tables.unfinished_records import FollowedRecords
 from crossdock.state.tables.unrecorded_references import UnrecordedReferences
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
-from crossdock.state.tables.unverified import Unverified
+from crossdock.state.tables.unverified_parts import Unverified
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.upkeep.retention import Retention
 

@@ -13,7 +13,7 @@ from crossdock.state.db.schema import bindings, dead_letters, intents, waiting_r
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.state.tables.record_identity import Scope, within
 from crossdock.state.tables.run_history import RunRecord
-from crossdock.state.tables.unverified import Unverified
+from crossdock.state.tables.unverified_parts import Unverified
 from crossdock.values.tally import OpenCounts
 
 Row = dict[str, Any]

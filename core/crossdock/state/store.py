@@ -27,7 +27,7 @@ from crossdock.state.planned_state import (
     ExpectedWaitingRecords,
 )
 from crossdock.state.queries.delivered_history import DeliveredHistory
-from crossdock.state.queries.migration_facts import MigrationFacts
+from crossdock.state.queries.migration_outcome import MigrationFacts
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import KnownRecords, OpenRecords, RunDetails
 from crossdock.state.queries.state_size import StateSize

@@ -8,7 +8,7 @@ from tests.report_page import AT, dead_letter, start
 from tests.unit.state.samples import intent
 
 from crossdock.state import State
-from crossdock.state.queries.migration_facts import DeadLetterCount
+from crossdock.state.queries.migration_outcome import DeadLetterCount
 from crossdock.state.tables.file_intake import FileFacts
 
 STREAM = "wms.products"

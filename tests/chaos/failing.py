@@ -60,7 +60,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "downloaded": Failpoint("crossdock.reading.transport.sftp_store", "SftpSession.fetch", "stream"),
     "spooled": Failpoint("pathlib", "Path.replace", "stream"),
     "batch_read": Failpoint("crossdock.delta.latest_records", "prepare", "stream"),
-    "accepted": Failpoint("crossdock.runs.import_log", "StateIntake.accept", "stream", _BOTH),
+    "accepted": Failpoint("crossdock.runs.intake_log", "StateIntake.accept", "stream", _BOTH),
     "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.take", "stream"),
     "chunk_decided": Failpoint("crossdock.planning.planner", "Planner._decide", "stream"),
     "dead_letter_written": Failpoint("crossdock.state.tables.dead_letters", "DeadLetters.put", "night", filled=1),
@@ -72,7 +72,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "settled": Failpoint("crossdock.writing.delivery.turn_writer", "TurnWriter.commit", "turn", filled=1),
     "index_written": Failpoint("crossdock.state.sidecar_files.key_index", "KeyIndex._write", "stream", _BOTH),
     "stream_finished": Failpoint("crossdock.runs.stream_input", "StreamInput.finish", "stream", _BOTH),
-    "files_finished": Failpoint("crossdock.runs.import_log", "StateIntake.finish", "stream", _BOTH),
+    "files_finished": Failpoint("crossdock.runs.intake_log", "StateIntake.finish", "stream", _BOTH),
     "run_finished": Failpoint("crossdock.state.tables.run_history", "Runs.finish", "night", _BOTH),
 }
 

@@ -21,7 +21,7 @@ from crossdock.reading.sources.api_request import ApiUsage
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceModel
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

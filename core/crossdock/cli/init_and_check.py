@@ -254,7 +254,7 @@ def _receive(connection: Connection) -> None:
 def _connection(connection: Connection) -> Iterator[Finding]:
     from crossdock.connector import Finding
     from crossdock.reading.sources.source_context import SourceContext
-    from crossdock.runs.import_log import NoIntake
+    from crossdock.runs.intake_log import NoIntake
     from crossdock.values.author_code import guarded
     from crossdock.values.progress import Silent
 

@@ -16,7 +16,7 @@ from crossdock.migration.reconciliation_result import Reconciliation, Sample
 from crossdock.migration.source_comparison import SourceComparison
 from crossdock.migration.still_referenced import LiveReferences
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.resource_totals import ResourceTotals

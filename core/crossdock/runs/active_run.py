@@ -19,7 +19,7 @@ from crossdock.planning import undo_in_progress
 from crossdock.reading.sources.source_context import AtEnd, JobRun, Patience, SourceContext
 from crossdock.runs import stored_limits
 from crossdock.runs.binding_verification import Verification
-from crossdock.runs.import_log import NoIntake, StateIntake
+from crossdock.runs.intake_log import NoIntake, StateIntake
 from crossdock.runs.record_source import SourceFactory
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report

@@ -27,7 +27,7 @@ from crossdock.planning.removals import Removals, verb
 from crossdock.reading.sources.source_context import AtEnd, SourceContext
 from crossdock.runs import stored_limits
 from crossdock.runs.binding_verification import note_unverified
-from crossdock.runs.import_log import NoIntake, PlanIntake
+from crossdock.runs.intake_log import NoIntake, PlanIntake
 from crossdock.runs.left_operations import LeftOperations, cannot_be_found, expected_delivery
 from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
 from crossdock.runs.settlement_count import delivered_term

@@ -19,7 +19,7 @@ from crossdock.planning.draft_records import drafted
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import JSON, LINE, RawBatch, Record
 from crossdock.runs.checked_batches import pulled
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress

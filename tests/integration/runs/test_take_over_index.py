@@ -16,7 +16,7 @@ from crossdock.planning.live_matches import LiveIndex
 from crossdock.planning.references import key_hashes
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs import take_over_index
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.platform_source import live_records
 from crossdock.runs.take_over_index import LiveReader
 from crossdock.state import Binding, Intent, RecordIdentity, State

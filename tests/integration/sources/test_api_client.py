@@ -25,7 +25,7 @@ from crossdock.config.project import project
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs import runner
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import Api, ApiClient, NextUrl
 from crossdock.state import StateUrl

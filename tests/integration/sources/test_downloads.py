@@ -13,7 +13,7 @@ from tests.servers import served
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api, ApiClient
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

@@ -22,7 +22,7 @@ from crossdock.reading.transport.connector_http_client import httpx_client
 from crossdock.reading.transport.http_connection_settings import HttpConnection
 from crossdock.reading.transport.http_results import AmbiguousError, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api, ApiClient, LoginAuth
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.config_models import Secret

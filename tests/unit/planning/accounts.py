@@ -17,7 +17,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.state import RecordIdentity, Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

@@ -31,7 +31,7 @@ from crossdock.planning.removals import _keys, _without
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import LINE, Proof, RawBatch, Record
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Scope, State, create, parse_url
 from crossdock.state.tables.snapshots_and_approvals import COMPARED_SNAPSHOTS

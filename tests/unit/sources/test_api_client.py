@@ -14,7 +14,7 @@ import pytest
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, HeaderAuth, HttpSettings
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.config_models import SecretRef

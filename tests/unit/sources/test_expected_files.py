@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from crossdock.reading.sources.expected_files import Expect, Expectation
 from crossdock.reading.sources.source_context import JobRun, Patience, SourceContext
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api, ApiClient, OverlappingPages
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

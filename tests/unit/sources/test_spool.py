@@ -18,7 +18,7 @@ from crossdock.reading.sources.source_context import SourceContext
 from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import RemoteFile, Sink
 from crossdock.reading.transport.folder_store import FolderStore
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import DelimitedFormat, FileSource, StreamId
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock

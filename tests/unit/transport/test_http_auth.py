@@ -12,7 +12,7 @@ import pytest
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import (
     Api,
     ApiClient,

@@ -12,7 +12,7 @@ from crossdock.config.project.project import Project
 from crossdock.connector import Context
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.runs.import_log import NoIntake
+from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.services.inbox.receiver import PATH
 from crossdock.values.author_code import guarded

@@ -11,7 +11,7 @@ from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, intent
 
 from crossdock.platform.platform_config import Profile
-from crossdock.runs.left_operations import LeftOperations, expected_delivery
+from crossdock.runs.unsettled_operations import LeftOperations, expected_delivery
 from crossdock.state import Scope
 from crossdock.targets import Target
 from crossdock.writing.targets.platform_target import PlatformTarget

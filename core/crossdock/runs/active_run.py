@@ -17,7 +17,7 @@ from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.planning import undo_in_progress
 from crossdock.reading.sources.source_context import AtEnd, JobRun, Patience, SourceContext
-from crossdock.runs import stored_limits
+from crossdock.runs import stored_rate_limits
 from crossdock.runs.binding_verification import Verification
 from crossdock.runs.intake_log import NoIntake, StateIntake
 from crossdock.runs.record_source import SourceFactory
@@ -195,7 +195,7 @@ class ActiveRun:
         session, spool, report = self._session, self._session.project.spool, self.report
         connections = {name.partition(".")[0] for name in names}
         with session.state.look() as tx:
-            self._api_limits = stored_limits.read(tx, connections, session.project.reading_platform)
+            self._api_limits = stored_rate_limits.read(tx, connections, session.project.reading_platform)
             self.refused = {} if self._purpose.undoes else undo_in_progress.refusals(tx, names, session.project.scopes)
         self._run = DeliveringRun(
             session.state,
@@ -328,7 +328,7 @@ class ActiveRun:
         writers = {scope: name for name, scope in self._session.project.scopes.items()}
 
         def finish(tx: Transaction) -> None:
-            stored_limits.write(tx, self._api_limits)
+            stored_rate_limits.write(tx, self._api_limits)
             report.open = tx.open_records.counts(streams, writers)
             for name in (name for name, counts in report.open.items() if counts.total):
                 report.tally(name)  # also for a stream that was not reached

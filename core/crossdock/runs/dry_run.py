@@ -25,7 +25,7 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import Removals, verb
 from crossdock.reading.sources.source_context import AtEnd, SourceContext
-from crossdock.runs import stored_limits
+from crossdock.runs import stored_rate_limits
 from crossdock.runs.binding_verification import note_unverified
 from crossdock.runs.intake_log import NoIntake, PlanIntake
 from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
@@ -85,7 +85,7 @@ def look_ahead(
         work = run_folder(stack, None)
         names = project.selected(selection)
         with state.look() as tx:
-            limits = stored_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
+            limits = stored_rate_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
             refused = {} if corrected else undo_in_progress.refusals(tx, names, project.scopes)
         intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool

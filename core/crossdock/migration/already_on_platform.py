@@ -19,9 +19,9 @@ from crossdock.planning.live_matches import LiveIndex, MatchCounts, counted
 from crossdock.planning.references import key_hashes
 from crossdock.reading.sources.source_context import READS, SourceContext
 from crossdock.resources import ResourceName
+from crossdock.runs.adoption_index import LiveReader
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.platform_source.live_records import LiveRecords
-from crossdock.runs.take_over_index import LiveReader
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import Scope, State
 from crossdock.values.clock import Clock

@@ -18,6 +18,7 @@ from crossdock.pacing.bucket_store import BucketState
 from crossdock.planning import undo_in_progress
 from crossdock.reading.sources.source_context import AtEnd, JobRun, Patience, SourceContext
 from crossdock.runs import stored_rate_limits
+from crossdock.runs.adoption_index import RunMatches
 from crossdock.runs.binding_verification import Verification
 from crossdock.runs.intake_log import NoIntake, StateIntake
 from crossdock.runs.record_source import SourceFactory
@@ -27,7 +28,6 @@ from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.stream_runner import StreamRunner
-from crossdock.runs.take_over_index import RunMatches
 from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings

@@ -26,12 +26,12 @@ from crossdock.planning.references import References
 from crossdock.planning.removals import Removals, verb
 from crossdock.reading.sources.source_context import AtEnd, SourceContext
 from crossdock.runs import stored_rate_limits
+from crossdock.runs.adoption_index import note_matches
 from crossdock.runs.binding_verification import note_unverified
 from crossdock.runs.intake_log import NoIntake, PlanIntake
 from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.runs.stream_input import StreamInput
-from crossdock.runs.take_over_index import note_matches
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.unsettled_operations import LeftOperations, cannot_be_found, expected_delivery
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State

@@ -20,9 +20,9 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import Removals
 from crossdock.reading.sources.file_wait import LateError
+from crossdock.runs.adoption_index import RunMatches
 from crossdock.runs.record_source import RecordSource
 from crossdock.runs.run_report import Report
-from crossdock.runs.take_over_index import RunMatches
 from crossdock.runs.timings import Timings
 from crossdock.state import Scope, State
 from crossdock.values.progress import Progress

@@ -15,10 +15,10 @@ from crossdock.errors import RefusedError, StoppedError
 from crossdock.planning.live_matches import LiveIndex
 from crossdock.planning.references import key_hashes
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.runs import take_over_index
+from crossdock.runs import adoption_index
+from crossdock.runs.adoption_index import LiveReader
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.platform_source import live_records
-from crossdock.runs.take_over_index import LiveReader
 from crossdock.state import Binding, Intent, RecordIdentity, State
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Silent
@@ -93,7 +93,7 @@ def test_what_an_unsettled_operation_is_about_belongs_to_its_record(erp: Reading
 
 def test_later_only_what_has_changed_is_read(erp: Reading, state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as the platform says when; and a run that is stopped reads no further."""
-    monkeypatch.setattr(take_over_index, "OVERLAP_S", 0.0)
+    monkeypatch.setattr(adoption_index, "OVERLAP_S", 0.0)
     monkeypatch.setattr(live_records, "PAGE_SIZE", 1)
     ids, index, made = erp.products(3), LiveIndex(), reader(erp, state)
     made.read(index)

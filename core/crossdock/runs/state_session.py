@@ -22,7 +22,7 @@ from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
 from crossdock.reading.sources.source_context import READS, Reading
 from crossdock.runs import refused_runs
-from crossdock.runs.crashing_inputs import marked_reading
+from crossdock.runs.marked_reading import marked_reading
 from crossdock.runs.refused_runs import Attempt
 from crossdock.state import Intent, State
 from crossdock.values.author_code import AuthorCodeError, error_of_author, guarded

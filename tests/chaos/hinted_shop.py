@@ -22,7 +22,7 @@ from tests.hints import work_on_hints
 
 from crossdock import Context, OrderBy, RawBatch, Record, Stream
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.named_records import named
+from crossdock.runs.named_record_delivery import named
 from crossdock.runs.state_session import Session, open_session
 from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.hint_worker import HintWorker

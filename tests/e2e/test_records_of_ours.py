@@ -50,7 +50,9 @@ def test_orders_of_others_change_nothing(tmp_path: Path, monkeypatch: pytest.Mon
         for name, value in trip.environment.items():
             monkeypatch.setenv(name, value)
         if way == "fetch":
-            keys: dict[str, list[crossdock.runs.named_records.Key]] = {"plain.statuses": [trip.orders[0], "SO-1"]}
+            keys: dict[str, list[crossdock.runs.named_record_delivery.Key]] = {
+                "plain.statuses": [trip.orders[0], "SO-1"]
+            }
             report = crossdock.run(tmp_path / "c.yaml", keys=keys)
             assert report.exit_code == 0, report.errors
         else:

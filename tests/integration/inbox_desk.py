@@ -11,7 +11,7 @@ from tests.chaos.shelves import Customers, Orders
 from tests.hints import work_on_hints
 
 from crossdock.config.project.project import Project
-from crossdock.runs.named_records import named
+from crossdock.runs.named_record_delivery import named
 from crossdock.runs.state_session import Session, open_session
 from crossdock.services.inbox.hint_worker import HintWorker, Worked
 from crossdock.state import HintedRecord, PendingApproval, RunRecord

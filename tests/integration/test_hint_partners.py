@@ -19,7 +19,7 @@ from tests.partners.versioned_shop import VersionedShop, connection
 from tests.waiting import eventually
 
 from crossdock.config.project import project
-from crossdock.runs.named_records import named
+from crossdock.runs.named_record_delivery import named
 from crossdock.runs.state_session import open_session
 from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.hint_worker import HintWorker, Partners

@@ -14,7 +14,7 @@ from tests.integration.inbox_desk import InboxDesk
 
 from crossdock.cli import approve
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.named_records import named
+from crossdock.runs.named_record_delivery import named
 from crossdock.runs.state_session import Session
 from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.hint_worker import Worked

@@ -15,7 +15,7 @@ import crossdock
 from crossdock import Context, RawBatch, Record, Stream
 from crossdock.errors import ConfigError
 from crossdock.runs import runner
-from crossdock.runs.named_records import named
+from crossdock.runs.named_record_delivery import named
 from crossdock.runs.run_report import Report
 from crossdock.state import StateUrl
 from crossdock.values.progress import Silent

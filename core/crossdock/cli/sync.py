@@ -26,7 +26,7 @@ from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.named_records import Key
+    from crossdock.runs.named_record_delivery import Key
     from crossdock.runs.run_report import Report
 
 

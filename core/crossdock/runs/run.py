@@ -11,7 +11,7 @@ from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
 from crossdock.reading.sources.source_context import Patience
 from crossdock.runs import runner
-from crossdock.runs.named_records import Key, named
+from crossdock.runs.named_record_delivery import Key, named
 from crossdock.runs.run_report import Report
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Progress, Silent

@@ -12,7 +12,7 @@ from crossdock.config.project.webhook_hints import hints_of
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.platform.webhooks import Delivery, WebhookVerifier
 from crossdock.printable import is_storable, printable
-from crossdock.runs.named_records import named
+from crossdock.runs.named_record_delivery import named
 from crossdock.state import NamedRecord, ReceivedWebhook
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock

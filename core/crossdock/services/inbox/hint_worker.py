@@ -19,7 +19,7 @@ from crossdock.config.project.project import Project
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.removals import still_withheld
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.named_records import Delivered, NamedRecords
+from crossdock.runs.named_record_delivery import Delivered, NamedRecords
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.state_session import Session
 from crossdock.state import HintedRecord, NamedRecord, Transaction

@@ -23,7 +23,7 @@ from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput
-from crossdock.runs.unfinished_records import FollowedRecords
+from crossdock.runs.unfinished_record_fetch import FollowedRecords
 from crossdock.state import Intent, NamedRecord, Scope, State, Transaction
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.values.tally import Tally

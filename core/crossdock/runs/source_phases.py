@@ -19,7 +19,7 @@ from crossdock.runs.checked_batches import pulled
 from crossdock.runs.cursor_parts import ReadParts, UnsortedError
 from crossdock.runs.gone_records import is_due
 from crossdock.runs.second_look import SecondLook
-from crossdock.runs.unfinished_records import FollowedRecords
+from crossdock.runs.unfinished_record_fetch import FollowedRecords
 from crossdock.state import State, Transaction
 from crossdock.values.tally import Tally
 

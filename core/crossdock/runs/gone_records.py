@@ -20,7 +20,7 @@ from crossdock.planning.removals import Removals, decide, decide_deleted
 from crossdock.planning.snapshot_proof import Completeness, SnapshotFacts
 from crossdock.records import RawBatch
 from crossdock.runs.checked_batches import listed_batches
-from crossdock.runs.second_look import SecondLook
+from crossdock.runs.second_reading import SecondLook
 from crossdock.state import Intent, State, Wait
 from crossdock.values.config_durations import span
 from crossdock.values.tally import Tally

@@ -18,7 +18,7 @@ from crossdock.records import RawBatch
 from crossdock.runs.checked_batches import pulled
 from crossdock.runs.cursor_parts import ReadParts, UnsortedError
 from crossdock.runs.gone_records import is_due
-from crossdock.runs.second_look import SecondLook
+from crossdock.runs.second_reading import SecondLook
 from crossdock.runs.unfinished_record_fetch import FollowedRecords
 from crossdock.state import State, Transaction
 from crossdock.values.tally import Tally

@@ -11,7 +11,7 @@ from crossdock.errors import RefusedError
 from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.waves import NumberedWave, numbered_waves
-from crossdock.runs.record_source import SourceFactory
+from crossdock.runs.run_input import SourceFactory
 from crossdock.runs.saved_plans import ExpectedInput
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput

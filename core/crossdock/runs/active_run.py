@@ -21,8 +21,8 @@ from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import RunMatches
 from crossdock.runs.binding_verification import Verification
 from crossdock.runs.intake_log import NoIntake, StateIntake
-from crossdock.runs.record_source import SourceFactory
 from crossdock.runs.refused_runs import Attempt
+from crossdock.runs.run_input import SourceFactory
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.state_session import Session

@@ -21,7 +21,7 @@ from crossdock.planning.references import References
 from crossdock.planning.removals import Removals
 from crossdock.reading.sources.file_wait import LateError
 from crossdock.runs.adoption_index import RunMatches
-from crossdock.runs.record_source import RecordSource
+from crossdock.runs.run_input import RecordSource
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.state import Scope, State

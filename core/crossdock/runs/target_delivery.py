@@ -12,7 +12,7 @@ from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.file_wait import LateError
 from crossdock.runs.binding_verification import written_resources
-from crossdock.runs.record_source import SourceFactory
+from crossdock.runs.run_input import SourceFactory
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.state_session import Session

@@ -12,7 +12,7 @@ from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.waves import NumberedWave, numbered_waves
 from crossdock.runs.run_input import SourceFactory
-from crossdock.runs.saved_plans import ExpectedInput
+from crossdock.runs.saved_digests import ExpectedInput
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Migration, State

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from crossdock.runs.saved_plans import PlanDocument
+from crossdock.runs.saved_digests import PlanDocument
 from crossdock.values.config_models import ConfigModel
 
 _Count = Annotated[int, Field(ge=0)]

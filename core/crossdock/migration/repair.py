@@ -19,7 +19,7 @@ from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
-from crossdock.runs.saved_plans import check_digest
+from crossdock.runs.saved_digests import check_digest
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import MigrationPart, Transaction
 from crossdock.values.clock import Clock

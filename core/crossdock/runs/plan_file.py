@@ -18,7 +18,7 @@ from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
-from crossdock.runs.saved_plans import ExpectedInput, PlanDocument
+from crossdock.runs.saved_digests import ExpectedInput, PlanDocument
 from crossdock.runs.state_session import open_session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord

@@ -15,7 +15,7 @@ import polars as pl
 from crossdock.config.project.project import Project
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.planning.live_matches import LiveIndex, MatchCounts, counted
+from crossdock.planning.adoptable_records import LiveIndex, MatchCounts, counted
 from crossdock.planning.references import key_hashes
 from crossdock.reading.sources.source_context import READS, SourceContext
 from crossdock.resources import ResourceName

@@ -11,11 +11,11 @@ from typing import Any
 from crossdock.config.project.connections import code_of_stream
 from crossdock.delta.records_of_rows import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
+from crossdock.planning.adoptable_records import LiveMatches
 from crossdock.planning.awaiting_parents import AwaitingParents
 from crossdock.planning.contributions import Contributions
 from crossdock.planning.draft_records import drafted, failing_target
 from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.live_matches import LiveMatches
 from crossdock.planning.own_writes import Origin, OwnWrites
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.references import ScopedKey

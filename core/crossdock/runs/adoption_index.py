@@ -14,7 +14,7 @@ from crossdock.errors import RefusedError, StoppedError
 from crossdock.mapping.cursors import OVERLAP_S
 from crossdock.mapping.resource_types import CHANGED, external_id
 from crossdock.mapping.stream_facts import AdoptBy
-from crossdock.planning.live_matches import LiveIndex, LiveMatches, LiveValue
+from crossdock.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.source_context import SourceContext

@@ -12,7 +12,7 @@ from tests.integration.platform_source.reading import COPIES, Reading, reading
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.errors import RefusedError, StoppedError
-from crossdock.planning.live_matches import LiveIndex
+from crossdock.planning.adoptable_records import LiveIndex
 from crossdock.planning.references import key_hashes
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs import adoption_index

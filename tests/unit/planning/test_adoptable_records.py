@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RecordError, UnavailableError
-from crossdock.planning.live_matches import LiveIndex, LiveMatches, LiveValue, MatchCounts, counted
+from crossdock.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue, MatchCounts, counted
 
 
 def index(*values: LiveValue) -> LiveIndex:

@@ -170,7 +170,7 @@ def _facts(found: Reconciliation) -> dict[str, Any]:
 
 
 def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, Any]:
-    from crossdock.migration.confidence import CONFIDENCE, most_differing
+    from crossdock.migration.sample_bounds import CONFIDENCE, most_differing
 
     document = _facts(found) | {
         "requests": found.requests,
@@ -255,7 +255,7 @@ def _total_rows(found: Reconciliation) -> Iterator[tuple[str, ...]]:
 
 
 def _lines(found: Reconciliation) -> Iterator[str]:
-    from crossdock.migration.confidence import CONFIDENCE, most_differing
+    from crossdock.migration.sample_bounds import CONFIDENCE, most_differing
 
     for resource, differing in found.differing_totals.items():
         for each in differing[:_FEW]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.migration.confidence import most_differing
+from crossdock.migration.sample_bounds import most_differing
 
 
 @pytest.mark.parametrize(

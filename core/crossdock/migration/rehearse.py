@@ -12,7 +12,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.already_on_platform import AlreadyThere, PlannedCreates, already_there
-from crossdock.migration.decision_counts import DecisionCounts
+from crossdock.migration.plan_counts import DecisionCounts
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.time_left import allowed_again, time_left

@@ -14,7 +14,7 @@ from crossdock.values.exact_json import time_text
 if TYPE_CHECKING:
     from crossdock.migration.already_on_platform import Match
     from crossdock.migration.column_profile import Cell, ColumnProfile
-    from crossdock.migration.decision_counts import DecisionCounts, Rejected, StreamDecisions
+    from crossdock.migration.plan_counts import DecisionCounts, Rejected, StreamDecisions
     from crossdock.migration.rehearse import Rehearsed, WaveForecast
     from crossdock.migration.source_profile import SourceProfile
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.report_page import dead_letter, waiting
 
-from crossdock.migration.decision_counts import EXAMPLES, DecisionCounts
+from crossdock.migration.plan_counts import EXAMPLES, DecisionCounts
 from crossdock.records import Record
 from crossdock.state import RecordIdentity, Scope
 from crossdock.writing.delivery.operations import Operation

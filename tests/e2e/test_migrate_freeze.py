@@ -12,7 +12,7 @@ from tests.e2e.migrated_folder import MigratedFolder
 
 from crossdock.config.project import project
 from crossdock.errors import RefusedError, StoppedError
-from crossdock.migration.freeze import Frozen, check_freeze
+from crossdock.migration.freeze_check import Frozen, check_freeze
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
 

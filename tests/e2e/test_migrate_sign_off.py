@@ -16,7 +16,7 @@ from tests.e2e.migrated_folder import MigratedFolder
 from tests.report_page import Page
 
 from crossdock.config.project import project
-from crossdock.migration.freeze import check_freeze
+from crossdock.migration.freeze_check import check_freeze
 from crossdock.sandbox import SandboxServer
 from crossdock.state.tables.migrations import Migrations
 from crossdock.values.clock import SystemClock

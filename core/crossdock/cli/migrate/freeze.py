@@ -40,7 +40,7 @@ def freeze(wait: timedelta, config: Path, *, as_json: bool) -> None:
     Exit codes: 0 nothing changed and a load would send nothing; 2 wrong usage or config; 3 a source cannot be read;
     4 a source changed between the readings, a load is needed first, or no migration has begun; 130 interrupted.
     """
-    from crossdock.migration.freeze import check_freeze
+    from crossdock.migration.freeze_check import check_freeze
     from crossdock.values.clock import SystemClock
 
     loaded = load(config)

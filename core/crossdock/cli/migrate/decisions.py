@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from crossdock.cli.migrate.person import by_option
+from crossdock.cli.migrate.by_option import by_option
 from crossdock.cli.shared_options import config_option, example, load, say, utf8
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import shared_options, terminal_output
+from crossdock.cli.migrate.by_option import by_option
 from crossdock.cli.migrate.load_output import load_output
-from crossdock.cli.migrate.person import by_option
 from crossdock.cli.shared_options import common_options, example, interruptible, say, utf8
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.migrate.person import by_option
+from crossdock.cli.migrate.by_option import by_option
 from crossdock.cli.shared_options import check_writable, common_options, example, interruptible, load, say, utf8
 from crossdock.values.display_times import instant_text
 

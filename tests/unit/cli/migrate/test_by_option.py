@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from crossdock.cli.migrate.person import LONGEST, by_option
+from crossdock.cli.migrate.by_option import LONGEST, by_option
 
 
 @click.command

@@ -14,7 +14,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.mapping.declarative import MemberOverrides
 from crossdock.mapping.ordering import OrderBy
-from crossdock.mapping.own_names import Ours
+from crossdock.mapping.own_external_ids import Ours
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, part_of
 from crossdock.mapping.stream_facts import PLATFORM, Mode, StreamFacts

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from crossdock.errors import UnavailableError
     from crossdock.mapping.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.mapping.lookups_and_joins import Join, Lookup
-    from crossdock.mapping.own_names import NameForm, Ours
+    from crossdock.mapping.own_external_ids import NameForm, Ours
     from crossdock.pacing.rate_limit import RateLimit
     from crossdock.reading.formats.delimited_format import DelimitedFormat
     from crossdock.reading.formats.file_formats import FileFormat
@@ -68,7 +68,7 @@ _NAMES = {
     "reading.formats.file_formats": "FileFormat",
     "config.http_settings": "HttpSettings",
     "mapping.lookups_and_joins": "Join Lookup",
-    "mapping.own_names": "NameForm Ours",
+    "mapping.own_external_ids": "NameForm Ours",
     "records": "Proof",
     "pacing.rate_limit": "RateLimit",
     "reading.sources.api": "Api",

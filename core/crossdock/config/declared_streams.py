@@ -27,7 +27,7 @@ from crossdock.mapping import lookups_and_joins
 from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, When
 from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.lookups_and_joins import Join, Lookup
-from crossdock.mapping.own_names import ours_problem
+from crossdock.mapping.own_external_ids import ours_problem
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_facts import (

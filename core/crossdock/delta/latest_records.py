@@ -45,7 +45,7 @@ from crossdock.delta.row_preparation import (
 from crossdock.delta.source_units import SmallBatches, SourceUnit, size_in_memory, without_other_rows
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import declared
-from crossdock.mapping.own_names import NOT_OURS
+from crossdock.mapping.own_external_ids import NOT_OURS
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious
 from crossdock.records import JSON, LINE, RawBatch, cells_named, own
 from crossdock.state import DeadLetter

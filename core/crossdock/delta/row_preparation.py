@@ -13,7 +13,7 @@ from crossdock.connector import Stream
 from crossdock.delta import fingerprint, order_positions
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, declared
-from crossdock.mapping.own_names import NOT_OURS, Ours
+from crossdock.mapping.own_external_ids import NOT_OURS, Ours
 from crossdock.mapping.repairs_and_filters import Repair, first_match
 from crossdock.records import JSON, LINE, Record, cells_named, column_named, is_internal, own, with_paths
 from crossdock.state import DeadLetter, RecordIdentity

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Discriminator, Field, GetPydanticSchema, T
 from pydantic_core import PydanticCustomError
 
 from crossdock.mapping.ordering import OrderBy
-from crossdock.mapping.own_names import Ours
+from crossdock.mapping.own_external_ids import Ours
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.reading.sources.expected_files import Interval

@@ -13,7 +13,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.cursors import Checkpoint
-from crossdock.mapping.own_names import at_source
+from crossdock.mapping.own_external_ids import at_source
 from crossdock.printable import is_storable
 from crossdock.records import LINE, Again, Proof, RawBatch
 from crossdock.values.author_code import guarded, place_of, text_of

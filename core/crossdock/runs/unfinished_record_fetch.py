@@ -10,7 +10,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.mapping.own_names import texts_of
+from crossdock.mapping.own_external_ids import texts_of
 from crossdock.mapping.stream_facts import OpenUntil
 from crossdock.planning.references import key_hashes
 from crossdock.records import RawBatch, cells_named, with_paths

@@ -13,7 +13,7 @@ from crossdock.config.declared_streams import DeclaredStream
 from crossdock.connector import Stream, columns_of
 from crossdock.errors import ConfigError
 from crossdock.mapping.cursors import Cursor
-from crossdock.mapping.own_names import ours_problem
+from crossdock.mapping.own_external_ids import ours_problem
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.mapping.stream_facts import (

@@ -6,7 +6,7 @@ from typing import Any
 
 from crossdock.config.project.connections import Connection
 from crossdock.errors import ConnectorError, RecordError
-from crossdock.mapping.own_names import Ours
+from crossdock.mapping.own_external_ids import Ours
 from crossdock.values.author_code import AuthorCodeError, guarded, shortened
 from crossdock.values.record_keys import key_parts_of
 from crossdock.webhooks import Hint, Webhook, Webhooks

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, final
 from uuid import uuid4
 
 from crossdock.errors import RecordError
-from crossdock.mapping.own_names import DEFAULT_FORM, name_of
+from crossdock.mapping.own_external_ids import DEFAULT_FORM, name_of
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.pacing import rate_headers
 from crossdock.pacing.bucket_store import BucketState

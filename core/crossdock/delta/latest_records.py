@@ -16,7 +16,6 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint
-from crossdock.delta.compare import KeyOrder
 from crossdock.delta.order_positions import TimeNotations
 from crossdock.delta.records_of_rows import KeyedRecord, held_records, keyed_records, rows_of_groups
 from crossdock.delta.repeated_keys import (
@@ -43,6 +42,7 @@ from crossdock.delta.row_preparation import (
     prepare,
 )
 from crossdock.delta.source_units import SmallBatches, SourceUnit, size_in_memory, without_other_rows
+from crossdock.delta.state_comparison import KeyOrder
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import declared
 from crossdock.mapping.own_external_ids import NOT_OURS

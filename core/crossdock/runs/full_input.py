@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.compare import Delta, absent
 from crossdock.delta.row_preparation import KEY_HASH
+from crossdock.delta.state_comparison import Delta, absent
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates

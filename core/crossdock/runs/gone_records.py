@@ -11,10 +11,10 @@ from typing import Literal
 import polars as pl
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.compare import Delta, absent
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.order_positions import comparable
 from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, POSITION, keys_only
+from crossdock.delta.state_comparison import Delta, absent
 from crossdock.errors import CrossdockError, StateError
 from crossdock.planning.removals import Removals, decide, decide_deleted
 from crossdock.planning.snapshot_proof import Completeness, SnapshotFacts

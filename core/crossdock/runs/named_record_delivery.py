@@ -12,8 +12,8 @@ import polars as pl
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.delta.compare import Delta
 from crossdock.delta.row_preparation import KEY_HASH
+from crossdock.delta.state_comparison import Delta
 from crossdock.errors import ConfigError
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.references import key_hashes

@@ -10,7 +10,7 @@ from itertools import chain
 import polars as pl
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta import compare
+from crossdock.delta import state_comparison
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.order_positions import mixed_zones
 from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, kept_records
@@ -66,7 +66,7 @@ class StreamInput:
         self._waits.reset()
         self._waiting: list[WaitingRecord] = []
         self._begin_scan()
-        self._delta: compare.Delta | None = None
+        self._delta: state_comparison.Delta | None = None
         self._order: pl.Series | None = None  # the keys as listed, if the index has another order
         self._completeness, self.removals = Completeness(), Removals()
         self._rows = self._known_count = self._known_changed = 0  # also records that the state knows, and their changes
@@ -127,7 +127,7 @@ class StreamInput:
         if bound.stream.contributes and self.finds_changes and not self.has_more:
             self.operations = self._contributed_again(found, busy)
 
-    def _contributed_again(self, found: compare.Delta, busy: Collection[int]) -> Sequence[Operation]:
+    def _contributed_again(self, found: state_comparison.Delta, busy: Collection[int]) -> Sequence[Operation]:
         waiting = {each.identity.key_hash for each in (*self._waiting, *self.idle.records)}
         left_out = {*busy, *waiting, *found.changed[KEY_HASH].to_list()}
         with self._state.look() as tx:
@@ -136,7 +136,7 @@ class StreamInput:
     def _mapping_change(self, tx: Transaction) -> str:
         return since(tx, self._bound)
 
-    def _decided_removals(self, found: compare.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
+    def _decided_removals(self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """Decide about the records that are gone; where parts are read, with the last one."""
         gone, phases, waits = self._gone, self._phases, [*self._waiting, *self.idle.records]
         if self._is_snapshot:
@@ -188,13 +188,13 @@ class StreamInput:
     def has_more(self) -> bool:
         return self._phases is not None and self._phases.has_more
 
-    def _compared(self, unsettled: list[Intent]) -> compare.Delta:
+    def _compared(self, unsettled: list[Intent]) -> state_comparison.Delta:
         scan, snapshot = self._scan, self._is_snapshot
         nothing = not scan.latest.height and not snapshot
         known = key_index.nothing() if nothing else self._known()
         with self._state.look() as tx:
             letters = tx.dead_letters.facts(self._bound.name)
-        compared = partial(compare.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
+        compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
         found = compared(waiting=self._waiting, idle=self.idle.records, snapshot=snapshot)
         for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
             raise mixed_zones(scan.place(unit, line))
@@ -218,7 +218,7 @@ class StreamInput:
     def _is_snapshot(self) -> bool:
         return self._lists_all and bool(self._scan.sources)
 
-    def _count(self, found: compare.Delta) -> None:
+    def _count(self, found: state_comparison.Delta) -> None:
         self._tally.count("carried_over", len(self.waited))
         found.count(self._tally)
         self._tally.records.update(self.removals.terms)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.unit.delta.things import Rows, Things, batch, known_of, records, rereadable, scanned
 
-from crossdock.delta import compare
 from crossdock.delta import latest_records as scan_module
+from crossdock.delta import state_comparison
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
 from crossdock.errors import ConnectorError, RefusedError
@@ -212,7 +212,7 @@ def test_rows_that_may_have_changed_are_held(tmp_path: Path, again: bool) -> Non
     scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
     scan.take(parts, tally, lambda _rows: None, lambda: known_of(first))
     assert scan.latest[SAME].sum() == 998
-    found = compare.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
+    found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
     assert (found.unchanged, found.changed.height, found.gone.len()) == (998, 3, 0)
     held = {read.record.key: (read.record.row["V"], read.record.lines) for read in scan.records(found.changed)}
     assert held == {"10": ("-new", (12,)), "700": ("-newer", (702,)), "more": ("-more", (1002,))}
@@ -227,7 +227,7 @@ def test_rows_beyond_the_bound_are_read_again(tmp_path: Path, monkeypatch: pytes
     reads: list[Sequence[int] | None] = []
     scan, tally = LatestRecords(Things(), "w.things", tmp_path), Tally()
     scan.take(rereadable(changed, 30, reads), tally, lambda _rows: None, lambda: known_of(first))
-    found = compare.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
+    found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
     assert [read.record.row["V"] for read in scan.records(found.changed)] == ["b"] * 80
     assert reads == [list(range(22, 102))]
 
@@ -245,7 +245,7 @@ def test_held_and_other_rows_are_the_same_records(tmp_path: Path, monkeypatch: p
     parts = [*rereadable(batch(rows[0], "a"), 20), *rereadable(batch(rows[1], "b"), 20), reversed_part]
     scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
     scan.take(parts, tally, lambda _rows: None, lambda: known_of(first))
-    found = compare.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
+    found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
     expected = {
         row["K"]: (row["V"][1:], row["T"], row["T"], (number + 2,))
         for part in rows

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.delta.things import Rows, Things, batch, records, scanned
 
-from crossdock.delta import compare
+from crossdock.delta import state_comparison
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.order_positions import of_rows
 from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION
@@ -114,9 +114,9 @@ def _known(scan: LatestRecords, position: str) -> pl.DataFrame:
 def test_a_time_with_another_offset_than_the_stored_one_is_found(tmp_path: Path) -> None:
     """Text of summer and winter time cannot be compared; the record is neither ignored nor delivered."""
     scan, _ = scanned(Things(order_by=("T",)), [batch([{"K": "1", "T": WINTER}])], tmp_path)
-    found = compare.compare(scan.latest, _known(scan, SUMMER), waiting=[], unsettled=[], snapshot=False)
+    found = state_comparison.compare(scan.latest, _known(scan, SUMMER), waiting=[], unsettled=[], snapshot=False)
     assert found.mixed_zones.height == 1
-    same = compare.compare(scan.latest, _known(scan, WINTER), waiting=[], unsettled=[], snapshot=False)
+    same = state_comparison.compare(scan.latest, _known(scan, WINTER), waiting=[], unsettled=[], snapshot=False)
     assert (same.mixed_zones.height, same.changed.height) == (0, 1)
 
 
@@ -124,8 +124,11 @@ def test_positions_of_another_declaration_are_not_compared(tmp_path: Path) -> No
     """After ``as: instant`` is declared, a record is not older than what was stored as text."""
     scan, _ = scanned(Things(order_by=(INSTANT,)), [batch([{"K": "1", "T": WINTER}])], tmp_path)
     for stored in (SUMMER, "~", ""):
-        found = compare.compare(scan.latest, _known(scan, stored), waiting=[], unsettled=[], snapshot=False)
+        found = state_comparison.compare(scan.latest, _known(scan, stored), waiting=[], unsettled=[], snapshot=False)
         assert (found.changed.height, found.ignored, found.mixed_zones.height) == (1, 0, 0)
     newer = kind_of([INSTANT]) + INSTANT.position({"T": "2027-01-01T00:00:00Z"})
-    assert compare.compare(scan.latest, _known(scan, newer), waiting=[], unsettled=[], snapshot=False).ignored == 1
+    assert (
+        state_comparison.compare(scan.latest, _known(scan, newer), waiting=[], unsettled=[], snapshot=False).ignored
+        == 1
+    )
     assert scan.latest[POSITION].to_list() == [kind_of([INSTANT]) + "2026-10-25T01:10:00.000000000Z"]

@@ -9,9 +9,9 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.delta.compare import KeyOrder
 from crossdock.delta.fingerprint import HASH
 from crossdock.delta.row_preparation import FP, KEY_HASH
+from crossdock.delta.state_comparison import KeyOrder
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
 
 Pair = tuple[int, int]

@@ -17,8 +17,8 @@ from tests.unit.planning.accounts import Accounts, account, bound_accounts
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Settings
-from crossdock.delta.compare import compare
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
+from crossdock.delta.state_comparison import compare
 from crossdock.planning.references import key_hashes
 from crossdock.planning.unchanged_waits import UnchangedWaits, idle_version, installed
 from crossdock.state import Binding, Intent, Scope, State, WaitingRecord

@@ -14,11 +14,11 @@ from tests.examples import examples
 from tests.hashes import HASHES
 from tests.unit.delta.things import Rows, Things, batch, known_of, scanned
 
-from crossdock.delta import compare, row_preparation
-from crossdock.delta.compare import KeyOrder
+from crossdock.delta import row_preparation, state_comparison
 from crossdock.delta.fingerprint import HASH
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME, UNIT
+from crossdock.delta.state_comparison import KeyOrder
 from crossdock.planning.references import key_hashes
 from crossdock.records import LINE
 from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord
@@ -71,7 +71,7 @@ def test_every_key_is_in_the_right_group(
     frame = known_as(known)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_preparation, "_AT_ONCE", parts)
-        found = compare.compare(
+        found = state_comparison.compare(
             latest(read, frame if aligned else None),
             frame,
             dead_letters=dead_letters,
@@ -98,7 +98,7 @@ def test_gone_and_waiting_records_are_found_among_recognised_rows(tmp_path: Path
     assert scan.latest[SAME].sum() == (0 if grouped else 8)
     hashes = key_hashes(["2", "4"])
     waits = WaitingRecord(RecordIdentity("w.things", "2", hashes["2"], 1, None, "f", 1), [], {})
-    found = compare.compare(scan.latest, known_of(first), waiting=[waits], unsettled=[], snapshot=True)
+    found = state_comparison.compare(scan.latest, known_of(first), waiting=[waits], unsettled=[], snapshot=True)
     assert (found.unchanged, found.changed.height) == (8, 0)
     assert (found.gone.to_list(), found.replaced, found.unmoved) == ([hashes["4"]], [hashes["2"]], [hashes["2"]])
 
@@ -135,7 +135,7 @@ def test_the_delta_of_a_scan_and_a_state(state: State, tmp_path: Path) -> None:
         tx.dead_letters.put([dead_letter], run_id=run, at=AT)
         dead_letters = tx.dead_letters.facts("w.things")
     known = state.known(SCOPE)
-    found = compare.compare(
+    found = state_comparison.compare(
         scan.latest, known, dead_letters=dead_letters, waiting=[waits, old], unsettled=[], snapshot=True
     )
     names = {key_hash: key for key, key_hash in hashes.items()}

@@ -23,7 +23,7 @@ from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.endpoint import endpoints
 from crossdock.services.inbox.hint_worker import HintWorker
 from crossdock.services.inbox.receiver import Receiver
-from crossdock.services.inbox.subscribing import subscriptions
+from crossdock.services.inbox.subscriptions import subscriptions
 from crossdock.state import HintedRecord
 from crossdock.state.tables.dead_letters import ALL
 from crossdock.testing import sandbox_contents

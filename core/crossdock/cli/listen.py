@@ -21,7 +21,7 @@ from crossdock.cli.service import (
 from crossdock.cli.shared_options import common_options, config_option, example, load, say
 
 if TYPE_CHECKING:
-    from crossdock.services.inbox.subscribing import Subscriptions
+    from crossdock.services.inbox.subscriptions import Subscriptions
     from crossdock.services.scheduler.stderr_log import LogFormat
     from crossdock.webhooks import Subscription
 
@@ -98,7 +98,7 @@ def remove(connection: str, config: Path, *, as_json: bool) -> None:
 
 @contextmanager
 def _subscriptions(config: Path, connection: str) -> Iterator[Subscriptions]:
-    from crossdock.services.inbox.subscribing import subscriptions
+    from crossdock.services.inbox.subscriptions import subscriptions
     from crossdock.values.clock import SystemClock
 
     with subscriptions(load(config), connection, SystemClock()) as opened:

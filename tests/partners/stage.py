@@ -20,10 +20,10 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import open_session
 from crossdock.sandbox import SandboxServer
 from crossdock.services.inbox import hint_worker
-from crossdock.services.inbox.endpoint import endpoints
 from crossdock.services.inbox.hint_worker import HintWorker
 from crossdock.services.inbox.receiver import Receiver
 from crossdock.services.inbox.subscriptions import subscriptions
+from crossdock.services.inbox.webhook_endpoints import endpoints
 from crossdock.state import HintedRecord
 from crossdock.state.tables.dead_letters import ALL
 from crossdock.testing import sandbox_contents

@@ -30,7 +30,7 @@ from crossdock.reading.formats.delimited_files import read_rows
 from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
-from crossdock.services.inbox import endpoint, hint_worker, receiver, webhook_writer
+from crossdock.services.inbox import hint_worker, receiver, webhook_endpoints, webhook_writer
 from crossdock.services.scheduler.daemon import LOOK_S
 from crossdock.values import exact_json
 from crossdock.writing.delivery.send_queue import OPENS_AT, WATCHED

@@ -246,7 +246,7 @@ def _shortened_key(stream: Stream[Any], sent: AbstractSet[str]) -> Finding | Non
 
 
 def _receive(connection: Connection) -> None:
-    from crossdock.services.inbox.endpoint import endpoints
+    from crossdock.services.inbox.webhook_endpoints import endpoints
 
     endpoints([connection], SystemClock())
 

@@ -23,8 +23,8 @@ from crossdock.errors import ConfigError, CrossdockError
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.services.inbox.endpoint import Endpoint
     from crossdock.services.inbox.receiver import Receiver
+    from crossdock.services.inbox.webhook_endpoints import Endpoint
     from crossdock.services.notifications.notifier import Notifier
     from crossdock.services.scheduler.monitored_scheduler import Service
     from crossdock.services.scheduler.stderr_log import LogFormat
@@ -142,7 +142,7 @@ def _chosen(loaded: Project, options: ServiceOptions) -> Project:
 
 
 def _endpoints(loaded: Project) -> dict[str, Endpoint]:
-    from crossdock.services.inbox.endpoint import endpoints
+    from crossdock.services.inbox.webhook_endpoints import endpoints
     from crossdock.values.clock import SystemClock
 
     found = endpoints(loaded.connections, SystemClock())

@@ -12,7 +12,7 @@ from uuid import uuid4
 from crossdock import Connector, Context, RawBatch, Record, Settings, Stream
 from crossdock.config.project.connections import Connection
 from crossdock.platform.webhooks import signed_headers
-from crossdock.services.inbox.endpoint import Endpoint
+from crossdock.services.inbox.webhook_endpoints import Endpoint
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_models import Secret
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme

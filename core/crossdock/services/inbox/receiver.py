@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.platform.webhooks import WebhookError
-from crossdock.services.inbox.endpoint import Endpoint
+from crossdock.services.inbox.webhook_endpoints import Endpoint
 from crossdock.services.inbox.webhook_writer import WebhookWriter
 from crossdock.state import ReceivedWebhook, State
 from crossdock.values.serving import (

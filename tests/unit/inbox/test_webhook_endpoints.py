@@ -23,7 +23,7 @@ from crossdock.errors import (
     UnavailableError,
 )
 from crossdock.platform.webhooks import WebhookError, signed_headers
-from crossdock.services.inbox.endpoint import MOST_HINTS, endpoints
+from crossdock.services.inbox.webhook_endpoints import MOST_HINTS, endpoints
 from crossdock.state import ReceivedWebhook
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock

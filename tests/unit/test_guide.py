@@ -63,7 +63,7 @@ def test_the_guide_states_the_limits_of_the_receiver() -> None:
         f"is recognized for {webhook_writer.KEPT.days} days",
         f"could not store it within {receiver.STORED_WITHIN_S:.0f} seconds; `Retry-After` is {receiver.RETRY_AFTER_S}",
         f"not complete within {receiver._CLIENTS.body_s:.0f} seconds each",
-        f"about more than {endpoint.MOST_HINTS:,} records",
+        f"about more than {webhook_endpoints.MOST_HINTS:,} records",
         f"at most {LOOK_S:.0f} seconds later",
         f"bodies of more than {receiver.BODIES_AT_MOST >> 20} MiB in all",
         f"bodies of {WebhookScheme().max_body_bytes >> 20} MiB",

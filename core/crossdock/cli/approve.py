@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import MOST, common_options, counted, example, load, look, say
+from crossdock.cli.config_loading import load, look
+from crossdock.cli.plain_text import counted, say
+from crossdock.cli.shared_options import MOST, common_options, example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 

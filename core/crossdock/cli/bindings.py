@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, config_option, counted, example, load, look
+from crossdock.cli.config_loading import load, look
+from crossdock.cli.plain_text import counted
+from crossdock.cli.shared_options import common_options, config_option, example
 from crossdock.values.clock import SystemClock
 
 

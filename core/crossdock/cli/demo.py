@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.shared_options import as_json, example, interruptible
+from crossdock.cli.interrupts import interruptible
+from crossdock.cli.shared_options import as_json, example
 from crossdock.errors import StoppedError
 
 if TYPE_CHECKING:

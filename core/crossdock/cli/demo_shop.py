@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.shared_options import interruptible
+from crossdock.cli.interrupts import interruptible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from crossdock.cli import pages
 from crossdock.cli.page_tables import Cell, table
-from crossdock.cli.shared_options import counted
+from crossdock.cli.plain_text import counted
 from crossdock.state import RunRecord
 from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.run_messages import error_texts

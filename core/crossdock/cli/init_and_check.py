@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, example, fleet_base, fleet_option, load
+from crossdock.cli.config_loading import load
+from crossdock.cli.shared_options import common_options, example, fleet_base, fleet_option
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.values.clock import SystemClock

@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
-from crossdock.cli.shared_options import MOST, as_json, config_option, example, load, look, meanings, say, say_more
+from crossdock.cli.config_loading import load, look
+from crossdock.cli.plain_text import say, say_more
+from crossdock.cli.shared_options import MOST, as_json, config_option, example, meanings
 from crossdock.values.state_words import RunState
 
 _COLUMNS = ("job", "business_date", "due", "status", "run", "attempts")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, counted, example, load, say, utf8
+from crossdock.cli.config_loading import load
+from crossdock.cli.plain_text import counted, say
+from crossdock.cli.shared_options import common_options, example, utf8
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.file_formats import FileFormat

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
+from crossdock.cli.config_loading import load
+from crossdock.cli.plain_text import say
 from crossdock.cli.service import (
     ListenAddress,
     ServiceOptions,
@@ -18,7 +20,7 @@ from crossdock.cli.service import (
     log_format_option,
     serve,
 )
-from crossdock.cli.shared_options import common_options, config_option, example, load, say
+from crossdock.cli.shared_options import common_options, config_option, example
 
 if TYPE_CHECKING:
     from crossdock.services.inbox.subscriptions import Subscriptions

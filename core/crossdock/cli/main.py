@@ -19,7 +19,8 @@ from typing import Any, TextIO
 
 import click
 
-from crossdock.cli.shared_options import say, selected_config
+from crossdock.cli.plain_text import say
+from crossdock.cli.shared_options import selected_config
 from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError
 from crossdock.printable import printable, printable_lines
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from crossdock.cli.shared_options import as_json, counted, example, say, utf8
+from crossdock.cli.plain_text import counted, say
+from crossdock.cli.shared_options import as_json, example, utf8
 from crossdock.cli.terminal_output import print_json
 from crossdock.errors import ConfigError
 

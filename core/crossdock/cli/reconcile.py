@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import (
-    MOST,
-    aligned_decimals,
-    check_writable,
-    common_options,
-    counted,
-    example,
-    load,
-    placed,
-    say,
-)
+from crossdock.cli.config_loading import load
+from crossdock.cli.output_files import check_writable, placed
+from crossdock.cli.plain_text import aligned_decimals, counted, say
+from crossdock.cli.shared_options import MOST, common_options, example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 

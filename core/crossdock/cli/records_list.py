@@ -13,21 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import (
-    MOST,
-    common_options,
-    counted,
-    example,
-    fleet_base,
-    fleet_option,
-    load,
-    meanings,
-    parents_text,
-    place_of,
-    say,
-    say_more,
-    utf8,
-)
+from crossdock.cli.config_loading import load
+from crossdock.cli.plain_text import counted, parents_text, place_of, say, say_more
+from crossdock.cli.shared_options import MOST, common_options, example, fleet_base, fleet_option, meanings, utf8
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError
 from crossdock.values.state_words import RecordState

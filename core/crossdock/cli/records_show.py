@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
+from crossdock.cli.config_loading import load
 from crossdock.cli.records_list import INBOX, OPEN, Item, found, public, unverified
-from crossdock.cli.shared_options import common_options, example, load, utf8
+from crossdock.cli.shared_options import common_options, example, utf8
 from crossdock.errors import ConfigError
 from crossdock.values.display_times import instant_text
 

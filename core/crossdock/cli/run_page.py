@@ -10,7 +10,7 @@ from typing import Any
 from crossdock.cli import pages, run_lines, timing_lines
 from crossdock.cli.allowance_plot import plotted
 from crossdock.cli.page_tables import Cell, Table, accounts, listing, table
-from crossdock.cli.shared_options import counted, parents_text
+from crossdock.cli.plain_text import counted, parents_text
 from crossdock.state import RunRecord
 from crossdock.state.queries.run_details import Delivery, Reason, Row, RunDetails
 from crossdock.values.display_times import duration_text, instant_text

@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import run_lines, terminal_output, timing_lines
-from crossdock.cli.shared_options import (
-    MOST,
-    common_options,
-    counted,
-    example,
-    fleet_base,
-    fleet_option,
-    look,
-    meanings,
-    say,
-    say_more,
-)
+from crossdock.cli.config_loading import look
+from crossdock.cli.plain_text import counted, say, say_more
+from crossdock.cli.shared_options import MOST, common_options, example, fleet_base, fleet_option, meanings
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock

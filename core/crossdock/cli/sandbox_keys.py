@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from crossdock.cli.shared_options import as_json, example, say
+from crossdock.cli.plain_text import say
+from crossdock.cli.shared_options import as_json, example
 from crossdock.errors import ConfigError
 
 

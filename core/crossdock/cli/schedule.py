@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from crossdock.cli.config_loading import load
 from crossdock.cli.service import (
     ListenAddress,
     ServiceOptions,
@@ -15,7 +16,7 @@ from crossdock.cli.service import (
     log_format_option,
     serve,
 )
-from crossdock.cli.shared_options import as_json, config_option, example, fleet_base, fleet_option, load
+from crossdock.cli.shared_options import as_json, config_option, example, fleet_base, fleet_option
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

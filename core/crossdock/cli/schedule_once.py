@@ -11,8 +11,8 @@ from functools import partial
 from typing import NamedTuple
 
 from crossdock.cli import terminal_output
+from crossdock.cli.plain_text import say
 from crossdock.cli.service import interruptible_service
-from crossdock.cli.shared_options import say
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due
 from crossdock.config.schedules.job_config import ordered

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from crossdock.cli.shared_options import interruptible
+from crossdock.cli.interrupts import interruptible
 from crossdock.errors import ConfigError, CrossdockError
 
 if TYPE_CHECKING:

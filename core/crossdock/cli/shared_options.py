@@ -1,16 +1,11 @@
-"""Shared parts of commands: options, loading the config, confirmation, plain output and files, and stopping a run."""
+"""Options that several commands share, and the parts of their help."""
 
 from __future__ import annotations
 
-import gc
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, redirect_stdout
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -19,13 +14,10 @@ from click.core import ParameterSource
 from crossdock.printable import printable
 
 if TYPE_CHECKING:
-    from crossdock.config.project.project import Project
-    from crossdock.state import Transaction
     from crossdock.values.state_words import StateWord
 
 
-from crossdock.errors import ConfigError, StateError
-from crossdock.values.local_files import check_replaceable
+from crossdock.errors import ConfigError
 
 _OVERRIDES = "crossdock.config_overrides"
 
@@ -111,37 +103,6 @@ def utf8_each(ctx: click.Context, parameter: click.Parameter, values: tuple[str,
     return values
 
 
-def load(config: Path) -> Project:
-    """Load the selected config. Its models are imported here, so that ``--help`` need not wait for them."""
-    from crossdock.config.project import project
-
-    loaded = project.load(config, *overrides(config))
-    gc.freeze()  # what was imported stays: a collection that goes through it takes 0.1 s and finds nothing
-    return loaded
-
-
-@contextmanager
-def look(config: Path) -> Iterator[tuple[Transaction, str]]:
-    """Read the state of the selected config; yield it with the name of its tenant.
-
-    Only what says where the state is is read of the config, all of it if the state cannot be opened: a mistake in the
-    config may be the reason.
-    """
-    from crossdock.config import state_location
-    from crossdock.state import State
-
-    found = state_location.locate(config, *overrides(config))
-    url, pin = found or ((loaded := load(config)).state_url, loaded.pin)
-    with ExitStack() as stack:
-        try:
-            state = stack.enter_context(closing(State(url, pin, read_only=True)))
-            tx = stack.enter_context(state.look())
-        except StateError:
-            load(config)
-            raise
-        yield tx, pin.tenant
-
-
 def common_options(command: F) -> F:
     return config_option(as_json(command))
 
@@ -155,63 +116,6 @@ def meanings(title: str, words: Iterable[StateWord], *, options: bool = False) -
     return "\n\n" + "\n\n".join((f"{title}:", *lines))
 
 
-def place_of(item: Mapping[str, Any]) -> str:
-    """Return FILE:LINE, without a line if there is none, as for an undo."""
-    return f"{item['source']}:{item['line']}" if item.get("line") else str(item["source"])
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def say_more(shown: int, total: int, what: str, *, err: bool = False) -> None:
-    if shown < total:
-        say(f"{shown:,} of {total:,} {what} are shown: --limit {min(total, MOST)} shows all", err=err)
-
-
-def aligned_decimals(values: Iterable[Decimal]) -> list[str]:
-    """Format numbers with all their digits and the same number of decimal places: ``9.50``, not ``9.5``."""
-    numbers = list(values)
-    places = max((-int(each.as_tuple().exponent) for each in numbers), default=0)
-    return [f"{each:,.{max(places, 0)}f}" for each in numbers]
-
-
-def parents_text(waits_for: Iterable[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{each['resource']} {each['namespace']}:{each['key']}" for each in waits_for)
-
-
-def say(*lines: str, err: bool = False) -> None:
-    """Print lines. Texts quoted in them cannot add a line or control the terminal."""
-    click.echo("\n".join(map(printable, lines)), err=err)
-
-
-def warn(text: str) -> None:
-    say(f"crossdock: warning: {text}", err=True)
-
-
-def _notice(text: str) -> None:
-    say("", text, err=True)
-
-
-@contextmanager
-def interruptible(notify: Callable[[str], None] = _notice) -> Iterator[threading.Event]:
-    """Yield an event set by SIGINT and SIGTERM, so that a run stops in order. A second signal stops it at once."""
-    stop = threading.Event()
-
-    def request_stop(number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        notify(f"{signal.Signals(number).name}: finishing requests in flight; repeat to stop at once")
-
-    before = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 yes_option = click.option("--yes", is_flag=True, help="Do not ask; needed where no terminal is attached.")
 
 
@@ -223,19 +127,3 @@ def confirm(action: str, *, yes: bool) -> None:
         raise ConfigError(f"this would {action}", hint="nothing was changed; add --yes to do it")
     if not click.confirm(printable(f"{action[0].upper()}{action[1:]}?"), err=True):
         raise ConfigError("not confirmed; nothing was changed")
-
-
-def placed(path: Path | None) -> Path | None:
-    """Return the absolute path, for a file that is written later: an author's code may change the working folder."""
-    return None if path is None else path.absolute()
-
-
-def check_writable(*paths: Path | None) -> None:
-    for path in paths:
-        if path is None:
-            continue
-        try:
-            check_replaceable(path)
-        except OSError as error:
-            hint = "nothing was done; name a file in a folder that exists and can be written"
-            raise ConfigError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from error

@@ -9,7 +9,7 @@ from typing import Any
 
 from crossdock.cli import pages
 from crossdock.cli.page_tables import Cell, Table, table
-from crossdock.cli.shared_options import aligned_decimals, counted
+from crossdock.cli.plain_text import aligned_decimals, counted
 from crossdock.migration.sign_off_report import exception_counts
 from crossdock.printable import printable_json
 from crossdock.values import exact_json

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, counted, example, load, look
+from crossdock.cli.config_loading import load, look
+from crossdock.cli.plain_text import counted
+from crossdock.cli.shared_options import common_options, example
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_times import instant_text
 

@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import (
-    as_json,
-    common_options,
-    config_option,
-    counted,
-    example,
-    interruptible,
-    load,
-    overrides,
-    say,
-    utf8_each,
-    warn,
-)
+from crossdock.cli.config_loading import load
+from crossdock.cli.interrupts import interruptible
+from crossdock.cli.plain_text import counted, say, warn
+from crossdock.cli.shared_options import as_json, common_options, config_option, example, overrides, utf8_each
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:

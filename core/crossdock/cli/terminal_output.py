@@ -9,7 +9,8 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from crossdock.cli import run_lines
-from crossdock.cli.shared_options import counted, echo_document, say, warn
+from crossdock.cli.plain_text import counted, say, warn
+from crossdock.cli.shared_options import echo_document
 from crossdock.printable import printable, printable_json
 from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.exact_json import time_text

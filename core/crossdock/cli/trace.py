@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
+from crossdock.cli.config_loading import load
+from crossdock.cli.plain_text import parents_text, place_of, say
 from crossdock.cli.records_list import selection
 from crossdock.cli.records_show import value_text
-from crossdock.cli.shared_options import common_options, example, load, parents_text, place_of, say, utf8
+from crossdock.cli.shared_options import common_options, example, utf8
 from crossdock.errors import ConfigError
 from crossdock.values.display_times import instant_text
 

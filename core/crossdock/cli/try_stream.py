@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, counted, example, load, placed, say, utf8
+from crossdock.cli.config_loading import load
+from crossdock.cli.output_files import placed
+from crossdock.cli.plain_text import counted, say
+from crossdock.cli.shared_options import common_options, example, utf8
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import SystemClock
 

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import MOST, check_writable, common_options, counted, example, load, placed, say
+from crossdock.cli.config_loading import load
+from crossdock.cli.output_files import check_writable, placed
+from crossdock.cli.plain_text import counted, say
+from crossdock.cli.shared_options import MOST, common_options, example
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:

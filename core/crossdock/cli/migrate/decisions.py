@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from crossdock.cli.config_loading import load
 from crossdock.cli.migrate.by_option import by_option
-from crossdock.cli.shared_options import config_option, example, load, say, utf8
+from crossdock.cli.plain_text import say
+from crossdock.cli.shared_options import config_option, example, utf8
 
 
 @click.command(epilog=example("crossdock migrate go lots", "crossdock migrate go lots --by 'Ann, warehouse'"))

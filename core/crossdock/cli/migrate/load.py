@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli import shared_options, terminal_output
+from crossdock.cli import config_loading, terminal_output
+from crossdock.cli.interrupts import interruptible
 from crossdock.cli.migrate.by_option import by_option
 from crossdock.cli.migrate.load_output import load_output
-from crossdock.cli.shared_options import common_options, example, interruptible, say, utf8
+from crossdock.cli.plain_text import say
+from crossdock.cli.shared_options import common_options, example, utf8
 
 if TYPE_CHECKING:
     from crossdock.migration.load import Loaded
@@ -56,7 +58,7 @@ def load(
     from crossdock.migration.rehearsal_file import Rehearsal
     from crossdock.values.clock import SystemClock
 
-    project = shared_options.load(config)
+    project = config_loading.load(config)
     rehearsed = Rehearsal.load(rehearsal) if rehearsal is not None else None
     choice = LoadChoice(by, until, percent, rehearsed, again)
     with interruptible() as interrupt, load_output(wanted=not as_json) as shown:

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from crossdock.cli.config_loading import load
 from crossdock.cli.reconcile import reconcile_options, reconciled
-from crossdock.cli.shared_options import example, load
+from crossdock.cli.shared_options import example
 
 
 @click.command(epilog=example("crossdock migrate reconcile", "crossdock migrate reconcile -o repair.plan"))

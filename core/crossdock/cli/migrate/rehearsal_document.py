@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from crossdock.cli.shared_options import counted
+from crossdock.cli.plain_text import counted
 from crossdock.values.exact_json import time_text
 
 if TYPE_CHECKING:

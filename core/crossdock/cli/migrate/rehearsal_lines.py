@@ -8,7 +8,7 @@ from typing import Any
 
 from crossdock.cli import run_lines, terminal_output
 from crossdock.cli.migrate import profile_words
-from crossdock.cli.shared_options import counted
+from crossdock.cli.plain_text import counted
 from crossdock.values.display_times import duration_text, instant_text
 
 WAVES = ("wave", "requests", "begins", "ends", "takes")

@@ -9,7 +9,7 @@ from typing import Any
 from crossdock.cli import pages
 from crossdock.cli.migrate import profile_words, rehearsal_lines
 from crossdock.cli.page_tables import Cell, Drawing, Rectangle, accounts, table
-from crossdock.cli.shared_options import counted
+from crossdock.cli.plain_text import counted
 
 _WAVES = (*rehearsal_lines.WAVES, "share of requests")
 _COLUMNS = ("column", "filled", " ", "distinct", "  ", "length", "lengths", "forms", "note")

@@ -7,7 +7,10 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import check_writable, common_options, example, load, placed, say
+from crossdock.cli.config_loading import load
+from crossdock.cli.output_files import check_writable, placed
+from crossdock.cli.plain_text import say
+from crossdock.cli.shared_options import common_options, example
 from crossdock.values.clock import SystemClock
 
 

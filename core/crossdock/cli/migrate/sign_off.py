@@ -8,8 +8,12 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
+from crossdock.cli.config_loading import load
+from crossdock.cli.interrupts import interruptible
 from crossdock.cli.migrate.by_option import by_option
-from crossdock.cli.shared_options import check_writable, common_options, example, interruptible, load, say, utf8
+from crossdock.cli.output_files import check_writable
+from crossdock.cli.plain_text import say
+from crossdock.cli.shared_options import common_options, example, utf8
 from crossdock.values.display_times import instant_text
 
 

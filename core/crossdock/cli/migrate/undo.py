@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from crossdock.cli.shared_options import example, load
+from crossdock.cli.config_loading import load
+from crossdock.cli.shared_options import example
 from crossdock.cli.undo import planned, undo_options
 
 

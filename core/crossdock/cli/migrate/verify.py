@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, example, look
+from crossdock.cli.config_loading import look
+from crossdock.cli.shared_options import common_options, example
 from crossdock.values.display_times import instant_text
 
 _LARGEST = 1 << 30  # bytes

@@ -22,7 +22,7 @@ from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.records import JSON, RawBatch, Record
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
-from crossdock.values.author_code import kind_of
+from crossdock.values.author_code import type_text
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.api import Api
@@ -221,7 +221,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
         made = self.to_resource(copied)
         kind = self._model
         if not isinstance(made, kind | Mapping):
-            message = f"to_resource returned {kind_of(made)} instead of {kind.__name__} or its members"
+            message = f"to_resource returned {type_text(made)} instead of {kind.__name__} or its members"
             code: CodeType | None = getattr(self.to_resource, "__code__", None)
             place = f"; see line {code.co_firstlineno} of {code.co_filename}" if code else ""
             raise RecordError("mapping_failed", message + place)

@@ -22,7 +22,7 @@ from tests.hints import work_on_hints
 
 from crossdock import Context, OrderBy, RawBatch, Record, Stream
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.named_record_delivery import named
+from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.state_session import Session, open_session
 from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.hint_worker import HintWorker
@@ -208,7 +208,8 @@ class HintedShop:
         arriving = self._rng.randrange(len(self._waiting) + 1)
         arrived, self._waiting = self._waiting[:arriving], self._waiting[arriving:]
         received = [
-            ReceivedWebhook("b", name, "changed", records=tuple(named("b.customers", [key]))) for name, key in arrived
+            ReceivedWebhook("b", name, "changed", records=tuple(named_records("b.customers", [key])))
+            for name, key in arrived
         ]
         with session.state.begin() as tx:
             tx.inbox.receive(received, at=self._bench.clock.now())

@@ -174,7 +174,7 @@ class Site:
         """Remove all that has ended, however young, as far as the platform's keys allow; how many rows that was."""
         now = self.clock.now()
         with self.loaded.alone() as state:
-            purged, is_whole = purge.work(state, Ages.at(now, timedelta(), keys_kept_s=3600), batches=10_000)
+            purged, is_whole = purge.purge_batches(state, Ages.at(now, timedelta(), keys_kept_s=3600), batches=10_000)
         assert is_whole
         return sum(getattr(purged, name) for name in purged.__slots__)
 

@@ -11,7 +11,7 @@ from tests.chaos.shelves import Customers, Orders
 from tests.hints import work_on_hints
 
 from crossdock.config.project.project import Project
-from crossdock.runs.named_record_delivery import named
+from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.state_session import Session, open_session
 from crossdock.services.inbox.hint_worker import HintWorker, Worked
 from crossdock.state import HintedRecord, PendingApproval, RunRecord
@@ -45,7 +45,7 @@ class InboxDesk:
 
     def hint(self, session: Session, stream: str, *keys: str) -> None:
         with session.state.begin() as tx:
-            tx.inbox.hint(named(f"b.{stream}", keys), at=self.bench.clock.now())
+            tx.inbox.hint(named_records(f"b.{stream}", keys), at=self.bench.clock.now())
 
     def hints(self, session: Session) -> list[HintedRecord]:
         with session.state.look() as tx:

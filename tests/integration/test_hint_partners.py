@@ -19,7 +19,7 @@ from tests.partners.versioned_shop import VersionedShop, connection
 from tests.waiting import eventually
 
 from crossdock.config.project import project
-from crossdock.runs.named_record_delivery import named
+from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.state_session import open_session
 from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.hint_worker import HintWorker, Partners
@@ -56,7 +56,7 @@ class TwoShops:
             open_session(self.project, clock) as session,
             session.resuming(busy),
         ):
-            session.state.apply(lambda tx: tx.inbox.hint(named(stream, [key]), at=clock.now()))
+            session.state.apply(lambda tx: tx.inbox.hint(named_records(stream, [key]), at=clock.now()))
             work_on_hints(worker, session)
 
     def created(self) -> list[str]:

@@ -14,7 +14,7 @@ from tests.integration.inbox_desk import InboxDesk
 
 from crossdock.cli import approve
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.named_record_delivery import named
+from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.state_session import Session
 from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.hint_worker import Worked
@@ -90,7 +90,7 @@ def test_several_bad_records_in_a_row_keep_no_other_from_it(desk: InboxDesk) -> 
     keys = [f"C{number}" for number in range(12)]
     for key in keys:
         desk.customers.put(key, name="Ada")
-    bad = [each.key for each in sorted(named("b.customers", keys), key=attrgetter("key_hash"))][:5]
+    bad = [each.key for each in sorted(named_records("b.customers", keys), key=attrgetter("key_hash"))][:5]
     desk.customers.failing.update(bad)
     with desk.session() as session:
         desk.hint(session, "customers", *keys)
@@ -140,7 +140,7 @@ def test_a_record_on_which_an_operation_stays_unsettled_is_looked_at_ever_later(
     """An operation may be in doubt for days, until a person decides: its record is not fetched four times a second."""
     desk.customers.put("C1", name="Ada")
     with desk.session() as session:
-        (record,) = named("b.customers", ["C1"])
+        (record,) = named_records("b.customers", ["C1"])
         desk.hint(session, "customers", "C1")
         scope = desk.project.scopes["b.customers"]
         session.records.marks[scope, record.key_hash] = _Mark(session.records.begin())

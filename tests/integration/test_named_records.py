@@ -15,7 +15,7 @@ import crossdock
 from crossdock import Context, RawBatch, Record, Stream
 from crossdock.errors import ConfigError
 from crossdock.runs import runner
-from crossdock.runs.named_record_delivery import named
+from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.run_report import Report
 from crossdock.state import StateUrl
 from crossdock.values.progress import Silent
@@ -158,7 +158,7 @@ def test_a_stream_that_cannot_fetch_is_refused(desk: Desk) -> None:
 
 def test_a_key_of_several_columns_is_a_list(desk: Desk) -> None:
     """A key is the text of its column, or the texts of its columns."""
-    assert [record.key for record in named("s.a", ["1", ["1"], ["a|b", "c"]])] == ["1", "a%7Cb|c"]
+    assert [record.key for record in named_records("s.a", ["1", ["1"], ["a|b", "c"]])] == ["1", "a%7Cb|c"]
 
 
 def test_an_interrupted_run_says_so(desk: Desk) -> None:
@@ -173,7 +173,7 @@ def test_an_interrupted_run_says_so(desk: Desk) -> None:
         clock=desk.bench.clock,
         progress=Silent(),
         interrupt=stop,
-        records=named("b.customers", ["1"]),
+        records=named_records("b.customers", ["1"]),
     )
     assert report.exit_code == 130
     assert desk.effects() == []

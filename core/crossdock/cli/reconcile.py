@@ -163,7 +163,7 @@ def _facts(found: Reconciliation) -> dict[str, Any]:
 
 
 def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, Any]:
-    from crossdock.migration.sample_bounds import CONFIDENCE, most_differing
+    from crossdock.migration.sample_bounds import CONFIDENCE, highest_differing_share
 
     document = _facts(found) | {
         "requests": found.requests,
@@ -188,7 +188,7 @@ def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, A
             resource: {
                 "compared": number,
                 "of": found.known[resource],
-                "differing_at_most": round(most_differing(number, found.differing(resource)), 6),
+                "differing_at_most": round(highest_differing_share(number, found.differing(resource)), 6),
                 "confidence": CONFIDENCE,
             }
             for resource, number in found.compared.items()
@@ -248,7 +248,7 @@ def _total_rows(found: Reconciliation) -> Iterator[tuple[str, ...]]:
 
 
 def _lines(found: Reconciliation) -> Iterator[str]:
-    from crossdock.migration.sample_bounds import CONFIDENCE, most_differing
+    from crossdock.migration.sample_bounds import CONFIDENCE, highest_differing_share
 
     for resource, differing in found.differing_totals.items():
         for each in differing[:_FEW]:
@@ -272,7 +272,7 @@ def _lines(found: Reconciliation) -> Iterator[str]:
     if found.sample is not None:
         for resource, number in found.compared.items():
             if number:
-                share = most_differing(number, found.differing(resource))
+                share = highest_differing_share(number, found.differing(resource))
                 yield (
                     f"{resource}: {number:,} of {found.known[resource]:,} sampled; with a confidence of "
                     f"{CONFIDENCE:.0%}, at most {share:.2%} differ. What only the platform has is not looked for"

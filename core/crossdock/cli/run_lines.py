@@ -43,7 +43,7 @@ class TallyTable:
 
 
 def tables(streams: Mapping[str, Any]) -> tuple[TallyTable, TallyTable]:
-    """Return the accounts of rows and of records, from the *streams* of `facts`, without terms that are zero."""
+    """Return the accounts of rows and of records, from the *streams* of `run_document`, without terms that are zero."""
     rows = {name: _row_terms(stream["rows"]) for name, stream in streams.items()}
     records = {name: _record_terms(stream["records"]) for name, stream in streams.items()}
     return (
@@ -52,7 +52,7 @@ def tables(streams: Mapping[str, Any]) -> tuple[TallyTable, TallyTable]:
     )
 
 
-def facts(run: RunRecord) -> dict[str, Any]:
+def run_document(run: RunRecord) -> dict[str, Any]:
     """Return a run as ``--json`` prints it."""
     tally = run.tally or {}
     return {
@@ -76,7 +76,7 @@ def title(run: Mapping[str, Any]) -> str:
     return f"run {run['run']}" + (f" ({started})" if started else "")
 
 
-def words(run: RunRecord) -> list[StateWord]:
+def explained_words(run: RunRecord) -> list[StateWord]:
     """Return the words in the tables of a run that need a sentence."""
     found = [_record_terms(stream["records"]) for stream in (run.tally or {}).values()]
     used = {term for account in found for term, number in account.items() if number}

@@ -32,7 +32,7 @@ def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config
     """Return the report, of at most 5 MB. It begins with what needs a person: errors, open records and notes."""
     streams, later = run.tally or {}, state.refused_later(run.id)
     errors = [error.split("\n")[:_ERROR_LINES] for error in error_texts(run.messages)]
-    balanced, opened, notes = run_lines.facts(run)["balanced"], open_records(state, run), remarks(run.messages)
+    balanced, opened, notes = run_lines.run_document(run)["balanced"], open_records(state, run), remarks(run.messages)
     return pages.render(
         "run.html",
         run=run,
@@ -53,7 +53,7 @@ def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config
         steps=_steps(run),
         allowance=_allowance(run),
         deliveries=_deliveries(state.deliveries(run)),
-        words=[(word.shown, word.meaning) for word in run_lines.words(run)],
+        words=[(word.shown, word.meaning) for word in run_lines.explained_words(run)],
         at=instant_text(at),
         later=counted(later, "record") if later else "",
     )

@@ -76,7 +76,7 @@ def _listed(loaded: Project, limit: int) -> tuple[list[RunRecord], int]:
 
 def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool, of_fleet: bool = False) -> None:
     if as_json:
-        document = [({"tenant": tenant} if of_fleet else {}) | run_lines.facts(run) for tenant, run in found]
+        document = [({"tenant": tenant} if of_fleet else {}) | run_lines.run_document(run) for tenant, run in found]
         terminal_output.print_json(document)
         return
     rows = [
@@ -127,7 +127,9 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
         pages.write(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
-        terminal_output.print_json(run_lines.facts(found) | timing_lines.facts(found) | {"operations": operations})
+        terminal_output.print_json(
+            run_lines.run_document(found) | timing_lines.timing_document(found) | {"operations": operations}
+        )
     elif not out:
         _show(found, operations)
 
@@ -149,14 +151,14 @@ def _show(run: RunRecord, operations: Mapping[str, int] | None) -> None:
         say(*f"error: {error}".split("\n"), "")
     if run.tally is None:
         requests = counted(run.requests, "request")
-        title = run_lines.title(run_lines.facts(run))
+        title = run_lines.title(run_lines.run_document(run))
         counts = ", ".join(f"{number:,} {status.replace('_', ' ')}" for status, number in (operations or {}).items())
         say(
             f"{title}, started at {instant_text(run.started_at)}, has no tally: {run.status}, {requests}",
             f"its operations: {counts or 'none'}",
         )
     else:
-        terminal_output.show_run(terminal_output.out(), run_lines.facts(run) | {"apis": timing_lines.apis(run)})
+        terminal_output.show_run(terminal_output.out(), run_lines.run_document(run) | {"apis": timing_lines.apis(run)})
     if steps := timing_lines.slowest(run):
         lines = [(step.name, step.lasted, f"{step.share:.0f} %") for step in steps]
         columns = ("step", "duration", "of the run")

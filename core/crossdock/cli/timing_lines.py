@@ -49,7 +49,7 @@ class AllowanceSummary:
         )
 
 
-def facts(run: RunRecord) -> dict[str, Any]:
+def timing_document(run: RunRecord) -> dict[str, Any]:
     if run.timings is None:
         return {}
     steps = [{"step": s.name, "seconds": s.lasted.total_seconds(), "percent": round(s.share, 1)} for s in slowest(run)]

@@ -273,6 +273,6 @@ class DeclaredStream(Stream[S]):
         self.mapping_version = hashlib.sha256(exact_json.dumps({"layout": layout, **forms})).hexdigest()
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
-        lookups_and_joins.check(record, self._lookups, self._joins)
+        lookups_and_joins.check_matched(record, self._lookups, self._joins)
         made: ResourceModel | Mapping[str, Any] = self._map(record)
         return made

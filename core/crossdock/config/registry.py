@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.connector import Connector
 from crossdock.errors import ConfigError
-from crossdock.values.author_code import brief, described, described_class, interrupts, is_by_author, kind_of, text_of
+from crossdock.values.author_code import brief, described, described_class, interrupts, is_by_author, text_of, type_text
 from crossdock.values.config_file import unknown
 from crossdock.values.misspelt_attributes import misspelt
 
@@ -31,7 +31,7 @@ def load(name: str) -> Connector[Any]:
             raise
         raise _unloadable(found[name], error) from error
     if not isinstance(connector, Connector):
-        raise ConfigError(f"{found[name].value} is {kind_of(connector)} instead of a Connector", hint=_ADVICE)
+        raise ConfigError(f"{found[name].value} is {type_text(connector)} instead of a Connector", hint=_ADVICE)
     if wrong := misspelt(connector, lambda _, value: callable(value)):
         raise ConfigError(f"the connector {name!r}: {wrong[1]}", hint=f"fix class {described_class(wrong[0])}")
     return connector

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from crossdock.errors import RecordError, RefusedError
-from crossdock.mapping.ordering import KIND_LENGTH, OrderBy, kind_of
+from crossdock.mapping.ordering import KIND_LENGTH, OrderBy, position_prefix
 from crossdock.records import LINE, cells_named, column_named, columns_named
 
 _SEPARATOR = "\x1f"  # sorts before every printable character
@@ -24,7 +24,7 @@ _HINT = "declare what the column holds: order_by: [{column: COLUMN, as: instant}
 def of_rows(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
     """Compute the text that orders rows; null if a cell does not convert. NUL is replaced for PostgreSQL."""
     parts = [_converted(item, cells_named(frame, item.column)) for item in columns]
-    joined = pl.concat_str([pl.lit(kind_of(columns)) + parts[0], *parts[1:]], separator=_SEPARATOR)
+    joined = pl.concat_str([pl.lit(position_prefix(columns)) + parts[0], *parts[1:]], separator=_SEPARATOR)
     return joined.str.replace_all("\0", "\x01", literal=True)
 
 

@@ -21,8 +21,8 @@ from crossdock.delta.row_preparation import (
     SKIP,
     UNIT,
     is_added,
-    named,
     prepare,
+    with_key_columns,
 )
 from crossdock.delta.source_units import AT_ONCE, SourceUnit
 from crossdock.errors import ConnectorError
@@ -56,7 +56,7 @@ def _single_row_records(
     for rows in unit.rows_at(wanted[LINE].cast(pl.UInt64)):
         part = wanted.slice(done, rows.height)
         done += rows.height
-        found = rows if KEY in rows.columns else named(stream, rows)
+        found = rows if KEY in rows.columns else with_key_columns(stream, rows)
         if not found[KEY_HASH].equals(part[KEY_HASH]):
             raise ConnectorError(message, where=name, hint=_LINES)
         yield from _of_rows(stream, name, found, part, [unit.source] * part.height)

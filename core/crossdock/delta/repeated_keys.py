@@ -9,7 +9,7 @@ import polars as pl
 
 from crossdock.delta import fingerprint
 from crossdock.delta.records_of_rows import KeyedRecord
-from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, UNIT, among, in_parts
+from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, UNIT, in_parts, rows_with_keys
 from crossdock.errors import RefusedError
 from crossdock.records import LINE
 
@@ -88,5 +88,5 @@ def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
     keys = candidates[KEY_HASH].to_frame()  # `select` would copy its many chunks
     others = keys.filter(~candidates[SAME])[KEY_HASH]
     if matched_once and len(others) < keys.height / 10:
-        return others.n_unique() == among(keys, others).height == len(others)
+        return others.n_unique() == rows_with_keys(keys, others).height == len(others)
     return sum(part[KEY_HASH].n_unique() for (part,) in in_parts(keys)) == keys.height

@@ -80,7 +80,7 @@ def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.E
     return pl.when(~incomplete).then(order_positions.of_rows(order_by, frame)).alias(POSITION)
 
 
-def named(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
+def with_key_columns(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
     frame, plain = _repaired(stream, _with_own_keys(stream.own_keys, with_paths(frame, stream.used_columns)))
     return frame.with_columns(_key_columns(stream, frame, plain))
 
@@ -112,7 +112,7 @@ def where(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
     return pl.concat([frame.clear(), *(part.filter(condition) for part in frame.iter_slices(_AT_ONCE))])
 
 
-def among(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
+def rows_with_keys(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
     return where(frame, pl.col(KEY_HASH).is_in(keys.implode()))
 
 

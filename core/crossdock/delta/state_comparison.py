@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from crossdock.delta import fingerprint, order_positions
-from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, POSITION, SAME, among, in_parts, where
+from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, POSITION, SAME, in_parts, rows_with_keys, where
 from crossdock.state import DeadLetterFacts, Intent, RecordIdentity, Wait
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 from crossdock.values.tally import Tally
@@ -86,7 +86,7 @@ def compare(
     """Compare *latest* with the *known* bindings and open items. *idle* records are decided only in a newer version."""
     open_items = [each for each in _open_items(dead_letters, waiting, idle, unsettled) if each.height]
     sought = _to_look_up(latest, open_items)
-    candidates = among(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
+    candidates = rows_with_keys(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
     found = _merged([_compare_part(ours, theirs, open_items) for ours, theirs in in_parts(sought, candidates)])
     same = latest.height - sought.height
     found.unchanged += same
@@ -130,7 +130,7 @@ def _to_look_up(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.
     """Return the records that are not `SAME` or have an open item; all records if those are many, to save a copy."""
     if int(latest[SAME].sum()) * 2 < latest.height:
         return latest
-    others = (among(latest, other[KEY_HASH]) for other in open_items)
+    others = (rows_with_keys(latest, other[KEY_HASH]) for other in open_items)
     return pl.concat([where(latest, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
 
 

@@ -75,7 +75,7 @@ def without_main_row(joins: Mapping[str, Join]) -> Filter | None:
     return Filter(any=tuple(rows)) if rows else None
 
 
-def check(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
+def check_matched(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
     """Raise RecordError, ``unmatched`` or ``rows_disagree``, if a look-up or join of *record* failed."""
     row = record.row
     for name in joins:

@@ -73,7 +73,7 @@ def declared(order_by: Sequence[str | OrderBy] | None) -> list[OrderBy]:
     return [OrderBy(column=item) if isinstance(item, str) else item for item in order_by or ()]
 
 
-def kind_of(columns: Sequence[OrderBy]) -> str:
+def position_prefix(columns: Sequence[OrderBy]) -> str:
     """Return the prefix of a position, empty for text. Positions with different prefixes are not comparable."""
     if all(item.as_ == "text" for item in columns):
         return ""

@@ -54,7 +54,7 @@ def with_forms(values: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def found(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
+def findings(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
     """Return the rows of *values*, which `with_forms` has made, by finding; for dates, one row for each day."""
     numbers = values.filter((pl.col(WHOLE) | pl.col(DECIMAL)) & (pl.col(CHARACTERS) > _AFTER))
     special, days = values.filter(~pl.col(ASCII)), dates(values)

@@ -152,7 +152,7 @@ def _profile(values: pl.DataFrame, sources: Sequence[str]) -> ColumnProfile:
         longest=max(length for length, _ in lengths),
         smallest=str(values[VALUE].min())[:SHOWN],
         largest=str(values[VALUE].max())[:SHOWN],
-        findings={name: _found(rows, sources) for name, rows in cells.found(values).items() if rows.height},
+        findings={name: _found(rows, sources) for name, rows in cells.findings(values).items() if rows.height},
     )
 
 

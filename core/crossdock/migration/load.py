@@ -19,7 +19,7 @@ from crossdock.migration.load_progress import DeliveryRate, LoadListener, LoadPr
 from crossdock.migration.rehearsal_check import check_same_waves, checked_source, of_state
 from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import NumberedWave, called, migration_config, numbered_waves
+from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves, wave_named
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
@@ -85,7 +85,7 @@ def load(
     """Load the waves up to the chosen one. Raise RefusedError for a rehearsal of other waves or another platform."""
     waves = numbered_waves(project)
     if choice.until is not None:
-        waves = waves[: called(waves, choice.until).number]
+        waves = waves[: wave_named(waves, choice.until).number]
     if choice.rehearsal is not None:
         check_same_waves(project, choice.rehearsal)
     return _Load(project, choice, clock, listener, interrupt).run(waves)

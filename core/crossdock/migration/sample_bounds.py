@@ -7,7 +7,7 @@ import math
 CONFIDENCE = 0.95
 
 
-def most_differing(sampled: int, differing: int, *, confidence: float = CONFIDENCE) -> float:
+def highest_differing_share(sampled: int, differing: int, *, confidence: float = CONFIDENCE) -> float:
     """Return the highest share of differing records, with this confidence.
 
     This is the upper bound of Clopper and Pearson (1934) for a sample that is small compared with the whole. A larger

@@ -7,7 +7,7 @@ from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.values.time_zones import first_showing, shown
+from crossdock.values.time_zones import first_showing, local_time
 
 LONGEST = timedelta(days=3650)
 
@@ -15,7 +15,7 @@ LONGEST = timedelta(days=3650)
 def next_change(config: MigrationConfig, at: datetime) -> datetime | None:
     """Return the first instant after *at* at which other hours may begin, in UTC."""
     zone = ZoneInfo(config.time_zone)
-    today = shown(at, zone).date()
+    today = local_time(at, zone).date()
     times = {time.fromisoformat(text) for each in config.hours for text in (each.from_, each.to)}
     days = [today + timedelta(days=number) for number in range(3)]
     instants = (first_showing(datetime.combine(day, each), zone) for day in days for each in times)

@@ -45,7 +45,7 @@ def wave_streams(project: Project) -> set[str]:
     return {name for wave in numbered_waves(project) for name in wave.streams}
 
 
-def called(waves: Sequence[NumberedWave], name: str) -> NumberedWave:
+def wave_named(waves: Sequence[NumberedWave], name: str) -> NumberedWave:
     for wave in waves:
         if wave.name == name:
             return wave

@@ -35,7 +35,7 @@ Key = str | Sequence[str]
 """The text of a record's key column, or those of its key columns."""
 
 
-def named(stream: str, keys: Iterable[Key]) -> list[NamedRecord]:
+def named_records(stream: str, keys: Iterable[Key]) -> list[NamedRecord]:
     texts = list(dict.fromkeys(key_text([key] if isinstance(key, str) else key) for key in keys))
     hashes = key_hashes(texts)
     return [NamedRecord(stream, text, hashes[text]) for text in texts]
@@ -217,7 +217,7 @@ class FetchedInput(StreamInput):
     """The records that `Stream.fetch` gives, without lists or cursors. Those in `blocked` must be fetched again."""
 
     finds_changes = False
-    named: Sequence[int]
+    named_records: Sequence[int]
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
 from crossdock.reading.sources.source_context import Patience
 from crossdock.runs import runner
-from crossdock.runs.named_record_delivery import Key, named
+from crossdock.runs.named_record_delivery import Key, named_records
 from crossdock.runs.run_report import Report
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Progress, Silent
@@ -58,7 +58,7 @@ def run(
         raise ConfigError("no record is named in keys")
     files = [config] if isinstance(config, str | Path) else list(config)
     loaded, clock = project.load(*map(Path, files)), SystemClock()
-    records = [record for stream, wanted in (keys or {}).items() for record in named(stream, wanted)]
+    records = [record for stream, wanted in (keys or {}).items() for record in named_records(stream, wanted)]
     for stream in keys or {}:
         loaded.selected([stream])
     return runner.sync(

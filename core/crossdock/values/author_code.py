@@ -187,7 +187,7 @@ def place_of(code: object, method: str) -> str:
     return f"; see line {inner.co_firstlineno} of {brief(inner.co_filename)}" if inner else ""
 
 
-def kind_of(value: object) -> str:
+def type_text(value: object) -> str:
     """Return the type of a wrong value, or that a class is given in place of an object."""
     if isinstance(value, type):
         return f"the class {brief(value.__name__)}, and no object made by it,"

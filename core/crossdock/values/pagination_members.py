@@ -45,7 +45,7 @@ def plain(name: str) -> str:
 
 
 @lru_cache(4096)
-def kind_of(name: str) -> Kind | None:
+def member_kind(name: str) -> Kind | None:
     return next((kind for kind, names in _NAMES.items() if names.fullmatch(plain(name))), None)
 
 
@@ -86,7 +86,7 @@ def tells_of_next(name: str, value: Any) -> bool:
         return isinstance(value, str) and not value.isdigit() and follows("next", value)
     if plain(name) == "lastevaluatedkey":
         return bool(value)
-    kind = kind_of(name)
+    kind = member_kind(name)
     return kind in {"next", "more", "last"} and follows(kind, value)
 
 
@@ -129,8 +129,8 @@ def _named_after(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, An
 
 def _is_cut_by(name: str, value: Any) -> bool:
     """Do the same as `tells_of_next` in a record, where ``done`` or ``last`` may be about the record."""
-    return kind_of(name) != "last" and tells_of_next(name, value)
+    return member_kind(name) != "last" and tells_of_next(name, value)
 
 
 def _exceeds(name: str, value: Any, number: int) -> bool:
-    return kind_of(name) == "total" and (whole(value) or 0) > number
+    return member_kind(name) == "total" and (whole(value) or 0) > number

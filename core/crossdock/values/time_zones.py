@@ -26,7 +26,7 @@ def zone_name(name: str) -> str:
     raise ValueError(f"{name!r} is not an IANA time zone known to this machine; {advice}")
 
 
-def shown(instant: datetime, zone: ZoneInfo) -> datetime:
+def local_time(instant: datetime, zone: ZoneInfo) -> datetime:
     """Return the local time in *zone* at *instant*, without a zone."""
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
@@ -34,17 +34,17 @@ def shown(instant: datetime, zone: ZoneInfo) -> datetime:
 def first_showing(local: datetime, zone: ZoneInfo) -> datetime:
     """Return the first instant at which clocks show *local*, in whole seconds; the end of the gap if they skip it."""
     instant = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
-    if shown(instant, zone) == local:
+    if local_time(instant, zone) == local:
         return instant
     # Skipped: with the offset after the gap it lies before the gap, with the one before, as in `instant`, behind it.
     before = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
     seconds = range((instant - before) // timedelta(seconds=1))
     return before + timedelta(
-        seconds=bisect_left(seconds, local, key=lambda second: shown(before + timedelta(seconds=second), zone))
+        seconds=bisect_left(seconds, local, key=lambda second: local_time(before + timedelta(seconds=second), zone))
     )
 
 
 def last_showing(local: datetime, zone: ZoneInfo) -> datetime:
     """Return the last instant at which the clocks show *local*, in UTC; for a skipped time, the end of the gap."""
     instant = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
-    return instant if shown(instant, zone) == local else first_showing(local, zone)
+    return instant if local_time(instant, zone) == local else first_showing(local, zone)

@@ -48,13 +48,17 @@ def test_the_allowance_in_a_sentence() -> None:
 def test_a_run_without_timings() -> None:
     """A killed run has no timings, and one that sent nothing has no allowance."""
     killed = RunRecord(1, None, "2026-03-29", AT, None, "incomplete", 0, 0, None, None)
-    assert (timing_lines.facts(killed), timing_lines.slowest(killed), timing_lines.allowance(killed)) == ({}, [], None)
-    assert timing_lines.facts(run()) == {"slowest_steps": [], "allowance": None, "apis": {}}
+    assert (timing_lines.timing_document(killed), timing_lines.slowest(killed), timing_lines.allowance(killed)) == (
+        {},
+        [],
+        None,
+    )
+    assert timing_lines.timing_document(run()) == {"slowest_steps": [], "allowance": None, "apis": {}}
 
 
 def test_the_facts_for_scripts() -> None:
     """JSON has the same numbers, in seconds and percent."""
-    assert timing_lines.facts(
+    assert timing_lines.timing_document(
         run(steps=[["a", 0, 2_000], ["b", 2_000, 1_000]], samples=[[0, 8], [1_500, 0], [2_000, 1]])
     ) == {
         "slowest_steps": [

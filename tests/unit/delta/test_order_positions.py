@@ -16,7 +16,7 @@ from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.order_positions import of_rows
 from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION
 from crossdock.errors import RecordError, RefusedError
-from crossdock.mapping.ordering import OrderBy, kind_of
+from crossdock.mapping.ordering import OrderBy, position_prefix
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 
 INSTANT, NUMBER, TEXT = OrderBy(column="T", as_="instant"), OrderBy(column="N", as_="integer"), OrderBy(column="X")
@@ -41,7 +41,7 @@ def test_positions_in_columns_are_those_of_rows(cells: list[tuple[str | None, ..
     expected: list[str | None] = []
     for row in frame.iter_rows(named=True):
         try:
-            expected.append(kind_of(columns) + "\x1f".join(item.position(row) for item in columns))
+            expected.append(position_prefix(columns) + "\x1f".join(item.position(row) for item in columns))
         except RecordError:
             expected.append(None)
     assert frame.select(of_rows(columns, frame)).to_series().to_list() == expected
@@ -126,9 +126,9 @@ def test_positions_of_another_declaration_are_not_compared(tmp_path: Path) -> No
     for stored in (SUMMER, "~", ""):
         found = state_comparison.compare(scan.latest, _known(scan, stored), waiting=[], unsettled=[], snapshot=False)
         assert (found.changed.height, found.ignored, found.mixed_zones.height) == (1, 0, 0)
-    newer = kind_of([INSTANT]) + INSTANT.position({"T": "2027-01-01T00:00:00Z"})
+    newer = position_prefix([INSTANT]) + INSTANT.position({"T": "2027-01-01T00:00:00Z"})
     assert (
         state_comparison.compare(scan.latest, _known(scan, newer), waiting=[], unsettled=[], snapshot=False).ignored
         == 1
     )
-    assert scan.latest[POSITION].to_list() == [kind_of([INSTANT]) + "2026-10-25T01:10:00.000000000Z"]
+    assert scan.latest[POSITION].to_list() == [position_prefix([INSTANT]) + "2026-10-25T01:10:00.000000000Z"]

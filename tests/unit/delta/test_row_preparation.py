@@ -20,11 +20,11 @@ from crossdock.delta.row_preparation import (
     KEY_HASH,
     POSITION,
     SKIP,
-    among,
     in_parts,
-    named,
     prepare,
+    rows_with_keys,
     where,
+    with_key_columns,
 )
 from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
@@ -89,7 +89,7 @@ def test_named_gives_the_keys_of_prepare() -> None:
     """Rows that are read a second time get the same keys, from repaired text."""
     stream = Things(columns={"K": Repair(strip_suffix=".0")}, skip={"x": Filter(field="V", equals="x")})
     frame = batch([{"K": "7.0", "V": "x"}, {"K": "8.0", "V": ""}]).load()
-    prepared, again = prepare(stream, "a", frame), named(stream, frame)
+    prepared, again = prepare(stream, "a", frame), with_key_columns(stream, frame)
     assert prepared[SKIP].to_list() == ["x", None]
     assert again[KEY].to_list() == ["7", "8"]
     assert again.select(KEY, KEY_HASH, "K").equals(prepared.select(KEY, KEY_HASH, "K"))
@@ -116,7 +116,7 @@ def test_parts_are_a_partition(keys: list[int], at_once: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_preparation, "_AT_ONCE", at_once)
         assert sorted(key for (part,) in in_parts(frame) for key in part[KEY_HASH]) == sorted(keys)
-        assert among(frame, frame[KEY_HASH].head(2))[KEY_HASH].to_list() == keys[:2]
+        assert rows_with_keys(frame, frame[KEY_HASH].head(2))[KEY_HASH].to_list() == keys[:2]
         assert where(frame, pl.lit(value=False)).is_empty()
 
 
@@ -142,7 +142,7 @@ def test_the_key_of_json_records_may_be_made_before() -> None:
     stream = Things(key=("a.b",), uses=("c",))
     early, late = (prepare(stream, "page", RawBatch.json(items, source="page", key=key).load()) for key in ("a.b", ()))
     assert early.select(sorted(early.columns)).equals(late.select(sorted(late.columns)))
-    assert named(stream, RawBatch.json(items, source="page").load())[KEY].to_list() == ["1"]
+    assert with_key_columns(stream, RawBatch.json(items, source="page").load())[KEY].to_list() == ["1"]
 
 
 def test_a_json_pointer_is_a_path() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.migration.sample_bounds import most_differing
+from crossdock.migration.sample_bounds import highest_differing_share
 
 
 @pytest.mark.parametrize(
@@ -17,14 +17,14 @@ from crossdock.migration.sample_bounds import most_differing
 )
 def test_known_bounds(sampled: int, differing: int, share: float) -> None:
     """1 - 0.05 ** (1 / n) without a difference; else what tables of Clopper and Pearson say."""
-    assert most_differing(sampled, differing) == pytest.approx(share, abs=1e-6)
+    assert highest_differing_share(sampled, differing) == pytest.approx(share, abs=1e-6)
 
 
 @given(sampled=st.integers(1, 300), data=st.data())
 def test_at_the_bound_so_few_are_unlikely(sampled: int, data: st.DataObject) -> None:
     """If the bound were the true share, so few differences would be found in one of twenty samples."""
     differing = data.draw(st.integers(0, sampled - 1))
-    share = most_differing(sampled, differing)
+    share = highest_differing_share(sampled, differing)
     few = sum(comb(sampled, each) * share**each * (1 - share) ** (sampled - each) for each in range(differing + 1))
     assert differing / sampled < share <= 1
     assert few == pytest.approx(0.05, abs=1e-6)

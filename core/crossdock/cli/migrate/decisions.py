@@ -22,11 +22,11 @@ def go(wave: str, by: str, config: Path) -> None:
     If more is open after a later load, the gate closes again.
     """
     from crossdock.migration import current_migration
-    from crossdock.migration.waves import called, numbered_waves
+    from crossdock.migration.waves import numbered_waves, wave_named
     from crossdock.values.clock import SystemClock
 
     loaded = load(config)
-    chosen = called(numbered_waves(loaded), wave)
+    chosen = wave_named(numbered_waves(loaded), wave)
     status = current_migration.approve(loaded, chosen, clock=SystemClock(), by=by)
     say(f"{chosen}: {by} lets the migration go on with this open: {status.open}")
 

@@ -22,7 +22,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import Reference
 from crossdock.state import Scope
-from crossdock.values.author_code import AuthorCodeError, described_class, guarded, kind_of, place_of
+from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of, type_text
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
 from crossdock.values.misspelt_attributes import misspelt
@@ -277,7 +277,7 @@ def _streams(connector: Connector[Any], settings: Settings) -> tuple[Stream[Any]
 
 def _returned(connector: Connector[Any], method: str, made: object, expected: str) -> AuthorCodeError:
     place = place_of(getattr(connector, method), method)
-    return AuthorCodeError(method, f"returned {kind_of(made)} instead of {expected}{place}")
+    return AuthorCodeError(method, f"returned {type_text(made)} instead of {expected}{place}")
 
 
 def _name_of(stream: Stream[Any]) -> str:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.mapping.stream_facts import Percent
 from crossdock.values.config_durations import TimeOfDay
 from crossdock.values.config_models import ConfigModel, Name
-from crossdock.values.time_zones import shown, zone_name
+from crossdock.values.time_zones import local_time, zone_name
 
 
 class Gate(ConfigModel):
@@ -69,5 +69,5 @@ class MigrationConfig(ConfigModel):
 
     def percent(self, at: datetime) -> int:
         """Return the percentage of the allowance that may be used *at* that time."""
-        local = shown(at, ZoneInfo(self.time_zone)).time()
+        local = local_time(at, ZoneInfo(self.time_zone)).time()
         return next((each.percent for each in self.hours if each.contain(local)), 100)

@@ -32,7 +32,7 @@ from crossdock.mapping.stream_facts import (
 )
 from crossdock.records import is_reserved
 from crossdock.resources import ResourceName
-from crossdock.values.author_code import described_class, kind_of
+from crossdock.values.author_code import described_class, type_text
 from crossdock.values.config_file import OF_TYPE, message_of, unknown
 from crossdock.values.config_models import NAME_FORM, ConfigModel, is_name
 from crossdock.values.finding_places import PlacedFinding, nearest, placed
@@ -103,7 +103,7 @@ def _fits(name: str, value: Any) -> bool:
 def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
     resource = getattr(stream, "resource", None)
     if resource is not None and not isinstance(resource, str):
-        yield f"resource must be text such as 'product', not {kind_of(resource).removesuffix(',')}"
+        yield f"resource must be text such as 'product', not {type_text(resource).removesuffix(',')}"
         return
     if resource is not None and resource not in WRITTEN:
         advice = unknown(str(resource), list(WRITTEN)).removeprefix("unknown key; ")

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from crossdock.config.schedules.calendar_days import ONE_DAY
 from crossdock.config.schedules.schedule_config import Schedule
-from crossdock.values.time_zones import first_showing, last_showing, shown
+from crossdock.values.time_zones import first_showing, last_showing, local_time
 
 Window = tuple[datetime, datetime]
 
@@ -32,7 +32,7 @@ def _windows(schedule: Schedule, around: datetime) -> Iterator[Window]:
             yield blackout.instants
         if blackout.times:
             begin, end = blackout.times
-            today = shown(around, schedule.zone).date()
+            today = local_time(around, schedule.zone).date()
             # Two days back: one for windows through midnight, one for clocks set back over midnight or a skipped day.
             for day in (today - 2 * ONE_DAY, today - ONE_DAY, today, today + ONE_DAY):
                 closing = day if begin < end else day + ONE_DAY

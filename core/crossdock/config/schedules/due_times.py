@@ -11,7 +11,7 @@ from itertools import count, takewhile
 from crossdock.config.schedules.blackouts import free_from, shut_since
 from crossdock.config.schedules.calendar_days import ONE_DAY, runs_on
 from crossdock.config.schedules.schedule_config import Schedule
-from crossdock.values.time_zones import first_showing, shown
+from crossdock.values.time_zones import first_showing, local_time
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,7 +55,7 @@ def caught_up(schedule: Schedule, asked: Iterable[Due], now: datetime) -> list[D
 
 def _planned(schedule: Schedule, since: datetime, until: datetime) -> Iterator[tuple[datetime, date]]:
     """Yield the instants and local dates of all days from *since* to *until*, before blackouts move them."""
-    day = shown(since, schedule.zone).date()
+    day = local_time(since, schedule.zone).date()
     moves = schedule.on_holiday == "next_working_day"
     while _begin(schedule, day) <= until:
         if runs_on(day, schedule.names, schedule.holidays, moves=moves):
@@ -78,14 +78,14 @@ def _showings(schedule: Schedule, day: date) -> list[datetime]:
     """Return every instant of *day* at which the clocks show one of the times: none if skipped, two if repeated."""
     begin, end = _begin(schedule, day), _begin(schedule, day + ONE_DAY)
     locals_ = [datetime.combine(day, at) for at in schedule.times]
-    if end - begin == ONE_DAY and shown(begin, schedule.zone).time() == time():
+    if end - begin == ONE_DAY and local_time(begin, schedule.zone).time() == time():
         midnight = datetime.combine(day, time())
         return [begin + (local - midnight) for local in locals_]
     folds = (local.replace(tzinfo=schedule.zone, fold=fold) for local in locals_ for fold in (0, 1))
     instants = {
         local.astimezone(UTC)
         for local in folds
-        if shown(local.astimezone(UTC), schedule.zone) == local.replace(tzinfo=None, fold=0)
+        if local_time(local.astimezone(UTC), schedule.zone) == local.replace(tzinfo=None, fold=0)
     }
     return sorted(instant for instant in instants if begin <= instant < end)
 

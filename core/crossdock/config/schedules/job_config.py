@@ -11,7 +11,7 @@ from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.values.config_durations import TimeOfDay
 from crossdock.values.config_file import unknown
 from crossdock.values.config_models import ConfigModel
-from crossdock.values.time_zones import first_showing, shown
+from crossdock.values.time_zones import first_showing, local_time
 
 
 class JobConfig(ConfigModel):
@@ -32,7 +32,7 @@ class JobConfig(ConfigModel):
         if self.done_by is None:
             return None
         zone, at = self.schedule.zone, time.fromisoformat(self.done_by)
-        day: date = shown(due, zone).date()
+        day: date = local_time(due, zone).date()
         today = first_showing(datetime.combine(day, at), zone)
         return today if today >= due else first_showing(datetime.combine(day + timedelta(days=1), at), zone)
 

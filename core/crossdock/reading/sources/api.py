@@ -11,7 +11,7 @@ from crossdock.pacing.rate_limit import LimitSettings, RateLimit
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 from crossdock.values.addresses import checked_base_url
-from crossdock.values.author_code import AuthorCodeError, guarded, kind_of, place_of
+from crossdock.values.author_code import AuthorCodeError, guarded, place_of, type_text
 
 if TYPE_CHECKING:
     import httpx
@@ -95,7 +95,7 @@ class Api:
     def __post_init__(self) -> None:
         for name, (is_right, expected) in _ARGUMENTS.items():
             if not is_right(given := getattr(self, name)):
-                raise TypeError(f"{name} of Api is {kind_of(given)} instead of {expected}")
+                raise TypeError(f"{name} of Api is {type_text(given)} instead of {expected}")
         try:
             checked_base_url(self.base_url)
         except ValueError as error:
@@ -107,6 +107,6 @@ def declared_api(declare: Callable[[S], Api], settings: S, connection: str) -> A
     with guarded("api", connection, code=declare, settings=settings):
         made: object = declare(settings)
     if not isinstance(made, Api):
-        what = f"returned {kind_of(made)} instead of an Api{place_of(declare, 'api')}"
+        what = f"returned {type_text(made)} instead of an Api{place_of(declare, 'api')}"
         raise AuthorCodeError("api", what, where=connection)
     return made

@@ -23,7 +23,7 @@ from crossdock.reading.sources.retried_requests import RetriedRequests, Smaller
 from crossdock.reading.sources.signs_of_more import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.values.author_code import kind_of
+from crossdock.values.author_code import type_text
 from crossdock.values.clock import InterruptibleClock
 
 MAX_PAGES = 100_000
@@ -144,7 +144,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         """
         given: object = paginator
         if given is not None and not isinstance(given, Paginator):
-            raise TypeError(f"paginator is {kind_of(given)} instead of one such as PageNumber('/items', 'page')")
+            raise TypeError(f"paginator is {type_text(given)} instead of one such as PageNumber('/items', 'page')")
         paginator, method = paginator or LinkHeader(), "GET" if json is None and graphql is None else "POST"
         if method == "POST" and paginator.has_params and paginator.place is None:
             message = f"{type(paginator).__name__} does not say where a POST has its parameters"

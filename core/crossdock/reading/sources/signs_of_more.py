@@ -214,7 +214,7 @@ def _verdict(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
 
 
 def _said(name: str, value: Any) -> tuple[str, Any] | None:
-    kind, plain = pagination_members.kind_of(name), pagination_members.plain(name)
+    kind, plain = pagination_members.member_kind(name), pagination_members.plain(name)
     if kind == "next":
         return "next", pagination_members.tells_of_next(name, value)
     if kind is not None:

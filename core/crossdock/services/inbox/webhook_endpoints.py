@@ -12,7 +12,7 @@ from crossdock.config.project.webhook_hints import hints_of
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.platform.webhooks import Delivery, WebhookVerifier
 from crossdock.printable import is_storable, printable
-from crossdock.runs.named_record_delivery import named
+from crossdock.runs.named_record_delivery import named_records
 from crossdock.state import NamedRecord, ReceivedWebhook
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
@@ -86,7 +86,7 @@ class Endpoint:
             if not _is_key(hint.key):
                 raise RecordError("bad_value", f"a key of {hint.stream} is empty, too long or not storable")
             found.setdefault(f"{self._connection.name}.{hint.stream}", []).append(hint.key)
-        return tuple(record for stream, keys in found.items() for record in named(stream, keys))
+        return tuple(record for stream, keys in found.items() for record in named_records(stream, keys))
 
 
 def _is_key(key: tuple[str, ...]) -> bool:

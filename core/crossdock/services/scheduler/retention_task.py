@@ -47,7 +47,7 @@ class RetentionTask:
         assert project.retention is not None
         ages = project.ages(project.retention, now)
         with project.alone() as state:
-            purged, is_whole = purge.work(state, ages, batches=BATCHES)
+            purged, is_whole = purge.purge_batches(state, ages, batches=BATCHES)
             if is_whole:
                 state.apply(lambda tx: tx.retention.applied(now))
                 self._next = now + EVERY

@@ -17,7 +17,7 @@ from crossdock.state.upkeep.retention import PurgeResult
 def purge(state: State, url: StateUrl, ages: Ages) -> PurgeResult:
     """Purge in short transactions. An interrupted purge has done a part and can be repeated."""
     with state.exclusive("state purge"):
-        done, _ = work(state, ages, batches=sys.maxsize)
+        done, _ = purge_batches(state, ages, batches=sys.maxsize)
         # runs leave remnants of overwritten rows in the file and its log
         if url.drivername == "sqlite" and (reason := compact.rewrite(url)):
             raise StateError(
@@ -28,7 +28,7 @@ def purge(state: State, url: StateUrl, ages: Ages) -> PurgeResult:
     return done
 
 
-def work(state: State, ages: Ages, *, batches: int) -> tuple[PurgeResult, bool]:
+def purge_batches(state: State, ages: Ages, *, batches: int) -> tuple[PurgeResult, bool]:
     """Remove or empty at most *batches* batches, each in a transaction. Return also whether nothing is left to do."""
     with state.look() as tx:
         names = list(tx.retention.steps)

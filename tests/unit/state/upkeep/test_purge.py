@@ -83,7 +83,7 @@ def test_a_bounded_purge_says_whether_it_is_finished(state: State, monkeypatch: 
     """No more batches than allowed; what is left is done by the next calls."""
     monkeypatch.setattr(retention, "BATCH", 2)
     settle(state, run(state), [item(key) for key in range(1, 6)], "delivered")
-    done, is_finished = purging.work(state, AGES, batches=2)
+    done, is_finished = purging.purge_batches(state, AGES, batches=2)
     assert (done.operations_removed, is_finished) == (4, False)
-    done, is_finished = purging.work(state, AGES, batches=99)
+    done, is_finished = purging.purge_batches(state, AGES, batches=99)
     assert (done.operations_removed, is_finished) == (1, True)

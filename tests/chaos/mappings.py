@@ -30,7 +30,7 @@ from crossdock.planning import planner as planning
 from crossdock.printable import BLANKS
 from crossdock.records import LINE, REASONS
 from crossdock.runs import dry_run, runner
-from crossdock.runs.plan_results import PlanListener, Planned
+from crossdock.runs.plan_results import PlanListener, PlanResult
 from crossdock.runs.run_report import Report
 from crossdock.state import DeadLetter, DeadLetterFilter, Pin, StateUrl, create
 from crossdock.state.db import schema
@@ -96,7 +96,7 @@ class Bench:
         )
         self._project = project.load(path)
 
-    def plan(self) -> tuple[Planned, Fates]:
+    def plan(self) -> tuple[PlanResult, Fates]:
         fates: Fates = {}
 
         def refused(dead_letter: DeadLetter) -> None:

@@ -18,7 +18,7 @@ from crossdock.migration import rehearsal_check
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.waves import numbered_waves
-from crossdock.runs.plan_results import Planned
+from crossdock.runs.plan_results import PlanResult
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
 
@@ -122,7 +122,7 @@ def test_a_source_that_changes_after_the_comparison_is_refused(
     """What changes between the comparison and the delivery is refused too, and still compared in the next load."""
     file = str(rehearsed(migrated))
 
-    def then_changed(*arguments: object, **options: object) -> Planned:
+    def then_changed(*arguments: object, **options: object) -> PlanResult:
         found = read_sources(*arguments, **options)  # type: ignore[arg-type]  # passed on
         if "wms.products" in found.sources:
             migrated.write("PROD2.csv", "SKU;NAME;PRICE\nP9;Late;1\n")

@@ -19,7 +19,7 @@ from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.pacing.forecast import Forecast
-    from crossdock.runs.plan_results import Planned
+    from crossdock.runs.plan_results import PlanResult
     from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
     from crossdock.writing.delivery.operations import Operation
     from crossdock.writing.delivery.senders import Masks
@@ -192,7 +192,7 @@ class _Listing:
             self.shown.append({"do": kind, "stream": stream, "key": key, **detail()})
 
 
-def _show(console: Any, listing: _Listing, planned: Planned) -> None:
+def _show(console: Any, listing: _Listing, planned: PlanResult) -> None:
     for line in _lines(listing, planned):
         console.print(line, soft_wrap=True)
     console.print()
@@ -214,7 +214,7 @@ def _show(console: Any, listing: _Listing, planned: Planned) -> None:
         console.print(f"{counted(forecast.requests, 'request')} to {name} needed{_time_for(forecast)}")
 
 
-def _lines(listing: _Listing, planned: Planned) -> Iterator[str]:
+def _lines(listing: _Listing, planned: PlanResult) -> Iterator[str]:
     for item in listing.shown:
         yield f"{item['do']:6} {item['stream']} {item['key'] or '(no key)'}"
         yield from (f"         {line}" for line in _details(item))

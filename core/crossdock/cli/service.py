@@ -24,7 +24,7 @@ from crossdock.errors import ConfigError, CrossdockError
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.services.inbox.receiver import Receiver
-    from crossdock.services.inbox.webhook_endpoints import Endpoint
+    from crossdock.services.inbox.webhook_endpoints import WebhookEndpoint
     from crossdock.services.notifications.notifier import Notifier
     from crossdock.services.scheduler.monitored_scheduler import Service
     from crossdock.services.scheduler.stderr_log import LogFormat
@@ -141,7 +141,7 @@ def _chosen(loaded: Project, options: ServiceOptions) -> Project:
     return loaded if options.runs_jobs else replace(loaded, jobs={})
 
 
-def _endpoints(loaded: Project) -> dict[str, Endpoint]:
+def _endpoints(loaded: Project) -> dict[str, WebhookEndpoint]:
     from crossdock.services.inbox.webhook_endpoints import endpoints
     from crossdock.values.clock import SystemClock
 

@@ -42,7 +42,7 @@ from crossdock.mapping.stream_facts import (
     empty_problem,
     read_problem,
     removal_problem,
-    second_look_problem,
+    second_reading_problem,
 )
 from crossdock.records import Record
 from crossdock.resources import ResourceModel
@@ -120,7 +120,7 @@ class StreamConfig(ConfigModel, StreamFacts):
         if self.gone.every is not None and not self.lists_existing:
             raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
         other = "deleted" if self.deleted is not None else "existing" if self.lists_existing else ""
-        if second := second_look_problem(
+        if second := second_reading_problem(
             self.mode, self.reread, self.open_until, fetches=self.fetches, finds_deleted=other
         ):
             raise misplaced(*second)

@@ -97,7 +97,7 @@ EVERY_WITHOUT_LIST = "needs existing: nothing else is read for it"
 MARKS_IN_SNAPSHOT = "is for other modes; a snapshot lists every record that exists"
 
 
-def second_look_problem(
+def second_reading_problem(
     mode: Mode, reread: Reread | None, open_until: OpenUntil | None, *, fetches: bool, finds_deleted: str
 ) -> tuple[tuple[str, ...], str] | None:
     """Return the key to correct and the reason, or None. *finds_deleted* names another way to find deletions."""

@@ -13,7 +13,7 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.platform_comparison import PlatformComparison
 from crossdock.migration.reconcile import keep_bucket, platform_context
 from crossdock.migration.reconciliation_result import Reconciliation
-from crossdock.migration.still_referenced import LiveReferences, in_pages
+from crossdock.migration.still_referenced import ListedReferences, in_pages
 from crossdock.migration.streams_to_undo import UndoneStreams, operations
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.resources import ResourceName
@@ -30,7 +30,7 @@ class ChangesByOthers:
     def __init__(self, undone: UndoneStreams) -> None:
         self._undone, self._state = undone, undone.session.state
         self._differing: set[tuple[str, str]] = set()
-        self._edited, self.references = EditedRecords(self._state), LiveReferences()
+        self._edited, self.references = EditedRecords(self._state), ListedReferences()
 
     def among(self, scope: Scope, ids: Sequence[str]) -> set[str]:
         if scope.target != PLATFORM:

@@ -12,7 +12,7 @@ from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.current_migration import opened
 from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.waves import wave_streams
-from crossdock.runs.plan_results import Planned
+from crossdock.runs.plan_results import PlanResult
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import duration_text
 from crossdock.values.exact_json import time_text
@@ -65,7 +65,7 @@ def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: 
     return frozen
 
 
-def _refuse_operations(planned: Planned) -> None:
+def _refuse_operations(planned: PlanResult) -> None:
     if operations := planned.operations.total():
         streams = [name for name, tally in planned.tallies.items() if tally.delivered]
         raise RefusedError(

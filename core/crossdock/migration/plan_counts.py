@@ -41,7 +41,7 @@ class Rejected:
 
 
 @dataclass(slots=True)
-class StreamDecisions:
+class StreamCounts:
     """The decisions about the records of one stream. *missing* counts the records that wait for each record."""
 
     rejected: dict[str, Rejected] = field(default_factory=lambda: defaultdict(Rejected))
@@ -56,7 +56,7 @@ class StreamDecisions:
         return bool(self.rejected or self.waiting or self.in_doubt or self.withheld)
 
 
-class DecisionCounts:
+class PlanCounts:
     """Counts the decisions of a plan. *later* comes from `placeholders_of_later_waves`."""
 
     def __init__(
@@ -68,7 +68,7 @@ class DecisionCounts:
         self._scopes, self._later, self._creates = scopes, later, creates
         self._rejected: set[Parent] = set()
         self._waiting: set[Parent] = set()
-        self.streams: dict[str, StreamDecisions] = defaultdict(StreamDecisions)
+        self.streams: dict[str, StreamCounts] = defaultdict(StreamCounts)
 
     def listener(self, observe: Observe | None = None) -> PlanListener:
         listening = self._operation, self._refused, self._wait, _ignore, self._doubt, self._withhold

@@ -14,7 +14,7 @@ from crossdock.migration import reconciliation_result
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation_result import Reconciliation, Sample
 from crossdock.migration.source_comparison import SourceComparison
-from crossdock.migration.still_referenced import LiveReferences
+from crossdock.migration.still_referenced import ListedReferences
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.plan_results import PlanListener
@@ -59,7 +59,7 @@ def reconcile(
             found.known = Counter(tx.bindings.count())
         comparison = PlatformComparison(state, {project.scopes[name] for name in streams}, run, found)
         chosen: Chosen | None = None
-        references = LiveReferences()
+        references = ListedReferences()
         with LiveRecords(project.platform, run) as live:
             try:
                 if sample is not None:

@@ -11,7 +11,7 @@ from crossdock.errors import RefusedError
 from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.waves import NumberedWave, numbered_waves
-from crossdock.runs.run_input import SourceFactory
+from crossdock.runs.run_input import RunInputFactory
 from crossdock.runs.saved_digests import ExpectedInput
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput
@@ -43,7 +43,7 @@ def of_state(rehearsal: dict[str, Any] | None) -> Rehearsal | None:
 
 def checked_source(
     session: Session, migration: Migration, wave: NumberedWave, interrupt: threading.Event
-) -> SourceFactory | None:
+) -> RunInputFactory | None:
     """Return the source of the records of *wave*; None for the streams' own sources.
 
     Streams that have sent nothing yet must read what was rehearsed. All of them are read before any is delivered, so

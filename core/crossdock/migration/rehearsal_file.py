@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from crossdock.runs.saved_digests import PlanDocument
+from crossdock.runs.saved_digests import DigestFile
 from crossdock.values.config_models import ConfigModel
 
 _Count = Annotated[int, Field(ge=0)]
@@ -18,7 +18,7 @@ class RehearsedStream(ConfigModel):
 
     Attributes:
         source: SHA-256 over the records, independent of their order, and the version of the mapping; see
-            `crossdock.runs.plan_results.Planned.sources`.
+            `crossdock.runs.plan_results.PlanResult.sources`.
         operations: The number of creates and updates.
     """
 
@@ -38,7 +38,7 @@ class RehearsedWave(ConfigModel):
     requests: _Count
 
 
-class Rehearsal(PlanDocument):
+class Rehearsal(DigestFile):
     """A rehearsal as hashes and counts, without data of records.
 
     Attributes:

@@ -12,7 +12,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.already_on_platform import AlreadyThere, PlannedCreates, already_there
-from crossdock.migration.plan_counts import DecisionCounts
+from crossdock.migration.plan_counts import PlanCounts
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.time_left import allowed_again, time_left
@@ -21,7 +21,7 @@ from crossdock.pacing.forecast import Forecast
 from crossdock.planning.references import placeholder
 from crossdock.records import RawBatch
 from crossdock.runs import dry_run
-from crossdock.runs.plan_results import Planned
+from crossdock.runs.plan_results import PlanResult
 from crossdock.state import Pin
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
@@ -42,8 +42,8 @@ class Rehearsed:
     pin: Pin
     began: datetime
     waves: tuple[WaveForecast, ...]
-    planned: Planned
-    decisions: DecisionCounts
+    planned: PlanResult
+    decisions: PlanCounts
     profiles: Mapping[str, SourceProfile]
     joined: Mapping[str, Mapping[str, SourceProfile]]
     left_out: tuple[str, ...]
@@ -85,7 +85,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     """
     migration, waves = migration_config(project), numbered_waves(project)
     creates = PlannedCreates(project.matching) if against_platform else None
-    decisions = DecisionCounts(project.scopes, placeholders_of_later_waves(project, waves), creates)
+    decisions = PlanCounts(project.scopes, placeholders_of_later_waves(project, waves), creates)
     profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)
     joined: dict[str, dict[str, SourceProfile]] = defaultdict(lambda: defaultdict(SourceProfile))
 
@@ -149,7 +149,7 @@ class WaveForecast:
 
 
 def wave_forecasts(
-    migration: MigrationConfig, waves: Sequence[NumberedWave], planned: Planned, began: datetime
+    migration: MigrationConfig, waves: Sequence[NumberedWave], planned: PlanResult, began: datetime
 ) -> Iterator[WaveForecast]:
     wave_of = {stream: wave.name for wave in waves for stream in wave.streams}
     needed: dict[str, Counter[str]] = {wave.name: Counter() for wave in waves}

@@ -9,7 +9,7 @@ from contextlib import closing
 from crossdock.config.project.project import Project
 from crossdock.errors import StoppedError
 from crossdock.runs import dry_run
-from crossdock.runs.plan_results import PlanListener, Planned
+from crossdock.runs.plan_results import PlanListener, PlanResult
 from crossdock.state import State
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Silent
@@ -26,7 +26,7 @@ class _Interruptible(Silent):
 
 def read_sources(
     project: Project, streams: Iterable[str], *, clock: Clock, interrupt: threading.Event, state: State | None = None
-) -> Planned:
+) -> PlanResult:
     """Read *streams* and plan what a load would do. Nothing is written or sent. Errors of sources are raised."""
     if state is None:
         with closing(project.open_state(read_only=True)) as opened:

@@ -16,7 +16,7 @@ from crossdock.migration.sign_off_report import Document, Signature, exception_c
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import numbered_waves, wave_streams
 from crossdock.planning import undo_in_progress
-from crossdock.runs.plan_results import Planned
+from crossdock.runs.plan_results import PlanResult
 from crossdock.runs.state_session import open_session
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.clock import Clock
@@ -89,7 +89,7 @@ class NotReadyError(RefusedError):
 
 
 def obstacles(
-    tx: Transaction, migration: Migration, waves: Sequence[WaveStatus], scopes: Mapping[str, Scope], now: Planned
+    tx: Transaction, migration: Migration, waves: Sequence[WaveStatus], scopes: Mapping[str, Scope], now: PlanResult
 ) -> Iterator[Obstacle]:
     """Yield missing facts, which no person can accept. *now* is what a load would read and send now."""
     if migration.paused_at is not None:
@@ -124,7 +124,7 @@ def _of_wave(status: WaveStatus) -> Iterator[Obstacle]:
         yield Obstacle(f"{wave}: {left.in_doubt:,} operations are in doubt", hint)
 
 
-def _of_freeze(tx: Transaction, migration: Migration, now: Planned) -> Iterator[Obstacle]:
+def _of_freeze(tx: Transaction, migration: Migration, now: PlanResult) -> Iterator[Obstacle]:
     if operations := now.operations.total():
         requests = "1 request" if operations == 1 else f"{operations:,} requests"
         yield Obstacle(f"a load would still send {requests}", "crossdock migrate load")

@@ -49,7 +49,7 @@ _Payloads = Mapping[str, object]
 class StillReferenced:
     """The references of all records that remain after an undo, and of unsettled operations. An id takes 20 bytes."""
 
-    def __init__(self, state: State, targets: Mapping[str, Target], live: LiveReferences) -> None:
+    def __init__(self, state: State, targets: Mapping[str, Target], live: ListedReferences) -> None:
         self._state, self._targets, self._live = state, targets, live
         self._referred = ReferredRecords()
         self._deleted, self._restored, self._kept = IdSet(), IdSet(), IdSet()
@@ -153,7 +153,7 @@ def _own_place(scope: Scope, binding: Binding) -> str:
     return f"{scope.target} {scope.resource} {scope.namespace} {binding.target_id}"
 
 
-class LiveReferences(ReferredRecords):
+class ListedReferences(ReferredRecords):
     def take(self, resource: str, page: Sequence[Mapping[str, Any]], bound: Bound) -> None:
         """Add the references of the records of *page* that the payloads *bound* to them do not have."""
         for _, found in unrecorded_references(resource, page, bound):

@@ -15,7 +15,7 @@ from crossdock.migration.undo_decisions import UndoneRecord
 from crossdock.migration.undo_plan import Undo, check_known, of_migration, of_run, planned
 from crossdock.planning import undo_in_progress
 from crossdock.runs.active_run import UNDO, ActiveRun
-from crossdock.runs.decided_operations import PreparedOperations
+from crossdock.runs.decided_operations import DecidedOperations
 from crossdock.runs.plan_file import PlanFile, outdated
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
@@ -140,11 +140,11 @@ class _Application:
     def _deliver(self, undo: Undo, expected: Mapping[str, int]) -> None:
         run = self._run
 
-        def source(bound: BoundStream, _tally: Tally, _run_id: int) -> PreparedOperations:
+        def source(bound: BoundStream, _tally: Tally, _run_id: int) -> DecidedOperations:
             if any(each.records["rejected"] for each in run.report.tallies.values()):
                 # A record whose operation was refused is still there, so what it refers to must not be deleted.
                 undo.find_references(beginning=bound.name)
-            return PreparedOperations(bound, operations(undo.records(bound)), expected[bound.name])
+            return DecidedOperations(bound, operations(undo.records(bound)), expected[bound.name])
 
         run.records.read()
         run.deliver(run.streams[::-1], source)
@@ -164,8 +164,8 @@ class _Application:
         return intent.first_sent_at is not None and rule_for(intent, target, self._session.clock.now()) == "park"
 
 
-def _nothing(bound: BoundStream, _tally: Tally, _run_id: int) -> PreparedOperations:
-    return PreparedOperations(bound, (), 0)
+def _nothing(bound: BoundStream, _tally: Tally, _run_id: int) -> DecidedOperations:
+    return DecidedOperations(bound, (), 0)
 
 
 def _end(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:

@@ -18,11 +18,11 @@ from crossdock.pacing.bucket_store import BucketState
 from crossdock.planning import undo_in_progress
 from crossdock.reading.sources.source_context import AtEnd, JobRun, Patience, SourceContext
 from crossdock.runs import stored_rate_limits
-from crossdock.runs.adoption_index import RunMatches
+from crossdock.runs.adoption_index import RunAdoptions
 from crossdock.runs.binding_verification import Verification
 from crossdock.runs.intake_log import NoIntake, StateIntake
 from crossdock.runs.refused_runs import Attempt
-from crossdock.runs.run_input import SourceFactory
+from crossdock.runs.run_input import RunInputFactory
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.state_session import Session
@@ -35,7 +35,7 @@ from crossdock.state import Intent, MigrationPart, PendingNotice, RunResult, Tra
 from crossdock.values.author_code import AuthorCodeError, error_of_author
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.delivery_context import DeliveringRun, TakeOverRules
+from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.records_in_progress import OwnRecords
 from crossdock.writing.delivery.restored_state import StateDoubts
@@ -98,12 +98,12 @@ class ActiveRun:
         self._before = timedelta()  # how long the run took that is continued
         self._api_limits, self._dispatchers = dict[str, BucketState](), dict[str, tuple[Dispatcher, ExitStack]]()
         self._running: RunningStreams | None = None
-        self._matches = RunMatches(session.project.platform, session.state, interrupt)
+        self._matches = RunAdoptions(session.project.platform, session.state, interrupt)
 
     def execute(
         self,
         names: set[str],
-        source: SourceFactory | None = None,
+        source: RunInputFactory | None = None,
         *,
         reads: bool = True,
         answers_for: set[str] | None = None,
@@ -151,7 +151,7 @@ class ActiveRun:
         self._timings.warn(f"{stream}: {text}" if stream else text)
         self.report.messages.note(stream, text)
 
-    def deliver(self, streams: Sequence[BoundStream], source: SourceFactory, *, whole: bool = False) -> None:
+    def deliver(self, streams: Sequence[BoundStream], source: RunInputFactory, *, whole: bool = False) -> None:
         """Settle the operations of earlier runs, then read *streams* and deliver what is new or changed.
 
         The report has errors of the delivery under the target's name or an empty one.
@@ -313,7 +313,7 @@ class ActiveRun:
             allowance,
             stack.enter_context(Senders(target, ceiling, session.project.masks)),
             settled,
-            rules=TakeOverRules(session.project.adopting, session.project.matching, session.project.rejecting),
+            rules=AdoptionRules(session.project.adopting, session.project.matching, session.project.rejecting),
             doubts=self._doubts,
             forgotten=self._verification.forgotten,
         )

@@ -118,7 +118,7 @@ def _name(record: dict[str, Any]) -> str | None:
     return name if isinstance(name, str) and ":" in name else None
 
 
-class RunMatches:
+class RunAdoptions:
     """The matches of the streams of one run. Each list is read once, and later only what has changed."""
 
     def __init__(self, profile: Profile, state: State, interrupt: threading.Event) -> None:

@@ -14,7 +14,7 @@ from crossdock.state import Intent
 from crossdock.writing.delivery.operations import Operation
 
 
-class PreparedOperations:
+class DecidedOperations:
     """Operations of one stream, which may be created lazily, since they may be many. No source is read."""
 
     finds_changes, named, has_more, waited, idle = False, None, False, frozenset[int](), Idle()

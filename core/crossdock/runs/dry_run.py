@@ -29,11 +29,11 @@ from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import note_matches
 from crossdock.runs.binding_verification import note_unverified
 from crossdock.runs.intake_log import NoIntake, PlanIntake
-from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
+from crossdock.runs.plan_results import PlanListener, PlanResult, WaitingOnce
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
-from crossdock.runs.unsettled_operations import LeftOperations, cannot_be_found, expected_delivery
+from crossdock.runs.unsettled_operations import UnsettledOperations, cannot_be_found, expected_delivery
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.clock import Clock
@@ -54,7 +54,7 @@ def plan(
     clock: Clock,
     progress: Progress,
     summed: bool = False,
-) -> Planned:
+) -> PlanResult:
     """Pass to *listener* what `crossdock.runs.runner.sync` would do. Errors of sources are in the result."""
     with closing(project.open_state(read_only=True)) as state:
         return look_ahead(project, state, selection, listener, clock, progress, summed=summed)
@@ -78,7 +78,7 @@ def look_ahead(
     *,
     summed: bool = False,
     corrected: CorrectedState | None = None,
-) -> Planned:
+) -> PlanResult:
     """Plan on an open state, which is only read, or on *corrected*. If *summed*, hash the sources."""
     left = list[CrossdockError]()
     with ExitStack() as stack:
@@ -138,19 +138,21 @@ class _Preview:
             unsettled = tx.intents.unsettled()
             self._earlier = {name: tx.buckets.get(name) for name in targets}
             self._restored = tx.runs.restored()
-        self.result = Planned(self._forecast(PLATFORM, 0))
+        self.result = PlanResult(self._forecast(PLATFORM, 0))
         self._coming = {bound.scope for bound in streams}
         self._referring = {name: DeferredDeletes(state, name, each.resources) for name, each in targets.items()}
         self._waiting: list[tuple[BoundStream, AwaitingParents, WaitingOnce]] = []
         names = {bound.name for bound in streams}
-        self._left = LeftOperations.sorted_out(unsettled, targets, now, streams=names, state_restored=self._restored)
+        self._left = UnsettledOperations.sorted_out(
+            unsettled, targets, now, streams=names, state_restored=self._restored
+        )
         self._held = list(self._left.held)
         for intent in (*self._left.sent_first, *self._left.held):
             self._count_request("resend", intent.identity.stream, intent.scope)
         self._first_steps.update(self._left.count(self._tally, listener))
         self._expect(self._left.sent_first)
 
-    def finished(self) -> Planned:
+    def finished(self) -> PlanResult:
         needed = Counter[str]()
         for (target, _), requests in self.result.requests.items():
             needed[target] += requests

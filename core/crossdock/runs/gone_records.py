@@ -20,7 +20,7 @@ from crossdock.planning.removals import Removals, decide, decide_deleted
 from crossdock.planning.snapshot_proof import Completeness, SnapshotFacts
 from crossdock.records import RawBatch
 from crossdock.runs.checked_batches import listed_batches
-from crossdock.runs.second_reading import SecondLook
+from crossdock.runs.second_reading import SecondReading
 from crossdock.state import Intent, State, Wait
 from crossdock.values.config_durations import span
 from crossdock.values.tally import Tally
@@ -129,7 +129,7 @@ class GoneRecords:
         bound = self._bound
         bound.context.run.progress.begin(f"listing the records of {bound.name} that exist", None)
         proof, listed = Completeness(), _List()
-        look = SecondLook(bound, lambda: listed_batches(bound))
+        look = SecondReading(bound, lambda: listed_batches(bound))
         proof.look_again = look.doubt
         try:
             for batch in proof.watched(look.watched(listed_batches(bound))):

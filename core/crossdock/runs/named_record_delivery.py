@@ -23,7 +23,7 @@ from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput
-from crossdock.runs.unfinished_record_fetch import FollowedRecords
+from crossdock.runs.unfinished_record_fetch import UnfinishedRecordFetch
 from crossdock.state import Intent, NamedRecord, Scope, State, Transaction
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.values.tally import Tally
@@ -58,7 +58,7 @@ class Delivered:
     elsewhere: set[NamedRecord] = field(default_factory=set)
 
 
-class NamedRecords:
+class NamedRecordDelivery:
     def __init__(self, session: Session, run: ActiveRun) -> None:
         self._session, self._run = session, run
         self._streams = {bound.name: bound for bound in run.streams}
@@ -233,7 +233,7 @@ class FetchedInput(StreamInput):
         self.named = [record.key_hash for record in records]
         self.taken: Collection[int] = ()
         self.blocked: Collection[int] = ()
-        self._followed = FollowedRecords(bound, state)
+        self._followed = UnfinishedRecordFetch(bound, state)
         super().__init__(bound, state, tally, run_id)
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:

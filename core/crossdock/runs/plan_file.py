@@ -15,10 +15,10 @@ from crossdock.errors import RefusedError
 from crossdock.planning import undo_in_progress
 from crossdock.runs import dry_run
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.plan_results import PlanListener, Planned
+from crossdock.runs.plan_results import PlanListener, PlanResult
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
-from crossdock.runs.saved_digests import ExpectedInput, PlanDocument
+from crossdock.runs.saved_digests import DigestFile, ExpectedInput
 from crossdock.runs.state_session import open_session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
@@ -29,7 +29,7 @@ from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
 
 
-class PlanFile(PlanDocument):
+class PlanFile(DigestFile):
     """A plan as hashes, without data of records.
 
     Attributes:
@@ -103,7 +103,7 @@ class DecisionHash:
 
 def plan(
     project: Project, selection: Sequence[str], listener: PlanListener, *, clock: Clock, progress: Progress
-) -> tuple[Planned, PlanFile]:
+) -> tuple[PlanResult, PlanFile]:
     """Plan, as `crossdock.runs.dry_run.plan` does, and hash the plan."""
     digest = DecisionHash.over(listener)
     planned = dry_run.plan(project, list(selection), digest.as_listener(), clock=clock, progress=progress, summed=True)
@@ -149,7 +149,7 @@ def outdated(command: str) -> RefusedError:
     return RefusedError(message, hint=f"make a new plan: {command} -o PLAN")
 
 
-def _plan_file(project: Project, selection: Sequence[str], planned: Planned, digest: DecisionHash) -> PlanFile:
+def _plan_file(project: Project, selection: Sequence[str], planned: PlanResult, digest: DecisionHash) -> PlanFile:
     pin = project.pin
     return PlanFile(
         base_url=pin.base_url,

@@ -48,7 +48,7 @@ def _ignore(_: object) -> None:
 
 
 @dataclass(slots=True)
-class Planned:
+class PlanResult:
     """What a plan found, mostly by stream.
 
     Attributes:

@@ -16,7 +16,7 @@ from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
 
 
-class RecordSource(Protocol):
+class RunInput(Protocol):
     @property
     def named(self) -> Sequence[int] | None:
         """The key hashes of the records that it reads; None if they are not known in advance."""
@@ -78,5 +78,5 @@ class RecordSource(Protocol):
         """The records that are removed, and the reasons why others are not."""
 
 
-SourceFactory = Callable[[BoundStream, Tally, int], RecordSource]
+RunInputFactory = Callable[[BoundStream, Tally, int], RunInput]
 """Makes the source of a stream from the stream, its tally and the run's id."""

@@ -13,7 +13,7 @@ from crossdock.pacing.allowance import Priority
 from crossdock.reading.sources.source_context import Patience
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.dead_letter_replay import Replay
-from crossdock.runs.named_record_delivery import NamedRecords, check_fetching
+from crossdock.runs.named_record_delivery import NamedRecordDelivery, check_fetching
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
@@ -66,7 +66,7 @@ def _sync_records(
     with open_session(project, clock, attempt=attempt) as session:
         run = ActiveRun(session, progress, interrupt, priority, attempt=attempt)
         with run.opened(project.fetching, answers_for={record.stream for record in records}):
-            delivered = NamedRecords(session, run).deliver(records)
+            delivered = NamedRecordDelivery(session, run).deliver(records)
             for record in sorted(delivered.blocked):
                 unsettled = "another operation on it is not settled yet; it stays as it is"
                 run.note(record.stream, f"{record.key}: {unsettled}")

@@ -22,7 +22,7 @@ PLANNED = "the source changed while the plan was applied", "plan again"
 """The error for a changed source of an approved plan, and its hint."""
 
 
-class PlanDocument(ConfigModel):
+class DigestFile(ConfigModel):
     """What was planned, as hashes and counts, without data of records.
 
     Attributes:

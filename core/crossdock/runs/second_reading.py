@@ -20,7 +20,7 @@ _CHANGED = "the list changed while it was read (read again, it {}), so that reco
 _CUT = "what was read is delivered, and nothing counts as gone"
 
 
-class SecondLook:
+class SecondReading:
     """Compares two readings of one list, which *again* reads from its beginning.
 
     A record is missed only if another one, which was read before it, leaves the list. That record is missing in the

@@ -18,8 +18,8 @@ from crossdock.records import RawBatch
 from crossdock.runs.checked_batches import pulled
 from crossdock.runs.cursor_parts import ReadParts, UnsortedError
 from crossdock.runs.gone_records import is_due
-from crossdock.runs.second_reading import SecondLook
-from crossdock.runs.unfinished_record_fetch import FollowedRecords
+from crossdock.runs.second_reading import SecondReading
+from crossdock.runs.unfinished_record_fetch import UnfinishedRecordFetch
 from crossdock.state import State, Transaction
 from crossdock.values.tally import Tally
 
@@ -36,12 +36,12 @@ class SourcePhases:
         declared = bound.stream.cursor
         given = declared.pull_since(since) if declared else since
         self._changes = self._parts(given, declared, whole=whole)
-        self._look = SecondLook(bound, lambda: pulled(bound, given))
+        self._look = SecondReading(bound, lambda: pulled(bound, given))
         self._list: ReadParts | None = None
         self._cursor: str | None = None
         self._seen: list[pl.DataFrame] = []
         self._is_begun = False
-        self.followed = FollowedRecords(bound, state)
+        self.followed = UnfinishedRecordFetch(bound, state)
         self.phase: Phase = "changes"
         self._left: list[Phase] = [] if only_changes else self._others()
         self._unread: set[Phase] = set()
@@ -120,7 +120,7 @@ class SourcePhases:
             run.progress.begin(f"fetching the records of {name} that are not final", None)
             return self.followed.fetched({key for part in self._seen for key in part[KEY_HASH].to_list()})
         run.progress.begin(f"reading {name} in full", None)
-        self._list, self._look = self._parts(None, None, whole=True), SecondLook(bound, lambda: pulled(bound, None))
+        self._list, self._look = self._parts(None, None, whole=True), SecondReading(bound, lambda: pulled(bound, None))
         return self._watched(self._list, proof)
 
     def _watched(self, parts: ReadParts, proof: Completeness) -> Iterable[RawBatch]:

@@ -20,8 +20,8 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import Removals
 from crossdock.reading.sources.file_wait import LateError
-from crossdock.runs.adoption_index import RunMatches
-from crossdock.runs.run_input import RecordSource
+from crossdock.runs.adoption_index import RunAdoptions
+from crossdock.runs.run_input import RunInput
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.state import Scope, State
@@ -46,7 +46,7 @@ class StreamRunner:
         report: Report,
         timings: Timings,
         scopes: Iterable[Scope],
-        matches: RunMatches,
+        matches: RunAdoptions,
         place: str = "",
     ) -> None:
         self._run, self._state, self._target, self._dispatcher = run, run.state, target, dispatcher
@@ -55,9 +55,9 @@ class StreamRunner:
         self._coming = set(scopes)
         self._held: dict[str, tuple[BoundStream, AwaitingParents]] = {}
         self._referring = DeferredDeletes(run.state, target.name, target.resources)
-        self._deferred: dict[str, RecordSource] = {}  # by the stream whose deletes come at the end
+        self._deferred: dict[str, RunInput] = {}  # by the stream whose deletes come at the end
 
-    def run(self, bound: BoundStream, source: RecordSource) -> Steps:
+    def run(self, bound: BoundStream, source: RunInput) -> Steps:
         """Run one stream. Return False if nothing more can be delivered. LateError comes before anything is read."""
         held = AwaitingParents(bound, self._state, self._references, self._coming)
         self._held[bound.name] = bound, held
@@ -126,8 +126,8 @@ class StreamRunner:
         for bound, held in self._held.values():
             self._report.tally(bound.name).count("carried_on", held.discard())
 
-    def _run_part(self, bound: BoundStream, source: RecordSource, held: AwaitingParents) -> Steps:
-        """Read and deliver what `RecordSource.read` reads at once. Return as `run`."""
+    def _run_part(self, bound: BoundStream, source: RunInput, held: AwaitingParents) -> Steps:
+        """Read and deliver what `RunInput.read` reads at once. Return as `run`."""
         with self._state.look() as tx:
             unsettled = self._run.own_records.without_others(tx.intents.unsettled(bound.scope, source.named))
         try:
@@ -144,7 +144,7 @@ class StreamRunner:
         held.add_idle(source.idle)
         return True if self._refused(bound, source) else (yield from self._deliver_records(bound, source, held))
 
-    def _refused(self, bound: BoundStream, source: RecordSource) -> bool:
+    def _refused(self, bound: BoundStream, source: RunInput) -> bool:
         """Return True if the stream would update too many records, and store what to approve."""
         at = bound.context.run.clock.now()
         try:
@@ -182,7 +182,7 @@ class StreamRunner:
         tally, matches = self._report.tally(held.bound.name), self._matches.of(held.bound)
         return Planner(held, tally, self._run, gone=gone, failing=failing, operations=operations, matches=matches)
 
-    def _deliver_records(self, bound: BoundStream, source: RecordSource, held: AwaitingParents) -> Steps:
+    def _deliver_records(self, bound: BoundStream, source: RunInput, held: AwaitingParents) -> Steps:
         gone = self._referring.defer(bound, source.removals)
         planner = self._planner(held, gone, source.failure_count(), source.operations)
         records = source.records()
@@ -213,7 +213,7 @@ class StreamRunner:
     def _carry_on(self, bound: BoundStream) -> None:
         self._report.tally(bound.name).count("carried_on", self._referring.give_up(bound))
 
-    def _finish(self, bound: BoundStream, source: RecordSource) -> None:
+    def _finish(self, bound: BoundStream, source: RunInput) -> None:
         self._timings.proceed(f"remembering {bound.name}", None)
         try:
             with code_of_stream(bound):

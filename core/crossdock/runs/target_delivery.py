@@ -12,7 +12,7 @@ from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.file_wait import LateError
 from crossdock.runs.binding_verification import written_resources
-from crossdock.runs.run_input import SourceFactory
+from crossdock.runs.run_input import RunInputFactory
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.state_session import Session
@@ -60,7 +60,7 @@ class RunningStreams:
     def has_others(self) -> bool:
         return len(self._running) > 1
 
-    def run(self, source: SourceFactory, *, whole: bool) -> None:
+    def run(self, source: RunInputFactory, *, whole: bool) -> None:
         """Run all streams. *whole* means all streams of the config, read from their own sources."""
         self._running = {name: self._steps(name, delivery, source) for name, delivery in self._deliveries.items()}
         try:
@@ -108,7 +108,7 @@ class RunningStreams:
                 if next(steps, _ENDED) is _ENDED:
                     del self._running[name]
 
-    def _steps(self, name: str, delivery: TargetDelivery, source: SourceFactory) -> Generator[None, None, None]:
+    def _steps(self, name: str, delivery: TargetDelivery, source: RunInputFactory) -> Generator[None, None, None]:
         """Do everything for one target. Yields where another target can continue."""
         runner, dispatcher = delivery.runner, delivery.dispatcher
         if not (yield from self._resume_alone(name, delivery)):
@@ -170,7 +170,7 @@ class RunningStreams:
         is_settled = yield from delivery.runner.deliver(delivery.dispatcher.release)
         return is_settled and self._verify(delivery)
 
-    def _each(self, delivery: TargetDelivery, source: SourceFactory) -> Steps:
+    def _each(self, delivery: TargetDelivery, source: RunInputFactory) -> Steps:
         """Run the streams in order. Return False if nothing more can be delivered."""
         runner = delivery.runner
         order = StreamOrder(delivery.streams, self._session.clock, self._timings, self._interrupt)

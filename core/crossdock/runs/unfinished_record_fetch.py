@@ -15,7 +15,7 @@ from crossdock.mapping.stream_facts import OpenUntil
 from crossdock.planning.references import key_hashes
 from crossdock.records import RawBatch, cells_named, with_paths
 from crossdock.runs.checked_batches import fetched_batches
-from crossdock.state import FollowedRecord, State, Transaction
+from crossdock.state import State, Transaction, UnfinishedRecord
 from crossdock.values.record_keys import key_parts_of
 
 MISSED_AT_MOST = 3  # runs in a row in which the source does not have a record
@@ -23,13 +23,13 @@ FAILED_ALONE = 3  # in a row; then the failure is not caused by single records
 LISTED = 5  # keys in a note
 
 
-class FollowedRecords:
+class UnfinishedRecordFetch:
     """The records of one stream that are not final, in one run. `error` is the first failure of a fetch."""
 
     def __init__(self, bound: BoundStream, state: State) -> None:
         self._bound, self._state = bound, state
         self._rule: OpenUntil | None = bound.stream.open_until
-        self._chosen: dict[int, FollowedRecord] = {}
+        self._chosen: dict[int, UnfinishedRecord] = {}
         self._followed: set[int] | None = None
         self.error: CrossdockError | None = None
         self.discard()
@@ -105,7 +105,7 @@ class FollowedRecords:
                 if failed_alone == FAILED_ALONE:
                     return
 
-    def _part(self, wanted: Sequence[FollowedRecord]) -> Iterator[list[RawBatch] | CrossdockError]:
+    def _part(self, wanted: Sequence[UnfinishedRecord]) -> Iterator[list[RawBatch] | CrossdockError]:
         """Fetch a part. If that fails, fetch each record alone, so that one does not block the others."""
         try:
             found = list(fetched_batches(self._bound, [key_parts_of(each.key) for each in wanted]))
@@ -127,7 +127,7 @@ class FollowedRecords:
         if self._rule is None:
             return
         name, at, records = self._bound.name, self._bound.context.run.clock.now(), tx.unfinished_records
-        records.put(FollowedRecord(name, key_hash, key, at) for key_hash, key in self._open.items())
+        records.put(UnfinishedRecord(name, key_hash, key, at) for key_hash, key in self._open.items())
         records.put(replace(self._chosen[each], read_at=at) for each in self._failed)  # others are requested first
         if is_done:
             absent = [self._chosen[each] for each in sorted(self._answered - self._read - self._final)]
@@ -139,7 +139,7 @@ class FollowedRecords:
             self._followed = None
         self.discard()
 
-    def _note_left(self, left: Sequence[FollowedRecord]) -> None:
+    def _note_left(self, left: Sequence[UnfinishedRecord]) -> None:
         if not left:
             return
         listed = ", ".join(each.key for each in left[:LISTED]) + (", ..." if len(left) > LISTED else "")

@@ -19,7 +19,7 @@ from crossdock.writing.targets.target import Target
 
 
 @dataclass(slots=True)
-class LeftOperations:
+class UnsettledOperations:
     """Unsettled operations, grouped by their treatment.
 
     Attributes:
@@ -40,7 +40,7 @@ class LeftOperations:
         *,
         streams: AbstractSet[str],
         state_restored: bool,
-    ) -> LeftOperations:
+    ) -> UnsettledOperations:
         """Decide as `crossdock.writing.delivery.outcome_policy.OutcomePolicy.resume` does."""
         left = cls()
         for intent in unsettled:

@@ -18,7 +18,7 @@ from crossdock.state.tables.run_history import RunRecord, RunResult
 from crossdock.state.tables.scheduled_runs import DueRun, PendingNotice, Recipients, ScheduledRun, SkippedRun
 from crossdock.state.tables.snapshots_and_approvals import PastSnapshot, PendingApproval
 from crossdock.state.tables.token_buckets import SharedBucket
-from crossdock.state.tables.unfinished_records import FollowedRecord
+from crossdock.state.tables.unfinished_records import UnfinishedRecord
 from crossdock.state.tables.unrecorded_references import UnrecordedReference
 from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
 
@@ -36,7 +36,7 @@ __all__ = [
     "ExpectedDelivery",
     "FileDescription",
     "FileFacts",
-    "FollowedRecord",
+    "UnfinishedRecord",
     "FoundRecord",
     "HintedRecord",
     "Intent",

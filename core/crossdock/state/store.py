@@ -27,7 +27,7 @@ from crossdock.state.planned_state import (
     ExpectedWaitingRecords,
 )
 from crossdock.state.queries.delivered_history import DeliveredHistory
-from crossdock.state.queries.migration_outcome import MigrationFacts
+from crossdock.state.queries.migration_outcome import MigrationOutcome
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import KnownRecords, OpenRecords, RunDetails
 from crossdock.state.queries.state_size import StateSize
@@ -48,7 +48,7 @@ from crossdock.state.tables.run_history import Cursors, FullLists, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.snapshots_and_approvals import SnapshotHistory
 from crossdock.state.tables.token_buckets import Buckets
-from crossdock.state.tables.unfinished_records import FollowedRecords
+from crossdock.state.tables.unfinished_records import UnfinishedRecords
 from crossdock.state.tables.unrecorded_references import UnrecordedReferences
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.unverified_parts import Unverified
@@ -83,10 +83,10 @@ class Transaction:
     cursors = cached_property(lambda tx: Cursors(tx.connection))
     buckets = cached_property(lambda tx: Buckets(tx.connection))
     full_lists = cached_property(lambda tx: FullLists(tx.connection))
-    unfinished_records = cached_property(lambda tx: FollowedRecords(tx.connection))
+    unfinished_records = cached_property(lambda tx: UnfinishedRecords(tx.connection))
     open_records = cached_property(lambda tx: OpenRecords(tx.connection, tx.unverified))
     known_records = cached_property(lambda tx: KnownRecords(tx.connection))
-    migration_facts = cached_property(lambda tx: MigrationFacts(tx.connection))
+    migration_facts = cached_property(lambda tx: MigrationOutcome(tx.connection))
     tracing = cached_property(lambda tx: RecordHistory(tx.connection))
     delivered = cached_property(lambda tx: DeliveredHistory(tx.connection))
     reporting = cached_property(lambda tx: RunDetails(tx.connection))

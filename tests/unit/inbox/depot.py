@@ -12,7 +12,7 @@ from uuid import uuid4
 from crossdock import Connector, Context, RawBatch, Record, Settings, Stream
 from crossdock.config.project.connections import Connection
 from crossdock.platform.webhooks import signed_headers
-from crossdock.services.inbox.webhook_endpoints import Endpoint
+from crossdock.services.inbox.webhook_endpoints import WebhookEndpoint
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_models import Secret
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
@@ -61,12 +61,12 @@ def webhooks_of(folder: Path, texts: Sequence[str], **more: Any) -> Webhooks[Any
     return Webhooks(**facts | more)
 
 
-def endpoint(folder: Path, *texts: str, clock: Clock | None = None, **more: Any) -> Endpoint:
+def endpoint(folder: Path, *texts: str, clock: Clock | None = None, **more: Any) -> WebhookEndpoint:
     """The endpoint of a connection ``depot``."""
     streams = tuple(more.pop("streams", [Orders()]))
     webhooks = webhooks_of(folder, texts, **more)
     connector = Connector("depot", "Depot", DepotSettings, lambda _: streams, webhooks=lambda _: webhooks)
-    return Endpoint(Connection("depot", connector, DepotSettings(), streams), webhooks, clock or SystemClock())
+    return WebhookEndpoint(Connection("depot", connector, DepotSettings(), streams), webhooks, clock or SystemClock())
 
 
 def signed(secret: str, body: bytes, *, at: float | None = None, name: str | None = None) -> list[tuple[str, str]]:

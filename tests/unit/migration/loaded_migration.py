@@ -20,7 +20,7 @@ from crossdock.migration.sign_off_report import Document, Signature, sign_off_re
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import numbered_waves
 from crossdock.pacing.forecast import Forecast
-from crossdock.runs.plan_results import Planned
+from crossdock.runs.plan_results import PlanResult
 from crossdock.state import Migration, RunResult, Scope, State, Transaction
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.values.tally import Tally
@@ -79,7 +79,7 @@ class LoadedMigration:
 
     project: Project
     state: State
-    now: Planned = field(default_factory=lambda: Planned(NO_REQUESTS, sources=dict(SOURCES)))
+    now: PlanResult = field(default_factory=lambda: PlanResult(NO_REQUESTS, sources=dict(SOURCES)))
     migration_id: int = 0
 
     def fill(self) -> None:

@@ -12,7 +12,7 @@ from tests.unit.state.samples import AT, binding, intent, start
 from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.resource_types import WRITTEN
 from crossdock.migration import still_referenced
-from crossdock.migration.still_referenced import LiveReferences, StillReferenced
+from crossdock.migration.still_referenced import ListedReferences, StillReferenced
 from crossdock.records import Record
 from crossdock.runs.bindings_by_id import bindings_to
 from crossdock.state import Binding, RecordIdentity, Scope, State
@@ -38,7 +38,7 @@ class Books:
     def __init__(self, state: State) -> None:
         self.state, self._run, self._number = state, start(state), 0
         self._operations: dict[str, list[Operation]] = {resource: [] for resource in ORDER}
-        self._live = LiveReferences()
+        self._live = ListedReferences()
 
     def list(self, resource: str, *page: dict[str, Any]) -> None:
         """The platform lists these records."""

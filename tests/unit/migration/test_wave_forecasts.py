@@ -12,7 +12,7 @@ from crossdock.config.project.migration_config import Gate, MigrationConfig
 from crossdock.migration.rehearse import wave_forecasts
 from crossdock.migration.waves import NumberedWave
 from crossdock.pacing.forecast import Forecast
-from crossdock.runs.plan_results import Planned
+from crossdock.runs.plan_results import PlanResult
 
 BEGAN = datetime(2027, 3, 1, 6, tzinfo=UTC)
 KNOWN = Forecast(requests=0, at_once=1_000, rate_per_s=1.0, seconds=0.0)
@@ -35,7 +35,7 @@ def ends(
         NumberedWave(name, number, 2, frozenset({f"{name}.all"}), Gate())
         for number, name in enumerate(migration.waves, 1)
     ]
-    planned = Planned(platform, other_forecasts=others or {})
+    planned = PlanResult(platform, other_forecasts=others or {})
     needed = {"first": first, "second": second}
     planned.requests = Counter(
         {(target, f"{name}.all"): number for name, wave in needed.items() for target, number in wave.items()}
@@ -84,6 +84,6 @@ def test_what_an_earlier_run_left_belongs_to_the_first_wave() -> None:
     """Also of a stream that is in no wave: it is sent before anything is read."""
     migration = MigrationConfig.model_validate({"waves": {"first": {"streams": ["a"]}, "second": {"streams": ["b"]}}})
     waves = [NumberedWave(name, at, 2, frozenset({name[:1]}), Gate()) for at, name in enumerate(migration.waves, 1)]
-    planned = Planned(KNOWN)
+    planned = PlanResult(KNOWN)
     planned.requests = Counter({("platform", "elsewhere"): 3})
     assert [each.requests for each in wave_forecasts(migration, waves, planned, BEGAN)] == [3, 0]

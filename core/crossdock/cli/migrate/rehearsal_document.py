@@ -14,7 +14,7 @@ from crossdock.values.exact_json import time_text
 if TYPE_CHECKING:
     from crossdock.migration.already_on_platform import Match
     from crossdock.migration.column_profile import Cell, ColumnProfile
-    from crossdock.migration.plan_counts import DecisionCounts, Rejected, StreamDecisions
+    from crossdock.migration.plan_counts import PlanCounts, Rejected, StreamCounts
     from crossdock.migration.rehearse import Rehearsed, WaveForecast
     from crossdock.migration.source_profile import SourceProfile
 
@@ -92,7 +92,7 @@ def _conflicts(keys: Sequence[str]) -> dict[str, Any]:
     return {"records": len(keys), "examples": list(keys[:_EXAMPLES])}
 
 
-def _by_number(found: StreamDecisions) -> list[tuple[str, Rejected]]:
+def _by_number(found: StreamCounts) -> list[tuple[str, Rejected]]:
     return sorted(found.rejected.items(), key=lambda each: (-each[1].records, each[0]))
 
 
@@ -104,7 +104,7 @@ def _rejected(found: Rejected) -> dict[str, Any]:
     return {"records": found.records, "examples": examples}
 
 
-def _unresolved(decisions: DecisionCounts, found: StreamDecisions, resource: str, namespace: str) -> dict[str, Any]:
+def _unresolved(decisions: PlanCounts, found: StreamCounts, resource: str, namespace: str) -> dict[str, Any]:
     missing = found.missing[resource, namespace]
     why = {key: decisions.becomes_of((resource, namespace, key)) for key in missing}
     first = sorted(missing.items(), key=lambda each: (-each[1], each[0]))[:_EXAMPLES]

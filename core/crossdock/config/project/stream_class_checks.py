@@ -28,7 +28,7 @@ from crossdock.mapping.stream_facts import (
     empty_problem,
     read_problem,
     removal_problem,
-    second_look_problem,
+    second_reading_problem,
 )
 from crossdock.records import is_reserved
 from crossdock.resources import ResourceName
@@ -158,7 +158,7 @@ def _conflicting_marks(stream: Stream[Any], facts: _Declaration) -> Iterator[str
     ways = {"deleted": facts.deleted, "yields_deleted": facts.yields_deleted, "existing": stream.lists_existing}
     used = [name for name, value in ways.items() if value]
     other = used[0] if used else ""
-    if second := second_look_problem(
+    if second := second_reading_problem(
         facts.mode, facts.reread, facts.open_until, fetches=stream.fetches, finds_deleted=other
     ):
         yield f"{'.'.join(second[0])} {second[1]}"

@@ -38,7 +38,7 @@ from crossdock.mapping.stream_facts import (
     Reread,
     adoption_problem,
     removal_problem,
-    second_look_problem,
+    second_reading_problem,
 )
 from crossdock.values import exact_json
 from crossdock.values.config_file import Document, unknown
@@ -99,7 +99,7 @@ class StreamOverrides(ConfigModel):
             raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
         reread, marks = self.reread or stream.reread, stream.finds_deleted and not stream.rereads_gone
         other = "deleted" if self.deleted is not None else "the way in which the stream finds them" if marks else ""
-        if second := second_look_problem(
+        if second := second_reading_problem(
             stream.mode, reread, self.open_until or stream.open_until, fetches=stream.fetches, finds_deleted=other
         ):
             raise misplaced(*second)

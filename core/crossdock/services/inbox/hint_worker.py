@@ -19,7 +19,7 @@ from crossdock.config.project.project import Project
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.removals import still_withheld
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.named_record_delivery import Delivered, NamedRecords
+from crossdock.runs.named_record_delivery import Delivered, NamedRecordDelivery
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.state_session import Session
 from crossdock.state import HintedRecord, NamedRecord, Transaction
@@ -243,7 +243,7 @@ class _Part:
     def __init__(self, session: Session, run: ActiveRun, clock: Clock, work: _Work) -> None:
         self._state, self._run, self._clock = session.state, run, clock
         self._streams, self._interrupt = work.streams, work.ending
-        self._named = NamedRecords(session, run)
+        self._named = NamedRecordDelivery(session, run)
         self.fetched = self.failed = 0
         self._able = {bound.name for bound in run.streams} | run.refused.keys()
 

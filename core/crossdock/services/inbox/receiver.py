@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.platform.webhooks import WebhookError
-from crossdock.services.inbox.webhook_endpoints import Endpoint
+from crossdock.services.inbox.webhook_endpoints import WebhookEndpoint
 from crossdock.services.inbox.webhook_writer import WebhookWriter
 from crossdock.state import ReceivedWebhook, State
 from crossdock.values.serving import (
@@ -51,13 +51,13 @@ Refused = Callable[[str, str], None]
 
 
 class Receiver:
-    def __init__(self, endpoints: Mapping[str, Endpoint], writer: WebhookWriter, refused: Refused) -> None:
+    def __init__(self, endpoints: Mapping[str, WebhookEndpoint], writer: WebhookWriter, refused: Refused) -> None:
         self._endpoints, self._writer, self._refused = endpoints, writer, refused
         self._bodies = BodyBudget(BODIES_AT_MOST)
         self.app = Starlette(routes=[Route(f"{PATH}{{connection}}", self._receive, methods=["POST"])])
         self.app.router.redirect_slashes = False
 
-    def replace(self, endpoints: Mapping[str, Endpoint], open_state: Callable[[], State]) -> None:
+    def replace(self, endpoints: Mapping[str, WebhookEndpoint], open_state: Callable[[], State]) -> None:
         self._endpoints = endpoints
         self._writer.use(open_state)
 

@@ -26,7 +26,7 @@ _MAX_PROBLEM = 500
 RawHeaders = Sequence[tuple[bytes, bytes]]
 
 
-class Endpoint:
+class WebhookEndpoint:
     """The webhooks of one connection. Its secrets are read when it is made; one that is unusable is a ConfigError."""
 
     def __init__(self, connection: Connection, webhooks: Webhooks[Any], clock: Clock) -> None:
@@ -94,9 +94,9 @@ def _is_key(key: tuple[str, ...]) -> bool:
     return any(key) and all(is_storable(part) and len(part.encode()) <= MAX_KEY_BYTES for part in key)
 
 
-def endpoints(connections: Iterable[Connection], clock: Clock) -> dict[str, Endpoint]:
+def endpoints(connections: Iterable[Connection], clock: Clock) -> dict[str, WebhookEndpoint]:
     declared = ((connection, connection.webhooks) for connection in connections)
-    return {each.name: Endpoint(each, webhooks, clock) for each, webhooks in declared if webhooks is not None}
+    return {each.name: WebhookEndpoint(each, webhooks, clock) for each, webhooks in declared if webhooks is not None}
 
 
 def _delivery_key(delivery: Delivery, topic: str) -> str:

@@ -20,7 +20,7 @@ class DeadLetterCount(NamedTuple):
     records: int
 
 
-class MigrationFacts:
+class MigrationOutcome:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

@@ -26,7 +26,7 @@ class ForgottenRecords(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TakeOverRules:
+class AdoptionRules:
     """What happens to records that a target has already, by the names of the streams.
 
     Attributes:
@@ -40,7 +40,7 @@ class TakeOverRules:
     rejecting: frozenset[str] = frozenset()
 
 
-NOTHING_TAKEN_OVER = TakeOverRules()
+NOTHING_TAKEN_OVER = AdoptionRules()
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class DeliveryContext:
 
     target: Target
     clock: Clock
-    rules: TakeOverRules = NOTHING_TAKEN_OVER
+    rules: AdoptionRules = NOTHING_TAKEN_OVER
     doubts: StateDoubts = NO_DOUBTS
     forgotten: ForgottenRecords | None = None
     resuming: bool = False

@@ -12,10 +12,10 @@ from crossdock.pacing.allowance import Allowance
 from crossdock.state import Intent
 from crossdock.writing.delivery.delivery_context import (
     NOTHING_TAKEN_OVER,
+    AdoptionRules,
     DeliveringRun,
     DeliveryContext,
     ForgottenRecords,
-    TakeOverRules,
 )
 from crossdock.writing.delivery.outcome_policy import OutcomePolicy
 from crossdock.writing.delivery.restored_state import NO_DOUBTS, StateDoubts
@@ -40,7 +40,7 @@ class Dispatcher:
         senders: Senders,
         settled: Callable[[Settlement], None],
         *,
-        rules: TakeOverRules = NOTHING_TAKEN_OVER,
+        rules: AdoptionRules = NOTHING_TAKEN_OVER,
         doubts: StateDoubts = NO_DOUBTS,
         forgotten: ForgottenRecords | None = None,
     ) -> None:

@@ -133,7 +133,7 @@ class Worker:
         project.init()
         target, in_flight = PlatformTarget(project.platform), project.platform.in_flight
         with ExitStack() as opened:
-            self._state = state = opened.enter_context(project.alone())
+            self._state = state = opened.enter_context(project.exclusive_state())
             with state.begin() as tx:
                 run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
                 earlier = tx.buckets.get(target.name)

@@ -314,8 +314,8 @@ class World:
 
     def mend(self, work: Any) -> None:
         """Change the state as ``crossdock records`` does."""
-        with self.project.alone() as state:
-            state.apply(work)
+        with self.project.exclusive_state() as state:
+            state.run_transaction(work)
 
     def resolve(self, chosen: Iterable[str] = RESOURCE) -> int:
         """Say of all in doubt what the platform knows of them; how many that were."""
@@ -324,7 +324,7 @@ class World:
         def decide(tx: Transaction) -> int:
             found = [
                 intent
-                for intent in operator_actions.in_doubt(tx, DeadLetterFilter())
+                for intent in operator_actions.in_doubt_intents(tx, DeadLetterFilter())
                 if intent.identity.stream in streams
             ]
             for intent in found:
@@ -336,8 +336,8 @@ class World:
                     operator_actions.settle_as_delivered(tx, [intent], held if is_new else None, at=self.clock.now())
             return len(found)
 
-        with self.project.alone() as state:
-            return state.apply(decide)
+        with self.project.exclusive_state() as state:
+            return state.run_transaction(decide)
 
     def drop(self, stream: str) -> None:
         """Give up everything of *stream* that did not get through."""
@@ -387,9 +387,9 @@ def failpoints() -> Iterator[Failpoints]:
             points.after_send()
             return outcome
 
-        apply = State.apply
+        apply = State.run_transaction
         patch.setattr(State, "_transaction", watched_transaction)
-        patch.setattr(State, "apply", watched_apply)
+        patch.setattr(State, "run_transaction", watched_apply)
         patch.setattr(Senders, "_ask", watched_send)
         yield points
 

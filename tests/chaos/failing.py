@@ -61,7 +61,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "spooled": Failpoint("pathlib", "Path.replace", "stream"),
     "batch_read": Failpoint("crossdock.delta.latest_records", "prepare", "stream"),
     "accepted": Failpoint("crossdock.runs.intake_log", "StateIntake.accept", "stream", _BOTH),
-    "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.take", "stream"),
+    "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.read", "stream"),
     "chunk_decided": Failpoint("crossdock.planning.planner", "Planner._decide", "stream"),
     "dead_letter_written": Failpoint("crossdock.state.tables.dead_letters", "DeadLetters.put", "night", filled=1),
     "waiting_written": Failpoint("crossdock.state.tables.waiting_records", "WaitingRecords.put", "night", filled=1),
@@ -80,7 +80,7 @@ LISTENING: Mapping[str, Failpoint] = {  # in the order of a webhook's way; those
     "received": Failpoint("crossdock.state.tables.inbox", "Inbox.receive", "turn"),
     "stored": Failpoint("crossdock.services.inbox.webhook_writer", "WebhookWriter._receive", "turn"),
     "fetching": Failpoint("crossdock.runs.named_record_delivery", "NamedRecords.deliver", "turn", _BOTH),
-    "hints_removed": Failpoint("crossdock.state.tables.inbox", "Inbox.fetched", "turn", _BOTH, filled=1),
+    "hints_removed": Failpoint("crossdock.state.tables.inbox", "Inbox.remove_fetched", "turn", _BOTH, filled=1),
 }
 """``received``: written and not committed. ``stored``: committed and not answered. ``fetching``: answered, and not
 delivered or not settled."""

@@ -150,5 +150,5 @@ class FleetStage:
 
     def runs(self, name: str) -> list[tuple[str, str]]:
         """The scheduled runs of a tenant in its state: business date and status."""
-        with project.load(self.base, self.config(name)).look() as tx:
+        with project.load(self.base, self.config(name)).read_state() as tx:
             return [(str(run.business_date), run.status) for run in tx.scheduled_runs.listed(limit=100)]

@@ -139,7 +139,7 @@ class ListenStage:
 
     def hints(self) -> dict[str, str | None]:
         """The error of each record that is to be fetched, by stream and key; for tests of the state alone."""
-        with self.project.look() as tx:
+        with self.project.read_state() as tx:
             return {f"{hint.stream} {hint.key}": hint.error for hint in tx.inbox.listed(limit=1_000)}
 
     # ---- the shop's webhooks

@@ -30,7 +30,7 @@ from crossdock.planning import planner as planning
 from crossdock.printable import BLANKS
 from crossdock.records import LINE, REASONS
 from crossdock.runs import dry_run, runner
-from crossdock.runs.plan_results import PlanListener, PlanResult
+from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.run_report import Report
 from crossdock.state import DeadLetter, DeadLetterFilter, Pin, StateUrl, create
 from crossdock.state.db import schema

@@ -29,7 +29,7 @@ from tests.integration.scheduler.scheduled_runs_race import Inline
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
 from crossdock.runs import dry_run, runner
-from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.plan_result import PlanListener
 from crossdock.sandbox import SandboxServer
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
@@ -150,7 +150,7 @@ class Site:
         facts: dict[str, Any] = {"notifier": None, "trace": lambda _: None, "workers": workers}
         with closing(Service(self.loaded, self.clock, interrupt, metrics, **facts)) as service:
             for _ in range(2):
-                service.look()
+                service.poll()
                 service.apply_retention()
                 self.clock.advance(timedelta(hours=2).total_seconds())
         self.clock.advance((NIGHT - (self.clock.now() - DUE) % NIGHT).total_seconds())
@@ -173,7 +173,7 @@ class Site:
     def purge(self) -> int:
         """Remove all that has ended, however young, as far as the platform's keys allow; how many rows that was."""
         now = self.clock.now()
-        with self.loaded.alone() as state:
+        with self.loaded.exclusive_state() as state:
             purged, is_whole = purge.purge_batches(state, Ages.at(now, timedelta(), keys_kept_s=3600), batches=10_000)
         assert is_whole
         return sum(getattr(purged, name) for name in purged.__slots__)
@@ -313,11 +313,11 @@ def a_state_stays_small(
         for _ in range(scheduled_runs // 2):
             _same_night(exports, site.clock.now())
             site.serve()
-        with closing(site.loaded.open_state(read_only=True)) as opened, opened.look() as tx:
+        with closing(site.loaded.open_state(read_only=True)) as opened, opened.read_only() as tx:
             size = tx.statistics.size()
         halves.append((counted(site.loaded.state_url), size))
     (half, half_size), (whole, whole_size) = halves
-    with site.loaded.look() as tx:
+    with site.loaded.read_state() as tx:
         assert {night.status for night in tx.scheduled_runs.listed(limit=scheduled_runs)} == {"degraded"}
     assert site.effects().total() >= scheduled_runs
     grown = {name: (half[name], rows) for name, rows in whole.items() if abs(rows - half[name]) > 2}

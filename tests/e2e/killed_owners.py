@@ -181,13 +181,13 @@ def owners_are_killed(stage: Stage, exports: Sequence[Path], *, kills: int) -> N
 
 
 def _unfinished(stage: Stage, scheduled_runs: int) -> int:
-    with project.load(stage.config).look() as tx:
+    with project.load(stage.config).read_state() as tx:
         return scheduled_runs * len(JOBS) - sum(run.finished for run in tx.scheduled_runs.listed(limit=100_000))
 
 
 def _each_run_once(stage: Stage, dates: Sequence[date]) -> int:
     """Each date of both jobs was done once, in its own run; returns their number."""
-    with project.load(stage.config).look() as tx:
+    with project.load(stage.config).read_state() as tx:
         scheduled_runs = tx.scheduled_runs.listed(limit=100_000)
         runs = {run.id: run for run in tx.runs.listed(limit=100_000)}
     asked = Counter((name, day) for name in JOBS for day in dates)
@@ -201,7 +201,7 @@ def _each_run_once(stage: Stage, dates: Sequence[date]) -> int:
 
 
 def _restarted(stage: Stage) -> int:
-    with project.load(stage.config).look() as tx:
+    with project.load(stage.config).read_state() as tx:
         return sum(run.attempts > 1 for run in tx.scheduled_runs.listed(limit=100_000))
 
 

@@ -18,7 +18,7 @@ from crossdock.migration import rehearsal_check
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.waves import numbered_waves
-from crossdock.runs.plan_results import PlanResult
+from crossdock.runs.plan_result import PlanResult
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
 

@@ -49,7 +49,7 @@ def test_a_state_that_another_run_uses(migrated: MigratedFolder) -> None:
     """Exit 3 and the usual sentence; nothing is sent. Status, pause and resume work meanwhile."""
     migrated.fill()
     migrated.load("--until", "customers")
-    with project.load(migrated.config).alone():
+    with project.load(migrated.config).exclusive_state():
         done = migrated.migrate("load")
         assert done.exit_code == 3
         assert "another run is using this state" in done.stderr

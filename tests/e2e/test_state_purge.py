@@ -114,7 +114,7 @@ def test_a_file_that_is_still_listed_stays_on_record(site: Site) -> None:
 def intake(site: Site, stream: str) -> list[FileFacts]:
     """What is on record of the files of a stream, oldest first."""
     (bound,) = (s for c in project.load(site.config).connections for s in c.streams if s.name == stream)
-    with project.load(site.config).look() as tx:
+    with project.load(site.config).read_state() as tx:
         return list(tx.intake.done(f"wms.{stream}", bound.version).values())
 
 

@@ -99,7 +99,7 @@ def _tell(stage: ListenStage, connection_name: str, stream: str, key: str) -> No
 
 def _working(stage: ListenStage) -> list[str | None]:
     """The jobs of the runs that have not ended."""
-    with stage.project.look() as tx:
+    with stage.project.read_state() as tx:
         return [run.job for run in tx.runs.listed(limit=10) if run.status == "running"]
 
 

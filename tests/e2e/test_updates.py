@@ -347,12 +347,12 @@ def test_a_stop_between_two_streams_is_told(site: Site, front: Front) -> None:
 
 def declare_restored(site: Site) -> None:
     loaded = project.load(site.config)
-    with loaded.alone(restored=True) as state:
-        state.apply(lambda tx: tx.runs.declare_restored(at=datetime.now(UTC)))
+    with loaded.exclusive_state(restored=True) as state:
+        state.run_transaction(lambda tx: tx.runs.declare_restored(at=datetime.now(UTC)))
 
 
 def restored(site: Site) -> bool:
-    with project.load(site.config).look() as tx:
+    with project.load(site.config).read_state() as tx:
         return tx.runs.restored()
 
 

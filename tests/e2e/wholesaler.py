@@ -172,7 +172,7 @@ class Wholesaler:
         loaded = project.load(self.site.config)
 
         def is_done() -> bool:
-            with loaded.look() as tx:
+            with loaded.read_state() as tx:
                 return {hint.key: hint.error is None for hint in tx.inbox.listed(limit=9)} == dict.fromkeys(left, False)
 
         port, log = free_port(), self.site.folder / "listen.log"

@@ -48,12 +48,12 @@ class InboxDesk:
             tx.inbox.hint(named_records(f"b.{stream}", keys), at=self.bench.clock.now())
 
     def hints(self, session: Session) -> list[HintedRecord]:
-        with session.state.look() as tx:
+        with session.state.read_only() as tx:
             return tx.inbox.listed(limit=1_000)
 
     def approval(self, session: Session) -> PendingApproval | None:
-        with session.state.look() as tx:
-            return tx.snapshots.get("b.customers")
+        with session.state.read_only() as tx:
+            return tx.approvals.get("b.customers")
 
     def work(self, session: Session) -> None:
         """Deliver what is due, and end at once when nothing is: the clock of the bench passes while it waits."""
@@ -61,7 +61,7 @@ class InboxDesk:
             work_on_hints(self.worker, session)
 
     def runs(self, session: Session) -> list[RunRecord]:
-        with session.state.look() as tx:
+        with session.state.read_only() as tx:
             return tx.runs.listed(limit=100)
 
     def effects(self) -> list[tuple[str, str]]:

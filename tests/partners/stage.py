@@ -93,18 +93,18 @@ class Project:
 
     def hints(self) -> list[HintedRecord]:
         """The records that are to be fetched."""
-        with self._project.look() as tx:
+        with self._project.read_state() as tx:
             return tx.inbox.listed(limit=10_000)
 
     def restore(self, backup: Path) -> None:
         """Put a copy of the state back, and declare it."""
         shutil.copy2(backup, self.folder / "state.db")
-        with self._project.alone(restored=True) as opened:
-            opened.apply(lambda tx: tx.runs.declare_restored(at=self.clock.now()))
+        with self._project.exclusive_state(restored=True) as opened:
+            opened.run_transaction(lambda tx: tx.runs.declare_restored(at=self.clock.now()))
 
     def dead_letters(self) -> dict[str, str]:
         """The reason of each dead letter, with its message, by stream and key."""
-        with self._project.look() as tx:
+        with self._project.read_state() as tx:
             return {
                 f"{each.identity.stream} {each.identity.key}": f"{each.code} {each.pointer}: {each.message}"
                 for each in tx.dead_letters.chosen(ALL)
@@ -112,7 +112,7 @@ class Project:
 
     def waiting(self) -> list[str]:
         """Each waiting record's stream and what it waits for."""
-        with self._project.look() as tx:
+        with self._project.read_state() as tx:
             return [
                 f"{each.identity.stream} waits for "
                 + ", ".join(f"{one['resource']} {one['namespace']}:{one['key']}" for one in each.waits_for)

@@ -24,7 +24,7 @@ from crossdock.errors import (
 )
 from crossdock.planning.draft_records import drafted
 from crossdock.records import LINE, Proof, RawBatch
-from crossdock.runs.checked_batches import fetched_batches, listed_batches, pulled
+from crossdock.runs.checked_batches import fetched_batches, listed_batches, pulled_batches
 from crossdock.values.author_code import AuthorCodeError, brief, described, error_of_author, guarded
 from crossdock.values.config_models import ConfigModel, SecretRef
 
@@ -207,7 +207,7 @@ def test_closing_a_generator_is_no_failure() -> None:
 
     bound, page = bound_accounts(), RawBatch.json([{"K": "1"}], source="page", key=["K"])
     bound.stream.pull = lambda *_: iter([page, page])  # type: ignore[method-assign]
-    read = pulled(bound, None)
+    read = pulled_batches(bound, None)
     next(read)
     read.close()
 
@@ -218,7 +218,7 @@ def test_none_is_not_the_end_of_a_source(method: str) -> None:
     bound, page = bound_accounts(), RawBatch.json([{"K": "1"}], source="page 1", key=["K"])
     setattr(bound.stream, method, lambda *_: iter([page, None, page]))
     read: dict[str, Callable[[], Iterator[Any]]] = {
-        "pull": lambda: pulled(bound, None),
+        "pull": lambda: pulled_batches(bound, None),
         "existing": lambda: listed_batches(bound),
         "fetch": lambda: fetched_batches(bound, [("1",)]),
     }
@@ -262,7 +262,7 @@ def test_a_batch_that_no_run_can_use_ends_its_stream(made: dict[str, Any], told:
 
     bound.stream.pull = lambda *_: iter([page, wrong])  # type: ignore[method-assign]
     with pytest.raises(ConnectorError, match=told) as caught:
-        list(pulled(bound, None))
+        list(pulled_batches(bound, None))
     assert caught.value.where == bound.name
     assert all(each in caught.value.message for each in ("after page 1", "line ", "accounts.py"))
 
@@ -273,7 +273,7 @@ def test_rows_that_are_read_again_have_the_columns_of_before(rows: Any) -> None:
     bound = bound_accounts()
     wrong = RawBatch("page 1", ROWS, again=lambda _: iter([rows]), proof=Proof(lambda: rows))
     bound.stream.pull = lambda *_: iter([wrong])  # type: ignore[method-assign]
-    (batch,) = pulled(bound, None)
+    (batch,) = pulled_batches(bound, None)
     assert isinstance(batch, RawBatch)
     assert batch.again is not None
     assert batch.proof is not None

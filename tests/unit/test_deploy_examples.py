@@ -79,7 +79,7 @@ def test_the_executor_of_the_guide_carries_out_runs(
     assert f'[project.entry-points."{executors.GROUP}"]' in toml
     point = EntryPoint(called, value, executors.GROUP)
     monkeypatch.setattr(executors, "entry_points", lambda group: [*entry_points(group=group), point])
-    with executors.chosen(called).open(2) as executor:
+    with executors.chosen_executor(called).open(2) as executor:
         assert [future.result() for future in [executor.submit(int, text) for text in "123"]] == [1, 2, 3]
     with pytest.raises(SystemExit) as ended:
         main(["schedule", "--fleet", str(tmp_path / "nowhere"), "--executor", called])

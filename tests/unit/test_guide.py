@@ -33,7 +33,7 @@ from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 from crossdock.services.inbox import hint_worker, receiver, webhook_endpoints, webhook_writer
 from crossdock.services.scheduler.daemon import LOOK_S
 from crossdock.values import exact_json
-from crossdock.writing.delivery.send_queue import OPENS_AT, WATCHED
+from crossdock.writing.delivery.circuit_breaker import OPENS_AT, WATCHED
 
 
 def test_the_guide_shows_every_config_key() -> None:

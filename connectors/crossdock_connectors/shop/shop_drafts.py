@@ -8,11 +8,14 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from crossdock import RecordError
 from crossdock.resources import ResourceModel
-from crossdock.values.field_types import Code, Text, Units, whole
+from crossdock.values.field_types import Code, Text, Units, whole_number
 from crossdock.values.record_keys import key_parts_of
 
 Quantity = Annotated[
-    int, BeforeValidator(whole), Field(ge=-(2**31), le=2**31 - 1, strict=True), WithJsonSchema({"type": "integer"})
+    int,
+    BeforeValidator(whole_number),
+    Field(ge=-(2**31), le=2**31 - 1, strict=True),
+    WithJsonSchema({"type": "integer"}),
 ]
 
 

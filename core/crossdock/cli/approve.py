@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load, look
+from crossdock.cli.config_loading import load, read_state
 from crossdock.cli.plain_text import counted, say
 from crossdock.cli.shared_options import MOST, common_options, example
 from crossdock.errors import ConfigError
@@ -33,8 +33,8 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     if (stream is None) is not (number is None):
         raise ConfigError("name a stream and the number of records; 'crossdock approve' lists both")
     if stream is None or number is None:
-        with look(config) as (tx, _):
-            listed = tx.snapshots.listed()
+        with read_state(config) as (tx, _):
+            listed = tx.approvals.listed()
         known = load(config).scopes if listed else {}
         pending = [each for each in listed if each.stream in known]
         if as_json:
@@ -46,8 +46,8 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
         return
     loaded = load(config)
     loaded.selected([stream])
-    with loaded.alone() as state:
-        approved = state.apply(lambda tx: _approve(loaded, tx, stream, number))
+    with loaded.exclusive_state() as state:
+        approved = state.run_transaction(lambda tx: _approve(loaded, tx, stream, number))
     text = f"approved: {_summary(approved)}; run 'crossdock sync {stream}'"
     terminal_output.print_result(_facts(approved), text, as_json=as_json)
 
@@ -56,15 +56,15 @@ def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> Pend
     from crossdock.planning.undo_in_progress import check_not_undone
 
     check_not_undone(tx, stream, loaded.scopes)
-    pending = tx.snapshots.get(stream)
+    pending = tx.approvals.get(stream)
     if pending is None:
         raise ConfigError(f"nothing of {stream} needs approval", hint="'crossdock approve' lists what does")
     if pending.number != number:
         raise ConfigError(f"to be approved: {_summary(pending)}, not {number:,}")
     now = SystemClock().now()
-    tx.snapshots.approve(pending, at=now)
+    tx.approvals.approve(pending, at=now)
     tx.inbox.hasten(stream, pending.key_hashes, at=now)
-    return tx.snapshots.get(stream) or pending
+    return tx.approvals.get(stream) or pending
 
 
 def _show(pending: list[PendingApproval]) -> None:

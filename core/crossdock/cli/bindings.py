@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load, look
+from crossdock.cli.config_loading import load, read_state
 from crossdock.cli.plain_text import counted
 from crossdock.cli.shared_options import common_options, config_option, example
 from crossdock.values.clock import SystemClock
@@ -30,7 +30,7 @@ def export(config: Path, *, raw: bool) -> None:
     """
     from crossdock.planning import binding_csv
 
-    with look(config) as (tx, _):
+    with read_state(config) as (tx, _):
         binding_csv.export(tx, sys.stdout, raw=raw)
 
 
@@ -51,6 +51,6 @@ def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
 
     loaded, clock = load(config), SystemClock()
     targets, at = loaded.targets(clock), clock.now()
-    with loaded.alone() as state:
-        number = state.apply(lambda tx: binding_csv.import_bindings(tx, file, targets, at=at, raw=raw))
+    with loaded.exclusive_state() as state:
+        number = state.run_transaction(lambda tx: binding_csv.import_bindings(tx, file, targets, at=at, raw=raw))
     terminal_output.print_result({"bound": number}, f"imported {counted(number, 'binding')}", as_json=as_json)

@@ -26,7 +26,7 @@ def load(config: Path) -> Project:
 
 
 @contextmanager
-def look(config: Path) -> Iterator[tuple[Transaction, str]]:
+def read_state(config: Path) -> Iterator[tuple[Transaction, str]]:
     """Read the state of the selected config; yield it with the name of its tenant.
 
     Only what says where the state is is read of the config, all of it if the state cannot be opened: a mistake in the
@@ -40,7 +40,7 @@ def look(config: Path) -> Iterator[tuple[Transaction, str]]:
     with ExitStack() as stack:
         try:
             state = stack.enter_context(closing(State(url, pin, read_only=True)))
-            tx = stack.enter_context(state.look())
+            tx = stack.enter_context(state.read_only())
         except StateError:
             load(config)
             raise

@@ -39,7 +39,7 @@ def run(
     with interruptible() as interrupt, shop_folder.opened(folder, kind) as demo:
         loaded = project.load(config := folder / shop_folder.CONFIG)
         loaded.init()
-        platform_access.reach(loaded.platform, loaded.probed)
+        platform_access.reach(loaded.platform, loaded.probed_resources)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []
         if not as_json:

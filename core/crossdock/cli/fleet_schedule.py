@@ -67,7 +67,7 @@ def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> in
     from crossdock.state.fleet_database import FleetDatabase
     from crossdock.values.clock import SystemClock
 
-    base, executor = load_base(*base_files), executors.chosen(options.executor)
+    base, executor = load_base(*base_files), executors.chosen_executor(options.executor)
     if executor.kind.on_other_hosts and base.database.drivername == "sqlite":
         message = "the database of the fleet is a file of one host, and runs may be on other hosts"
         raise ConfigError(message, where="fleet.database", hint="database: postgresql://user@host/database")

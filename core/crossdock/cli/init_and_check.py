@@ -155,14 +155,14 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
     from crossdock.writing.targets import platform_access
 
     try:
-        access = platform_access.reach(loaded.platform, loaded.probed)
+        access = platform_access.reach(loaded.platform, loaded.probed_resources)
     except CrossdockError as error:
         yield "platform", Finding(ok=False, text=str(error))
         return
     yield "platform", Finding(ok=True, text=access.text)
     yield "clock", _try(partial(_clock, loaded.platform, access.ahead_s))
     for resource in access.unreadable:
-        if resource in loaded.looked_up:
+        if resource in loaded.looked_up_resources:
             yield (
                 "platform",
                 Finding(ok=False, text=f"may not read {_plural(resource)}, but their delivery needs look-ups"),
@@ -172,8 +172,10 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
                 "platform",
                 Finding(ok=True, text=f"may not read {_plural(resource)}; look-ups are not possible, writes need none"),
             )
-    needed = access_scopes.needed(loaded.platform, loaded.written, {*loaded.looked_up, *loaded.read})
-    compared = access_scopes.compare(needed, access.scopes)
+    needed = access_scopes.needed_scopes(
+        loaded.platform, loaded.written_resources, {*loaded.looked_up_resources, *loaded.read_resources}
+    )
+    compared = access_scopes.compare_scopes(needed, access.scopes)
     yield "scopes", Finding(ok=not compared.missing, text=compared.text)
 
 
@@ -193,7 +195,7 @@ def _plural(resource: str) -> str:
 
 
 def _allowance(loaded: Project) -> str:
-    with loaded.look() as tx:
+    with loaded.read_state() as tx:
         earlier = tx.buckets.get("platform")
     known = loaded.platform.rate.estimate(earlier.estimate if earlier else None)
     sure = f", {known.agreed + 1} estimates agree" if known.rate_from == "learned" and known.agreed else ""

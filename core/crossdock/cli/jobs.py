@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.config_loading import load, look
+from crossdock.cli.config_loading import load, read_state
 from crossdock.cli.plain_text import say, say_more
 from crossdock.cli.shared_options import MOST, as_json, config_option, example, meanings
 from crossdock.values.state_words import RunState
@@ -32,7 +32,7 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
     from crossdock.cli import terminal_output
     from crossdock.values.run_messages import error_texts
 
-    with look(config) as (tx, _):
+    with read_state(config) as (tx, _):
         scheduled_runs, paused = tx.scheduled_runs.listed(limit=limit), tx.scheduled_runs.paused()
         total = tx.scheduled_runs.count()
         messages = {run.run_id: tx.runs.messages(run.run_id) for run in scheduled_runs if run.run_id}

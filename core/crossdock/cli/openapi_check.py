@@ -18,8 +18,10 @@ def check(loaded: Project, path: Path, *, as_json: bool) -> int:
     """Print the differences for the resources that the streams write, or for all. Return 3 if a request must fail."""
     from crossdock.platform import openapi_comparison, openapi_file
 
-    document, resources = openapi_file.read(path), loaded.written or tuple(get_args(ResourceName))
-    found = openapi_comparison.compare(document, loaded.platform, resources, loaded.looked_up, loaded.deleted)
+    document, resources = openapi_file.read(path), loaded.written_resources or tuple(get_args(ResourceName))
+    found = openapi_comparison.compare(
+        document, loaded.platform, resources, loaded.looked_up_resources, loaded.deleted_resources
+    )
     failing = [each for each in found if each.is_error]
     if as_json:
         listed = [

@@ -19,7 +19,7 @@ from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.pacing.forecast import Forecast
-    from crossdock.runs.plan_results import PlanResult
+    from crossdock.runs.plan_result import PlanResult
     from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
     from crossdock.writing.delivery.operations import Operation
     from crossdock.writing.delivery.senders import Masks
@@ -63,7 +63,7 @@ def plan(
     """
     from crossdock.planning import removals
     from crossdock.runs import dry_run
-    from crossdock.runs.plan_results import PlanListener
+    from crossdock.runs.plan_result import PlanListener
 
     place = placed(out)
     loaded = load(config)
@@ -144,7 +144,7 @@ class _Listing:
 
     def _changes(self, operation: Operation) -> dict[str, Any]:
         before = operation.binding.payload if operation.binding else {}
-        personal = self._masks.of(operation.identity.stream, operation.scope)
+        personal = self._masks.personal_members(operation.identity.stream, operation.scope)
         changes = {
             name: _PERSONAL if name in personal else {"before": before.get(name), "after": value}
             for name, value in operation.changes.items()

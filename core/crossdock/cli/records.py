@@ -89,7 +89,7 @@ def drop_(
     if state == INBOX:
         _drop_hints(loaded, choice, yes=yes, as_json=as_json)
         return
-    with loaded.alone() as opened, opened.look() as tx:  # while no run changes them
+    with loaded.exclusive_state() as opened, opened.read_only() as tx:  # while no run changes them
         chosen, doubtful = _chosen(tx, choice, state), _in_doubt(tx, choice, state)
     number = _number(chosen)
     if key is not None or not number:
@@ -106,8 +106,8 @@ def drop_(
             raise ConfigError("the records changed meanwhile; nothing was dropped", hint="list them and try again")
         operator_actions.drop(tx, *now, at=at)
 
-    with loaded.alone() as opened:
-        opened.apply(drop)
+    with loaded.exclusive_state() as opened:
+        opened.run_transaction(drop)
     text = f"dropped {counted(number, 'record')}"
     if doubtful:
         text += f"; {len(doubtful):,} in doubt not dropped: crossdock records resolve {stream}"
@@ -117,12 +117,12 @@ def drop_(
 def _drop_hints(loaded: Project, choice: DeadLetterFilter, *, yes: bool, as_json: bool) -> None:
     """Remove records from the inbox, even while the service runs."""
     with closing(loaded.open_state()) as state:
-        hints = state.ask(lambda tx: tx.inbox.listed(limit=MOST, choice=choice))
+        hints = state.run_read_only(lambda tx: tx.inbox.listed(limit=MOST, choice=choice))
         if not hints:
             raise ConfigError("no such record", hint="'crossdock records list --state inbox' shows the existing ones")
         if choice.key is None:
             confirm(f"drop {counted(len(hints), 'record')} of {choice.stream} from the inbox", yes=yes)
-        state.apply(lambda tx: tx.inbox.drop(hints[0].stream, [hint.key_hash for hint in hints]))
+        state.run_transaction(lambda tx: tx.inbox.drop(hints[0].stream, [hint.key_hash for hint in hints]))
     number = len(hints)
     terminal_output.print_result({"dropped": number}, f"dropped {counted(number, 'record')}", as_json=as_json)
 
@@ -143,7 +143,7 @@ def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Cho
     from crossdock.writing.delivery import operator_actions
 
     others = choice.code is None
-    doubtful = {(each.identity.stream, each.identity.key) for each in operator_actions.in_doubt(tx, choice)}
+    doubtful = {(each.identity.stream, each.identity.key) for each in operator_actions.in_doubt_intents(tx, choice)}
     waiting = tx.waiting_records.chosen(choice) if state in {None, "waiting"} and others else []
     found = (
         tx.dead_letters.chosen(choice) if state in {None, "rejected"} else [],
@@ -151,11 +151,11 @@ def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Cho
     )
     if any(found) or choice.key is None or state is not None or not others:
         return *found, []
-    return [], [], operator_actions.pending(tx, choice)
+    return [], [], operator_actions.pending_intents(tx, choice)
 
 
 def _in_doubt(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> list[Intent]:
     from crossdock.writing.delivery import operator_actions
 
     is_meant = choice.code is None and state in {None, RecordState.IN_DOUBT.option}
-    return operator_actions.in_doubt(tx, choice) if is_meant else []
+    return operator_actions.in_doubt_intents(tx, choice) if is_meant else []

@@ -126,7 +126,7 @@ class _Listed:
 def _listed(
     loaded: Project, choice: DeadLetterFilter, kinds: Sequence[str], limit: int, *, every: bool, as_json: bool
 ) -> _Listed:
-    with loaded.look() as tx:
+    with loaded.read_state() as tx:
         scopes = _scopes(loaded, choice)
         totals = {kind: _count(tx, kind, choice, scopes) for kind in _STATES}
         if choice.stream is not None and not any(totals.values()):

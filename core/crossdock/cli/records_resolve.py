@@ -98,8 +98,8 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
         loaded.selected([stream])
         raise ConfigError(f"{stream!r} is a connection: name one of its streams")
     key_hash = key_hashes([choice.key])[choice.key]
-    with loaded.alone() as state:
-        intent = state.apply(lambda tx: operator_actions.reopen(tx, scope, key_hash, at=at))
+    with loaded.exclusive_state() as state:
+        intent = state.run_transaction(lambda tx: operator_actions.reopen(tx, scope, key_hash, at=at))
     text = f"reopened: the {intent.operation} of {stream} {choice.key} is in doubt again"
     terminal_output.print_result({"reopened": 1}, text, as_json=as_json)
 
@@ -107,8 +107,8 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
     from crossdock.writing.delivery import operator_actions
 
-    with loaded.alone() as state, state.look() as tx:  # while no run changes them
-        intents = operator_actions.in_doubt(tx, choice)
+    with loaded.exclusive_state() as state, state.read_only() as tx:  # while no run changes them
+        intents = operator_actions.in_doubt_intents(tx, choice)
     if not intents:
         raise ConfigError("no such record is in doubt", hint="'crossdock records list --state in-doubt' lists them")
     return intents
@@ -122,7 +122,7 @@ def _resolve(
     at = SystemClock().now()
 
     def resolve(tx: Transaction) -> None:
-        intents = operator_actions.in_doubt(tx, choice)
+        intents = operator_actions.in_doubt_intents(tx, choice)
         if [each.id for each in intents] != [each.id for each in shown]:
             raise ConfigError("other records are in doubt by now; nothing was changed", hint="try again")
         if not_delivered:
@@ -130,8 +130,8 @@ def _resolve(
         else:
             operator_actions.settle_as_delivered(tx, intents, delivered_as, at=at)
 
-    with loaded.alone() as state:
-        state.apply(resolve)
+    with loaded.exclusive_state() as state:
+        state.run_transaction(resolve)
 
 
 def _checked(loaded: Project, intents: list[Intent], target_id: str, *, no_lookup: bool) -> str:

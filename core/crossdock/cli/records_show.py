@@ -35,7 +35,7 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
 
     loaded = load(config)
     keys = {key, key_text([key])}  # as listed, or as in the source
-    with loaded.look() as tx:
+    with loaded.read_state() as tx:
         choices = [DeadLetterFilter(stream, each) for each in sorted(keys)]
         items = [item for each in choices for item in found(tx, each, _SHOWN, 10)]
         items += [item for each in choices for item in unverified(loaded, tx, each, 10)]
@@ -73,7 +73,7 @@ def _difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> l
     binding = tx.bindings.get(scope, [item["key_hash"]]).get(item["key_hash"]) if scope else None
     if scope is None or binding is None or not item["mapped"] or not binding.payload:
         return []  # not configured any more, or emptied by retention
-    personal = frozenset() if raw else loaded.masks.of(item["stream"], scope)
+    personal = frozenset() if raw else loaded.masks.personal_members(item["stream"], scope)
     return [each._asdict() for each in member_differences(binding.payload, item["mapped"], personal)]
 
 

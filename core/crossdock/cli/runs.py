@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import run_lines, terminal_output, timing_lines
-from crossdock.cli.config_loading import look
+from crossdock.cli.config_loading import read_state
 from crossdock.cli.plain_text import counted, say, say_more
 from crossdock.cli.shared_options import MOST, common_options, example, fleet_base, fleet_option, meanings
 from crossdock.cli.tenant_states import FleetStates
@@ -47,7 +47,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
     if fleet is None:
         if out is not None:
             raise ConfigError("-o is for --fleet", hint="'crossdock show RUN -o FILE' writes a page about one run")
-        with look(config) as (tx, _):
+        with read_state(config) as (tx, _):
             found, total = tx.runs.listed(limit=limit), tx.runs.count()
         _print_runs([(None, run) for run in found], as_json=as_json)
         say_more(len(found), total, "runs", err=as_json)
@@ -70,7 +70,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
 
 
 def _listed(loaded: Project, limit: int) -> tuple[list[RunRecord], int]:
-    with loaded.look() as tx:
+    with loaded.read_state() as tx:
         return tx.runs.listed(limit=limit), tx.runs.count()
 
 
@@ -119,7 +119,7 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
     """
     from crossdock.cli import pages, run_page
 
-    with look(config) as (tx, tenant):
+    with read_state(config) as (tx, tenant):
         found, now = _found(tx, run), SystemClock().now()
         operations = tx.intents.of_run(found.id) if found.tally is None else None
         page = run_page.page(tx.reporting, found, at=now, tenant=tenant, config=config) if out else ""

@@ -147,7 +147,7 @@ def preview_rows(loaded: Project, now: datetime, days: int) -> list[dict[str, An
     from crossdock.services.scheduler.due_jobs import DueJobs
 
     rows = []
-    with loaded.look() as tx:
+    with loaded.read_state() as tx:
         expected = {name: tx.scheduled_runs.expected_seconds_and_requests(name) for name in loaded.jobs}
     for name, due in DueJobs(loaded.jobs).preview(now, now + timedelta(days=days)):
         zone = loaded.jobs[name].schedule.zone

@@ -24,7 +24,8 @@ from crossdock.runs.timings import Timings
 from crossdock.services.notifications.events import Event, ScheduledRunEnded
 from crossdock.services.observability.trace_switch import traced
 from crossdock.services.scheduler import pending_notices, run_notices, stderr_log
-from crossdock.services.scheduler.after_run_tasks import apply_retention, notified, sender
+from crossdock.services.scheduler.pending_notices import notified, sender
+from crossdock.services.scheduler.retention_task import apply_retention
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.state import DueRun, ScheduledRun
 from crossdock.values.clock import SystemClock
@@ -115,7 +116,7 @@ class _Once:
         return done.report.exit_code
 
     def _known(self, at: Due) -> ScheduledRun | None:
-        with suppress(CrossdockError), self._loaded.look() as tx:
+        with suppress(CrossdockError), self._loaded.read_state() as tx:
             return tx.scheduled_runs.get(self._job, at.instant, at.business_date)
         return None
 
@@ -124,12 +125,12 @@ class _Once:
     ) -> _Ended | None:
         due_run = DueRun(self._job, at.instant, at.business_date)
         with state_session.open_session(self._loaded, self._clock, attempt=Attempt(due_run)) as session:
-            if session.state.ask(lambda tx: self._job in tx.scheduled_runs.paused()):
+            if session.state.run_read_only(lambda tx: self._job in tx.scheduled_runs.paused()):
                 self.say(
                     at.business_date, f"not run: the job is paused; 'crossdock jobs resume {self._job}' resumes it"
                 )
                 return None
-            check_clock(self._loaded.platform, self._clock, self._loaded.probed[0])
+            check_clock(self._loaded.platform, self._clock, self._loaded.probed_resources[0])
             send = sender(self._loaded, self._clock)
             self._log_problems(pending_notices.notify_of_killed(self._loaded, send, self._clock, self._job), log)
             with run_notices.deadline_watched(session, due_run, self._clock, partial(self._notify, log=log)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import load, look
+from crossdock.cli.config_loading import load, read_state
 from crossdock.cli.plain_text import counted
 from crossdock.cli.shared_options import common_options, example
 from crossdock.values.clock import SystemClock
@@ -72,9 +72,9 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
 
     loaded = load(config)
     older_than = (loaded.retention or span(KEPT)) if older_than is None else older_than
-    ages = loaded.ages(older_than, SystemClock().now())
+    ages = loaded.retention_ages(older_than, SystemClock().now())
     if dry_run:
-        with loaded.look() as tx:
+        with loaded.read_state() as tx:
             done = tx.retention.count(ages)
     else:
         with closing(loaded.open_state()) as opened:
@@ -111,8 +111,8 @@ def restored(config: Path, *, as_json: bool) -> None:
         tx.unrecorded_references.forget_unread()
         return sum(number for _, number in tx.unverified.counts())
 
-    with loaded.alone(restored=True) as opened:
-        number = opened.apply(declare)
+    with loaded.exclusive_state(restored=True) as opened:
+        number = opened.run_transaction(declare)
     text = (
         f"{counted(number, 'record')} unverified: the next sync compares them with their targets and sends what"
         " differs; files that were archived since the backup are read only if they are moved back first"
@@ -131,12 +131,12 @@ def readmit(stream: str | None, config: Path, *, as_json: bool) -> None:
     """
     loaded = load(config)
     if stream is not None:
-        with loaded.alone() as opened:
-            number = opened.apply(lambda tx: tx.crashing_inputs.readmit(stream))
+        with loaded.exclusive_state() as opened:
+            number = opened.run_transaction(lambda tx: tx.crashing_inputs.readmit(stream))
         text = f"the next run reads {number:,} inputs of {stream} once more"
         terminal_output.print_result({"readmitted": number}, text, as_json=as_json)
         return
-    with loaded.look() as tx:
+    with loaded.read_state() as tx:
         found = tx.crashing_inputs.list_set_aside()
     if as_json:
         terminal_output.print_json({"set_aside": [asdict(each) for each in found]})
@@ -155,7 +155,7 @@ def stats(config: Path, *, as_json: bool) -> None:
     Lists rows by table, bindings, and the oldest unsettled operation. Runs are not blocked. Counts are exact, which
     takes about ten seconds for ten million records; the size of the rows of a SQLite state is an estimate.
     """
-    with look(config) as (tx, _):
+    with read_state(config) as (tx, _):
         contents = tx.statistics.contents()
     if as_json:
         terminal_output.print_json(asdict(contents))
@@ -200,7 +200,7 @@ def size_text(size: int) -> str:
 
 
 def _size(loaded: Project) -> int:
-    with loaded.look() as tx:
+    with loaded.read_state() as tx:
         return tx.statistics.size()
 
 

@@ -88,7 +88,7 @@ class Shown(Silent):
     def warn(self, text: str) -> None:
         warn(text)
 
-    def whole(self, name: str, done: int, total: int, note: str) -> None:
+    def show_whole_progress(self, name: str, done: int, total: int, note: str) -> None:
         """Show the progress of the whole work, of which the stages are a part. A log ignores it."""
 
 
@@ -101,7 +101,7 @@ class _Bars(Shown):
         self._whole: TaskID | None = None
         self._whole_name = ""
 
-    def whole(self, name: str, done: int, total: int, note: str) -> None:
+    def show_whole_progress(self, name: str, done: int, total: int, note: str) -> None:
         if self._whole is None or self._whole_name != name:  # a bar cannot forget its total
             if self._whole is not None:
                 self._bars.remove_task(self._whole)

@@ -44,7 +44,7 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
     from crossdock.runs.record_trace import RecordSearch
 
     loaded = load(config)
-    with loaded.look() as tx:
+    with loaded.read_state() as tx:
         in_inbox = tx.inbox.count(selection(stream, name, None, None))
         found, first_line = RecordSearch(tx, loaded.scopes).find(name)
         for history in found:
@@ -69,7 +69,7 @@ def _compare(loaded: Project, tx: Transaction, history: History) -> None:
     changes = tx.tracing.changes(scope, rows[0]["key_hash"]) if scope and rows else {}
     for row in rows:
         payloads = changes.get(row["id"])
-        personal = loaded.masks.of(row["stream"], scope) if scope else frozenset()
+        personal = loaded.masks.personal_members(row["stream"], scope) if scope else frozenset()
         row["changed"] = [each._asdict() for each in member_differences(*payloads, personal)] if payloads else []
 
 

@@ -73,7 +73,7 @@ def try_(
         around = recording.around if recording else None
         trial = try_stream(loaded, stream, number, clock=SystemClock(), progress=progress, recorded=around)
     bound = trial.bound
-    masked = loaded.masks.of(bound.name, bound.scope)
+    masked = loaded.masks.personal_members(bound.name, bound.scope)
     recorded = _written(recording, trial, masked) if recording else {}
     shown = [_shown(tried, frozenset() if raw else masked, raw=raw) for tried in trial.records]
     raised = _add_raised(trial, shown) if raw else []

@@ -47,7 +47,7 @@ from crossdock.mapping.stream_facts import (
 from crossdock.records import Record
 from crossdock.resources import ResourceModel
 from crossdock.values import exact_json
-from crossdock.values.config_file import message_of, unknown
+from crossdock.values.config_file import message_of, unknown_key
 from crossdock.values.config_models import ConfigModel, misplaced
 
 S = TypeVar("S", bound=Settings)
@@ -148,7 +148,7 @@ class StreamConfig(ConfigModel, StreamFacts):
             members = list(self.map)
         for number, name in enumerate(self.personal):
             if name not in members:
-                raise misplaced(("personal", number), unknown(name, members))
+                raise misplaced(("personal", number), unknown_key(name, members))
 
 
 def check_members(
@@ -164,7 +164,7 @@ def check_members(
     known = members_of(model)
     for name, form in forms.items():
         if name not in known:
-            raise misplaced((*place, name), unknown(name, list(known)))
+            raise misplaced((*place, name), unknown_key(name, list(known)))
         inner, is_list = _models_of(known[name].annotation)
         if isinstance(form, Each) is not is_list:
             raise misplaced((*place, name), "is a list: use each" if is_list else "is not a list: each cannot be used")

@@ -8,7 +8,7 @@ from typing import Any
 from crossdock.connector import Connector
 from crossdock.errors import ConfigError
 from crossdock.values.author_code import brief, described, described_class, interrupts, is_by_author, text_of, type_text
-from crossdock.values.config_file import unknown
+from crossdock.values.config_file import unknown_key
 from crossdock.values.misspelt_attributes import misspelt
 
 _ADVICE = "the entry point names CONNECTOR = Connector(...) of the package"
@@ -21,7 +21,7 @@ def available() -> dict[str, EntryPoint]:
 def load(name: str) -> Connector[Any]:
     found = available()
     if name not in found:
-        advice = unknown(name, list(found)).removeprefix("unknown key; ")
+        advice = unknown_key(name, list(found)).removeprefix("unknown key; ")
         hint = "install the package of the connector with pip"
         raise ConfigError(f"no connector is called {name!r}; {advice}", hint=hint)
     try:

@@ -36,7 +36,7 @@ from crossdock.delta.row_preparation import (
     SKIP,
     UNIT,
     RowsWithoutKey,
-    filters,
+    filter_names,
     is_added,
     keys_only,
     prepare,
@@ -44,7 +44,7 @@ from crossdock.delta.row_preparation import (
 from crossdock.delta.source_units import SmallBatches, SourceUnit, size_in_memory, without_other_rows
 from crossdock.delta.state_comparison import KeyOrder
 from crossdock.errors import RefusedError
-from crossdock.mapping.ordering import declared
+from crossdock.mapping.ordering import as_order_by
 from crossdock.mapping.own_external_ids import NOT_OURS
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious
 from crossdock.records import JSON, LINE, RawBatch, cells_named, own
@@ -77,7 +77,7 @@ class LatestRecords:
         self._free_bytes = _HELD_BYTES
         self._small = SmallBatches(stream)
         self._without_key = RowsWithoutKey(stream, name)
-        self._times = TimeNotations(declared(stream.order_by))
+        self._times = TimeNotations(as_order_by(stream.order_by))
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
         ordered = {POSITION: pl.String} if stream.order_by else {}
         grouped = {ROWS: pl.UInt32} if stream.group_by else {}
@@ -94,7 +94,7 @@ class LatestRecords:
 
     # ---- first pass
 
-    def take(
+    def read(
         self,
         batches: Iterable[RawBatch],
         tally: Tally,
@@ -102,7 +102,7 @@ class LatestRecords:
         known: Callable[[], pl.DataFrame | None] | None = None,
     ) -> None:
         """Count every row, and find the latest record of each key. *known* returns None if a join is faster."""
-        for name in filters(self._stream):
+        for name in filter_names(self._stream):
             tally.rows_filtered[name] = 0
         for number, batch in enumerate(batches):
             self.cursor = batch.cursor or self.cursor
@@ -180,7 +180,7 @@ class LatestRecords:
     def _keyed(self, frame: pl.DataFrame, tally: Tally, advance: Callable[[int], None]) -> pl.DataFrame:
         tally.rows_read += frame.height
         advance(frame.height)
-        if filters(self._stream):
+        if filter_names(self._stream):
             for name, number in frame[SKIP].drop_nulls().value_counts().iter_rows():
                 tally.rows_filtered[name] += number
             self.changed_names += self._changed_names(frame)
@@ -204,7 +204,7 @@ class LatestRecords:
         tally.rows_rejected += without_key.height
         of_units = UNIT in frame.columns
         for rows in without_key.partition_by(UNIT, maintain_order=True) if of_units else [without_key]:
-            self._without_key.take(self._units[rows[UNIT][0] if of_units else -1].source, rows)
+            self._without_key.add(self._units[rows[UNIT][0] if of_units else -1].source, rows)
         return frame.filter(pl.col(KEY).is_not_null())
 
     def _add_rows(self, rows: pl.DataFrame) -> None:

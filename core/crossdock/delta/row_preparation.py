@@ -12,7 +12,7 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint, order_positions
 from crossdock.errors import RefusedError
-from crossdock.mapping.ordering import OrderBy, declared
+from crossdock.mapping.ordering import OrderBy, as_order_by
 from crossdock.mapping.own_external_ids import NOT_OURS, Ours
 from crossdock.mapping.repairs_and_filters import Repair, first_match
 from crossdock.records import JSON, LINE, Record, cells_named, column_named, is_internal, own, with_paths
@@ -48,7 +48,7 @@ def prepare(
     frame = _with_used_columns(stream, source, frame)
     text = [name for name in frame.columns if name != LINE]
     frame = _with_own_keys(stream.ours, frame)
-    (frame, plain), order_by = _repaired(stream, frame, trimmed_rows), declared(stream.order_by)
+    (frame, plain), order_by = _repaired(stream, frame, trimmed_rows), as_order_by(stream.order_by)
     everything = [JSON] if JSON in text else sorted(text)
     used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
     incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
@@ -61,7 +61,7 @@ def prepare(
     )
 
 
-def filters(stream: Stream[Any]) -> Sequence[str]:
+def filter_names(stream: Stream[Any]) -> Sequence[str]:
     """Return the names under which rows of *stream* are left out."""
     return [*stream.skip, *([NOT_OURS] if stream.ours else [])]
 
@@ -104,16 +104,16 @@ def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
     parts = 1 << (max(frame.height for frame in frames) // _AT_ONCE).bit_length()
     last_bits = pl.col(KEY_HASH).cast(pl.UInt16, wrap_numerical=True) & (parts - 1)  # without 128-bit intermediates
     for number in range(parts):
-        yield frames if parts == 1 else tuple(where(frame, last_bits == number) for frame in frames)
+        yield frames if parts == 1 else tuple(rows_where(frame, last_bits == number) for frame in frames)
 
 
-def where(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
+def rows_where(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
     """Filter by slices, because polars would first copy a frame of many chunks."""
     return pl.concat([frame.clear(), *(part.filter(condition) for part in frame.iter_slices(_AT_ONCE))])
 
 
 def rows_with_keys(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
-    return where(frame, pl.col(KEY_HASH).is_in(keys.implode()))
+    return rows_where(frame, pl.col(KEY_HASH).is_in(keys.implode()))
 
 
 def _repaired(
@@ -216,7 +216,7 @@ class RowsWithoutKey:
         self._bytes = 0
         self.dead_letters: list[DeadLetter] = []
 
-    def take(self, source: str, rows: pl.DataFrame) -> None:
+    def add(self, source: str, rows: pl.DataFrame) -> None:
         """Add *rows* of *source*. Raises RefusedError if the rows exceed `MAX_HELD_BYTES`."""
         text = rows.select(pl.col(pl.String).str.len_bytes().sum()).sum_horizontal().sum()
         self._bytes += int(text) + rows.height * (_DEAD_LETTER_BYTES + _CELL_BYTES * rows.width)

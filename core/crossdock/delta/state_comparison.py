@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from crossdock.delta import fingerprint, order_positions
-from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, POSITION, SAME, in_parts, rows_with_keys, where
+from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, POSITION, SAME, in_parts, rows_where, rows_with_keys
 from crossdock.state import DeadLetterFacts, Intent, RecordIdentity, Wait
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 from crossdock.values.tally import Tally
@@ -45,7 +45,7 @@ class Delta:
         unchanged: Records with the accepted fingerprint, or that of an unsettled operation.
         refused: Records with the fingerprint of their dead letter.
         ignored: Records older than what the state knows, or deleted and not known.
-        blocked: Records with an unsettled operation of another version, which must be settled first.
+        postponed: Records with an unsettled operation of another version, which must be settled first.
     """
 
     changed: pl.DataFrame
@@ -60,7 +60,7 @@ class Delta:
     refused: int = 0
     dropped: int = 0
     ignored: int = 0
-    blocked: int = 0
+    postponed: int = 0
     known: int = 0
 
     def count(self, tally: Tally) -> None:
@@ -70,7 +70,7 @@ class Delta:
         tally.count("dropped", self.dropped)
         tally.count("ignored", self.ignored)
         tally.count("replaced", len(self.replaced) + len(self.repeated))
-        tally.count("carried_on", self.blocked)
+        tally.count("carried_on", self.postponed)
 
 
 def compare(
@@ -92,14 +92,14 @@ def compare(
     found.unchanged += same
     found.known += same
     if snapshot and found.known < known.height:  # keys are unique in both
-        found.gone = absent(known, latest)
+        found.gone = not_listed(known, latest)
     if len(found.deleted):  # the dead letter of its own removal stays
         removals = {each.key_hash for each in dead_letters if each.step == "remove"} & set(found.deleted.to_list())
         found.cured = [key for key in found.cured if key not in removals]
     return found
 
 
-def absent(known: pl.DataFrame, listed: pl.DataFrame) -> pl.Series:
+def not_listed(known: pl.DataFrame, listed: pl.DataFrame) -> pl.Series:
     parts = in_parts(listed.select(KEY_HASH), known.select(KEY_HASH))
     return pl.concat([theirs.join(ours, on=KEY_HASH, how="anti") for ours, theirs in parts])[KEY_HASH]
 
@@ -131,7 +131,7 @@ def _to_look_up(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.
     if int(latest[SAME].sum()) * 2 < latest.height:
         return latest
     others = (rows_with_keys(latest, other[KEY_HASH]) for other in open_items)
-    return pl.concat([where(latest, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
+    return pl.concat([rows_where(latest, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
 
 
 def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> Delta:
@@ -164,13 +164,19 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
     stale = (older_than_waiting | older_than_rejected | older_than(KNOWN_POSITION)) & ~unchanged
     refused = same_as(_REJECTED) & ~unchanged & ~stale
     dropped = same_as(_DROPPED) & ~unchanged & ~stale
-    blocked = flag(pl.col(_UNSETTLED), _UNSETTLED) & ~unchanged & ~stale & ~refused & ~dropped
-    gone = flag(pl.col(DELETED), DELETED) & ~stale & ~blocked
+    postponed = flag(pl.col(_UNSETTLED), _UNSETTLED) & ~unchanged & ~stale & ~refused & ~dropped
+    gone = flag(pl.col(DELETED), DELETED) & ~stale & ~postponed
     at = pl.col(POSITION).fill_null("") if POSITION in frame.columns else pl.lit("")
     repeated = same_as(_WAITING) & flag(at == pl.col(_WAITING + _AT), _WAITING) & ~unchanged & ~stale & ~gone
-    repeated &= ~refused & ~dropped & ~blocked
+    repeated &= ~refused & ~dropped & ~postponed
     ignored = stale | (gone & ~flag(pl.col(_KNOWN), _KNOWN))
-    counted = {"unchanged": unchanged, "refused": refused, "dropped": dropped, "ignored": ignored, "blocked": blocked}
+    counted = {
+        "unchanged": unchanged,
+        "refused": refused,
+        "dropped": dropped,
+        "ignored": ignored,
+        "postponed": postponed,
+    }
     flags = frame.select(
         **counted,
         replaced=flag(pl.col(_WAITING), _WAITING) & ~older_than_waiting & ~repeated,
@@ -219,7 +225,7 @@ def _merged(parts: list[Delta]) -> Delta:
         whole.changed = whole.changed.vstack(part.changed)
         whole.deleted = pl.concat([whole.deleted, part.deleted])
         whole.mixed_zones = whole.mixed_zones.vstack(part.mixed_zones)
-        for name in (*_KEYS, "unchanged", "refused", "dropped", "ignored", "blocked", "known"):
+        for name in (*_KEYS, "unchanged", "refused", "dropped", "ignored", "postponed", "known"):
             setattr(whole, name, getattr(whole, name) + getattr(part, name))
     return whole
 

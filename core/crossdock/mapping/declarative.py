@@ -293,7 +293,7 @@ def _of_join(record: Record, join: str, form: _CompiledEach) -> list[dict[str, A
         try:
             members += [form.build(row)] if form.wanted(row) else []
         except RecordError as error:
-            message = f"{error.message} ({lookups_and_joins.place(record, join, number)})"
+            message = f"{error.message} ({lookups_and_joins.row_place(record, join, number)})"
             raise RecordError(error.code, message, pointer=f"{join}.{error.pointer}") from None
     return members
 

@@ -91,7 +91,7 @@ def check_matched(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[
             raise RecordError("unmatched", message, pointer=name)
 
 
-def place(record: Record, name: str, number: int) -> str:
+def row_place(record: Record, name: str, number: int) -> str:
     """Return ``FILE:LINE`` of the *number*-th row of join *name*, counted from 0."""
     return (record.row[f"{name}.at"] or "").split("\n")[number]
 

@@ -69,7 +69,7 @@ class OrderBy(ConfigModel):
         return TimeFormat(self.format, self.timezone, self.ambiguous, self.hour_24)
 
 
-def declared(order_by: Sequence[str | OrderBy] | None) -> list[OrderBy]:
+def as_order_by(order_by: Sequence[str | OrderBy] | None) -> list[OrderBy]:
     return [OrderBy(column=item) if isinstance(item, str) else item for item in order_by or ()]
 
 

@@ -15,7 +15,7 @@ from crossdock.mapping.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.reading.sources.expected_files import Interval
 from crossdock.records import Empty
 from crossdock.resources import ActionName, ResourceName
-from crossdock.values.config_file import unknown
+from crossdock.values.config_file import unknown_key
 from crossdock.values.config_models import ConfigModel, Name, formed, misplaced
 
 Mode = Literal["snapshot", "incremental", "append"]
@@ -171,7 +171,7 @@ def destination(resource: str | None, to: str, targets: Destinations) -> Resourc
         known = ", ".join(sorted(targets)) or "none"
         raise misplaced(("to",), f"no connection {connection!r} is a target; targets: {known}")
     if name not in targets[connection]:
-        raise misplaced(("to",), unknown(name, list(targets[connection])).replace("key", "resource", 1))
+        raise misplaced(("to",), unknown_key(name, list(targets[connection])).replace("key", "resource", 1))
     return targets[connection][name]
 
 
@@ -187,7 +187,7 @@ def read_problem(facts: StreamFacts, reads: str | None, targets: Destinations) -
     if known is None:
         return f"reads: no connection {system!r} is a target"
     if resource not in known:
-        return f"reads: {unknown(resource, list(known)).replace('key', 'resource', 1)}"
+        return f"reads: {unknown_key(resource, list(known)).replace('key', 'resource', 1)}"
     return None if len(facts.key) == 1 else "reads needs a key of one column, which has the target's id"
 
 
@@ -212,7 +212,7 @@ def contribution_problem(kind: ResourceType, contributes: Sequence[str], matches
         return "contributes needs on_gone: nothing; the stream that creates the record removes it"
     fields = [field.alias or name for name, field in kind.draft.model_fields.items()]
     if missing := next((name for name in contributes if name not in fields), None):
-        return f"contributes: {unknown(missing, fields).replace('key', 'member', 1)}"
+        return f"contributes: {unknown_key(missing, fields).replace('key', 'member', 1)}"
     return None
 
 
@@ -255,7 +255,7 @@ def _not_matched_by(member: str, kind: ResourceType, mapped: Collection[str] | N
     fields = [field.alias or name for name, field in kind.draft.model_fields.items()]
     texts = text_members(kind.draft)
     if member not in fields:
-        return f"{unknown(member, list(texts)).replace('key', 'member', 1)}"
+        return f"{unknown_key(member, list(texts)).replace('key', 'member', 1)}"
     if member not in texts:
         return f"{member} is not a text; members that are: {', '.join(texts)}"
     return None if mapped is None or member in mapped else f"map does not make {member}"

@@ -15,7 +15,7 @@ import polars as pl
 from crossdock.config.project.project import Project
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.planning.adoptable_records import LiveIndex, MatchCounts, counted
+from crossdock.planning.adoptable_records import LiveIndex, MatchCounts, match_counts
 from crossdock.planning.references import key_hashes
 from crossdock.reading.sources.source_context import READS, SourceContext
 from crossdock.resources import ResourceName
@@ -44,7 +44,7 @@ class PlannedCreates:
         self._values: dict[str, list[str | None]] = defaultdict(list)
         self._texts: dict[str, list[str]] = defaultdict(list)
 
-    def take(self, operation: Operation) -> None:
+    def add(self, operation: Operation) -> None:
         stream = operation.identity.stream
         if operation.kind != "create" or operation.scope.target != PLATFORM:
             return
@@ -112,7 +112,7 @@ def already_there(
     """Compare the planned *creates* with the platform, which lists all records of their resources for that."""
     with ExitStack() as stack:
         state = stack.enter_context(closing(project.open_state(read_only=True)))
-        with state.look() as tx:
+        with state.read_only() as tx:
             bucket_state = tx.buckets.get(PLATFORM)
         work, limits = run_folder(stack, None), {} if bucket_state is None else {READS: bucket_state}
         run = SourceContext(clock, progress, NoIntake(), work, work, work, limits=limits)
@@ -145,14 +145,14 @@ def _matched(
 
     LiveReader(project.platform, run, state, project.scopes[name], creates.members[name]).read(index)
     index.sort()
-    counts = counted(index, creates.values(name), creates.members[name], decided, holder)
+    counts = match_counts(index, creates.values(name), creates.members[name], decided, holder)
     return Matched(counts, taken_over, ambiguous)
 
 
 def _conflicts(
     project: Project, name: str, creates: PlannedCreates, named: _ByKey, matched: Mapping[str, Matched]
 ) -> list[str]:
-    if name in project.adopting:
+    if name in project.adopting_streams:
         return []
     if name not in matched:
         return sorted(each.key for each in named.values())

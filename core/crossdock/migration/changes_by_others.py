@@ -49,7 +49,7 @@ class ChangesByOthers:
         run = platform_context(session, progress)
         with run.at_end, LiveRecords(session.project.platform, run) as live:
             try:
-                PlatformComparison(self._state, wanted, run, found).read(live, self._take)
+                PlatformComparison(self._state, wanted, run, found).read(live, self._add_page)
                 self._differing = {
                     (each.scope.resource, each.target_id)
                     for each in found.differences.values()
@@ -60,9 +60,9 @@ class ChangesByOthers:
             finally:
                 keep_bucket(session, live)
 
-    def _take(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
-        self._edited.take(resource, page, bound)
-        self.references.take(resource, page, bound)
+    def _add_page(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
+        self._edited.add_page(resource, page, bound)
+        self.references.add_page(resource, page, bound)
 
     def _look_up(self, live: LiveRecords) -> None:
         """Look up the versions of records that would be written, as far as the lists do not show them."""
@@ -92,7 +92,7 @@ class ChangesByOthers:
                 progress.begin(f"reading {resource} of the platform", None)
                 for page in live.pages(resource):
                     ids = [each["id"] for each in page if isinstance(each.get("id"), str)]
-                    self.references.take(resource, page, bindings_to(self._state, resource, ids))
+                    self.references.add_page(resource, page, bindings_to(self._state, resource, ids))
                     progress.advance(len(page))
 
     def _deletes(self, bound: BoundStream) -> bool:
@@ -115,7 +115,7 @@ class EditedRecords:
         self._edited, self._unsure = IdSet(), IdSet()
         self.may_ask = False  # whether some records must be looked up
 
-    def take(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
+    def add_page(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
         held = {each["id"]: each.get(CHANGED) for each in page if isinstance(each.get("id"), str)}
         edited, unsure = list[str](), list[str]()
         for target_id, binding in _wholes(bound).items():

@@ -12,7 +12,7 @@ from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.current_migration import opened
 from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.waves import wave_streams
-from crossdock.runs.plan_results import PlanResult
+from crossdock.runs.plan_result import PlanResult
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import duration_text
 from crossdock.values.exact_json import time_text

@@ -186,7 +186,7 @@ class _Load:
             if pause.why is not None:
                 return "waits"
             raise
-        with session.state.look() as tx:
+        with session.state.read_only() as tx:
             status = wave_status(tx, self._project, migration, wave)
         self._loaded.runs.append(LoadedWave(report, status))
         if pause.why is not None and _was_stopped(report):
@@ -199,7 +199,7 @@ class _Load:
         return "done"
 
     def _progress(self, session: Session, migration: Migration, wave: NumberedWave) -> LoadProgress:
-        with session.state.look() as tx:
+        with session.state.read_only() as tx:
             numbers = wave_numbers(tx, self._project, migration, wave)
 
         def rate_per_s() -> float | None:

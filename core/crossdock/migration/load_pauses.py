@@ -72,7 +72,7 @@ class LoadPauses:
 
     def _asked(self, state: State) -> str | None:
         try:
-            return state.ask(self.why)
+            return state.run_read_only(self.why)
         except StateError:
             return None  # the run has the same error, and ends
 
@@ -80,7 +80,7 @@ class LoadPauses:
         """Return once requests may be sent. Call *tell* once with each reason. Others may use the state meanwhile."""
         told = None
         with closing(self._project.open_state(read_only=True)) as state:
-            while (why := state.ask(self.why)) is not None:
+            while (why := state.run_read_only(self.why)) is not None:
                 if why != told:
                     tell(why)
                     told = why

@@ -14,7 +14,7 @@ from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
 from crossdock.migration.rehearsal_check import of_state
 from crossdock.migration.time_left import time_left
-from crossdock.migration.wave_status import delivered
+from crossdock.migration.wave_status import delivered_count
 from crossdock.migration.waves import NumberedWave, numbered_waves
 from crossdock.state import Migration, Transaction
 from crossdock.values.clock import Clock
@@ -142,12 +142,12 @@ class WaveNumbers:
 def wave_numbers(tx: Transaction, project: Project, migration: Migration, wave: NumberedWave) -> WaveNumbers:
     rehearsal = of_state(migration.rehearsal)
     if rehearsal is None:
-        return WaveNumbers(delivered(tx, project, wave), 0, None)
+        return WaveNumbers(delivered_count(tx, project, wave), 0, None)
     later = 0
     for each in numbered_waves(project)[wave.number :]:
-        later += max(0, rehearsal.waves[each.name].requests - delivered(tx, project, each))
+        later += max(0, rehearsal.waves[each.name].requests - delivered_count(tx, project, each))
     records = sum(stream.records for stream in rehearsal.waves[wave.name].streams.values())
-    return WaveNumbers(delivered(tx, project, wave), records, later)
+    return WaveNumbers(delivered_count(tx, project, wave), records, later)
 
 
 class _Point(NamedTuple):

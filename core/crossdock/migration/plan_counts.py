@@ -1,4 +1,4 @@
-"""DecisionCounts of a plan about the records of a migration: counts and a few examples, without their data."""
+"""What a plan would do with the records of a migration: counts and a few examples, without their data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from crossdock.migration.already_on_platform import PlannedCreates
 from crossdock.reading.sources.source_context import Observe
-from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.waiting_groups import Parent
 from crossdock.state import DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
 from crossdock.writing.delivery.operations import Operation
@@ -33,7 +33,7 @@ class Rejected:
     records: int = 0
     examples: list[RejectedRecord] = field(default_factory=list)
 
-    def take(self, dead_letter: DeadLetter) -> None:
+    def add(self, dead_letter: DeadLetter) -> None:
         self.records += 1
         if len(self.examples) < EXAMPLES:
             at = dead_letter.identity
@@ -83,14 +83,14 @@ class PlanCounts:
     def _operation(self, operation: Operation) -> None:
         stream = operation.identity.stream
         if self._creates is not None:
-            self._creates.take(operation)
+            self._creates.add(operation)
         if not (later := self._later.get(stream)):
             return
         waves = {wave for text in _texts(operation.after) for begin, wave in later.items() if text.startswith(begin)}
         self.streams[stream].refers_to_later.update(waves)
 
     def _refused(self, dead_letter: DeadLetter) -> None:
-        self.streams[dead_letter.identity.stream].rejected[dead_letter.code].take(dead_letter)
+        self.streams[dead_letter.identity.stream].rejected[dead_letter.code].add(dead_letter)
         self._rejected.add(self._name(dead_letter.identity))
 
     def _wait(self, record: WaitingRecord) -> None:

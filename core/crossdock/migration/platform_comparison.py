@@ -39,7 +39,7 @@ class PlatformComparison:
         self.unnamed: dict[str, Mapping[str, list[str]]] = {}
         for scope in scopes:
             self._namespaces[scope.resource].add(scope.whole.namespace)
-        with state.look() as tx:
+        with state.read_only() as tx:
             self._unsettled: list[Intent] = tx.intents.unsettled()
 
     def read(self, live: LiveRecords, listener: Listener = lambda *_: None) -> None:
@@ -66,7 +66,7 @@ class PlatformComparison:
         comparison = self._comparison(resource)
         self._run.progress.begin(f"reading {resource} of the platform", None)
         for page in live.pages(resource):
-            listener(resource, page, comparison.take(page))
+            listener(resource, page, comparison.compare_page(page))
             self._run.progress.advance(len(page))
         comparison.finish(lambda record_id: live.record(resource, record_id))
         for intent in self._unsettled:
@@ -107,7 +107,7 @@ class PlatformComparison:
     def _bindings(self, resource: ResourceName) -> Iterator[tuple[Scope, Binding]]:
         after: tuple[str, int] | None = None
         while True:
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 page = tx.bindings.of_resource(PLATFORM, resource, after=after, limit=_AT_ONCE)
             if not page:
                 return

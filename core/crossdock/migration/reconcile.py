@@ -17,7 +17,7 @@ from crossdock.migration.source_comparison import SourceComparison
 from crossdock.migration.still_referenced import ListedReferences
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
-from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.runs.state_session import Session
@@ -55,7 +55,7 @@ def reconcile(
     found = Reconciliation(session.clock.now(), sample)
     run = platform_context(session, progress)
     with run.at_end:
-        with state.look() as tx:
+        with state.read_only() as tx:
             found.known = Counter(tx.bindings.count())
         comparison = PlatformComparison(state, {project.scopes[name] for name in streams}, run, found)
         chosen: Chosen | None = None
@@ -65,7 +65,7 @@ def reconcile(
                 if sample is not None:
                     chosen = comparison.read_sample(live, sample)
                 elif remove_extra:
-                    comparison.read(live, lambda resource, page, _: references.take(resource, page, {}))
+                    comparison.read(live, lambda resource, page, _: references.add_page(resource, page, {}))
                 else:
                     comparison.read(live)
             finally:
@@ -78,8 +78,10 @@ def reconcile(
             found.totals[resource] = (of_source, *live_totals)
             if sample is None:
                 readable = of_source.plus(sources.unavailable[resource])
-                with state.look() as tx:
-                    found.differing_totals[resource] = reconciliation_result.differing(tx, readable, live_totals[1])
+                with state.read_only() as tx:
+                    found.differing_totals[resource] = reconciliation_result.differing_totals(
+                        tx, readable, live_totals[1]
+                    )
     return found
 
 

@@ -110,7 +110,7 @@ class DifferingTotal(NamedTuple):
     platform: Decimal
 
 
-def differing(tx: Transaction, source: ResourceTotals, platform: ResourceTotals) -> list[DifferingTotal]:
+def differing_totals(tx: Transaction, source: ResourceTotals, platform: ResourceTotals) -> list[DifferingTotal]:
     products, customers = (_Names(tx, resource) for resource in ("product", "customer"))
     products.learn([*source.quantities, *platform.quantities])
     customers.learn([customer for customer, _ in (*source.amounts, *platform.amounts)])
@@ -132,19 +132,19 @@ class _Names:
         for target_id, namespace, _, key in self._tx.bindings.owners(PLATFORM, self._resource, wanted):
             self._known[target_id] = external_id(namespace, key)
 
-    def of(self, record_id: str) -> str:
+    def name_of(self, record_id: str) -> str:
         return name_in_placeholder(record_id) or self._known.get(record_id, record_id)
 
     def sums(self, parts: Mapping[str, Decimal]) -> dict[str, Decimal]:
         found: dict[str, Decimal] = defaultdict(Decimal)
         for record_id, number in parts.items():
-            found[self.of(record_id)] = plus(found[self.of(record_id)], number)
+            found[self.name_of(record_id)] = plus(found[self.name_of(record_id)], number)
         return found
 
     def sums_by_currency(self, parts: Mapping[tuple[str, str], Decimal]) -> dict[tuple[str, str], Decimal]:
         found: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
         for (record_id, currency), amount in parts.items():
-            place = self.of(record_id), currency
+            place = self.name_of(record_id), currency
             found[place] = plus(found[place], amount)
         return found
 

@@ -71,7 +71,7 @@ def checked_source(
 
 def _unsent(state: State, migration: Migration, wave: NumberedWave) -> set[str]:
     """Return the streams of a wave that have sent nothing; none once a load has reached its end."""
-    with state.look() as tx:
+    with state.read_only() as tx:
         sent = tx.migrations.sent_streams(migration.id, wave.name)
         runs = [run for run in tx.migrations.runs(migration.id) if run.wave == wave.name and run.kind == "load"]
         completed = any((found := tx.runs.get(run.run_id)) and found.status in COMPLETED for run in runs)

@@ -18,7 +18,7 @@ class RehearsedStream(ConfigModel):
 
     Attributes:
         source: SHA-256 over the records, independent of their order, and the version of the mapping; see
-            `crossdock.runs.plan_results.PlanResult.sources`.
+            `crossdock.runs.plan_result.PlanResult.sources`.
         operations: The number of creates and updates.
     """
 

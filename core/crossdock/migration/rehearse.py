@@ -21,7 +21,7 @@ from crossdock.pacing.forecast import Forecast
 from crossdock.planning.references import placeholder
 from crossdock.records import RawBatch
 from crossdock.runs import dry_run
-from crossdock.runs.plan_results import PlanResult
+from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Pin
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
@@ -84,16 +84,16 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     Errors of sources and of the platform are in the result.
     """
     migration, waves = migration_config(project), numbered_waves(project)
-    creates = PlannedCreates(project.matching) if against_platform else None
+    creates = PlannedCreates(project.adoption_members) if against_platform else None
     decisions = PlanCounts(project.scopes, placeholders_of_later_waves(project, waves), creates)
     profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)
     joined: dict[str, dict[str, SourceProfile]] = defaultdict(lambda: defaultdict(SourceProfile))
 
     def observe(stream: str, part: str, batch: RawBatch) -> None:
         if part:
-            joined[stream][part].take(batch)
+            joined[stream][part].add(batch)
         else:
-            profiles[stream].take(batch, joined[stream])
+            profiles[stream].add(batch, joined[stream])
 
     began, names = clock.now(), [name for wave in waves for name in wave.streams]
     planned = dry_run.plan(project, names, decisions.listener(observe), clock=clock, progress=progress, summed=True)
@@ -117,7 +117,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
         profiles=profiles,
         joined=joined,
         left_out=left_out,
-        matching=project.matching,
+        matching=project.adoption_members,
         already_there=there,
     )
 

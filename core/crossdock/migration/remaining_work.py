@@ -47,7 +47,7 @@ def remaining_work_of(
         return Left(requests, None)
     config, streams = migration_config(project), {name for each in waves for name in each.wave.streams}
     since = now - timedelta(seconds=WINDOW_S)
-    delivery = DeliveryRate.of(tx.migration_facts.settled_times(streams, since, limit=_SETTLED))
+    delivery = DeliveryRate.of(tx.migration_outcome.settled_times(streams, since, limit=_SETTLED))
     taken_per_s = delivery.slower_than(rate_per_s * config.percent(now) / 100)
     lasts = time_left(requests, rate_per_s, config, now, taken_per_s=taken_per_s or math.inf)
     return Left(requests, lasts, taken_per_s)

@@ -15,8 +15,8 @@ from crossdock.migration.waves import wave_streams
 from crossdock.planning import undo_in_progress
 from crossdock.runs.active_run import REPAIR, ActiveRun
 from crossdock.runs.full_input import FullInput
-from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated
-from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated_error
+from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.saved_digests import check_digest
@@ -69,16 +69,16 @@ def apply(
 ) -> Report:
     """Apply *approved* if a new reconciliation finds the same, else raise RefusedError. The report has later errors."""
     if not {*approved.selection} <= project.scopes.keys():
-        raise outdated("crossdock reconcile")
+        raise outdated_error("crossdock reconcile")
     with open_session(project, clock, attempt=_ATTEMPT) as session:
-        with session.state.look() as tx:
+        with session.state.read_only() as tx:
             undo_in_progress.check_no_undo(tx)
         names = {*approved.selection}
         found, again = plan(session, names, Silent(), sample=None, remove_extra=approved.remove_extra)
         for error in found.errors.values():
             raise error
         if again != approved:
-            raise outdated("crossdock reconcile")
+            raise outdated_error("crossdock reconcile")
         part = repair_part(session, names)
         run = ActiveRun(session, progress, interrupt, attempt=_ATTEMPT, part=part, purpose=REPAIR)
 
@@ -87,14 +87,14 @@ def apply(
 
         with run.opened(names):
             run.records.read()
-            session.state.apply(_corrections(found, run.report.run, clock))
+            session.state.run_transaction(_corrections(found, run.report.run, clock))
             run.deliver(run.streams, source)
         return run.report
 
 
 def repair_part(session: Session, names: set[str]) -> MigrationPart | None:
     """Return the part of a repair of the streams *names* in the open migration that loads them, or None."""
-    with session.state.look() as tx:
+    with session.state.read_only() as tx:
         current = tx.migrations.current()
     if current is None or session.project.migration is None:
         return None

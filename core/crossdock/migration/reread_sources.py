@@ -9,7 +9,7 @@ from contextlib import closing
 from crossdock.config.project.project import Project
 from crossdock.errors import StoppedError
 from crossdock.runs import dry_run
-from crossdock.runs.plan_results import PlanListener, PlanResult
+from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.state import State
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Silent

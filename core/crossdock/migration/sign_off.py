@@ -16,7 +16,7 @@ from crossdock.migration.sign_off_report import Document, Signature, exception_c
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import numbered_waves, wave_streams
 from crossdock.planning import undo_in_progress
-from crossdock.runs.plan_results import PlanResult
+from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.state_session import open_session
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.clock import Clock
@@ -38,7 +38,7 @@ def sign_off(
     """
     waves, streams = numbered_waves(project), wave_streams(project)
     with open_session(project, clock, attempt=None) as session:
-        with session.state.look() as tx:
+        with session.state.read_only() as tx:
             _open_migration(tx)  # before sources are read in vain
         now = read_sources(project, streams, clock=clock, interrupt=interrupt, state=session.state)
         with session.state.begin() as tx:
@@ -172,7 +172,7 @@ def _of_reconciliation(tx: Transaction, migration: Migration, scopes: Mapping[st
     if migration.freeze is not None and at < datetime.fromisoformat(migration.freeze["since"]):
         what = f"reconciled before {_instant(migration.freeze['since'])}, since when the sources are known to be frozen"
         yield Obstacle(what, _RECONCILE)
-    if written := tx.migration_facts.written_since(scopes, at):
+    if written := tx.migration_outcome.written_since(scopes, at):
         yield Obstacle(f"operations since the reconciliation of {instant_text(at)}: {written:,}", _RECONCILE)
 
 

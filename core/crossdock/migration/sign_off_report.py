@@ -61,7 +61,7 @@ def sign_off_report(
         "freeze": migration.freeze,
         "sources": dict(sources),
         "exceptions": exceptions,
-        "already_there": tx.migration_facts.untouched(migration.id),
+        "already_there": tx.migration_outcome.untouched(migration.id),
         "files": [file for name in streams for file in _files(tx, name)],
     }
 
@@ -145,9 +145,9 @@ def _exceptions(
 
 def _dead_letters(tx: Transaction, streams: Sequence[str], reads_files: Collection[str]) -> dict[str, list[Document]]:
     found: dict[str, list[Document]] = {"rejected": [], "dropped": []}
-    for group in tx.migration_facts.dead_letters(streams):
+    for group in tx.migration_outcome.dead_letters(streams):
         is_file = group.stream in reads_files
-        places = tx.migration_facts.file_places(group, limit=PLACES, reads_files=is_file)
+        places = tx.migration_outcome.file_places(group, limit=PLACES, reads_files=is_file)
         found[group.status].append(
             {
                 "stream": group.stream,

@@ -22,7 +22,7 @@ from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.dry_run import CorrectedState
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.live_comparison import content_of
-from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import (
     Binding,
@@ -166,7 +166,7 @@ class SourceComparison:
     def _rejected_before(self) -> None:
         """Add all dead letters of the state, as ``records list`` shows them, or those of the sample."""
         for name, scope in self._scopes.items():
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 listed = tx.dead_letters.rejected(name)
             chosen = None if self._chosen is None else self._chosen.get(scope, set())
             for identity, code in listed:
@@ -183,7 +183,7 @@ class SourceComparison:
     def _is_dropped(self, identity: RecordIdentity) -> bool:
         """Return whether an operator has dropped a row without a key, which is read again nevertheless."""
         if identity.stream not in self._dropped:
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 facts = tx.dead_letters.facts(identity.stream)
             self._dropped[identity.stream] = {each.key_hash for each in facts if each.status == "dropped"}
         return identity.key_hash in self._dropped[identity.stream]
@@ -244,7 +244,7 @@ class SourceComparison:
                 if stream.mode == "snapshot" and stream.on_gone == "nothing":
                     self._found.kept[name] += len(keys)
                     continue
-                with self._state.look() as tx:
+                with self._state.read_only() as tx:
                     bindings = tx.bindings.get(scope, keys)
                 for binding in bindings.values():
                     if stream.mode != "snapshot":
@@ -290,7 +290,7 @@ class SourceComparison:
         found = dict[str, str]()
         for resource, kind in RESOURCES.items():
             if scope.resource in kind.parents:
-                with self._state.look() as tx:
+                with self._state.read_only() as tx:
                     payloads = [payload for *_, payload in tx.bindings.naming(scope.target, resource, ids)]
                 found |= {each: resource for payload in payloads for _, each in referred_ids(kind, payload)}
         return found

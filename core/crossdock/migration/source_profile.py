@@ -33,7 +33,7 @@ class SourceProfile:
         self._sources: list[str] = []
         self._bytes = 0
 
-    def take(self, batch: RawBatch, joined: Collection[str] = ()) -> None:
+    def add(self, batch: RawBatch, joined: Collection[str] = ()) -> None:
         rows = _own(batch.load(), joined)
         if LINE not in rows.columns:  # a defect of a connector, which is reported when the rows are used
             return

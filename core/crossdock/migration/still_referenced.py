@@ -27,17 +27,17 @@ class ReferredRecords:
         self._by = defaultdict[str, IdSet](IdSet)
 
     def add(self, by: str, target: str, referred: Iterable[tuple[str, str]]) -> None:
-        self._by[by].add([place(target, *each) for each in referred])
+        self._by[by].add([target_place(target, *each) for each in referred])
 
     def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
-        places = {place(scope.target, scope.resource, each): each for each in ids}
+        places = {target_place(scope.target, scope.resource, each): each for each in ids}
         found = dict[str, str]()
         for resource, referred in sorted(self._by.items()):
             found = {places[each]: resource for each in referred.among(list(places))} | found
         return found
 
 
-def place(target: str, resource: str, target_id: str) -> str:
+def target_place(target: str, resource: str, target_id: str) -> str:
     return f"{target} {resource} {target_id}"
 
 
@@ -77,7 +77,7 @@ class StillReferenced:
         scope, binding = operation.scope, operation.binding
         assert binding is not None
         if operation.kind == "delete":
-            self._deleted.add([place(scope.target, scope.resource, binding.target_id)])
+            self._deleted.add([target_place(scope.target, scope.resource, binding.target_id)])
             return True
         self._restored.add([_own_place(scope, binding)])
         self._refer(scope, operation.after)
@@ -92,21 +92,21 @@ class StillReferenced:
     def _take_remaining(self, target: str, resource: str) -> None:
         after: tuple[str, int] | None = None
         while True:
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 page = tx.bindings.of_resource(target, resource, after=after, limit=_PAGE, contributions=True)
             if not page:
                 return
-            gone = self._deleted.among([place(target, resource, each.target_id) for _, each in page])
+            gone = self._deleted.among([target_place(target, resource, each.target_id) for _, each in page])
             restored = self._restored.among([_own_place(*each) for each in page])
             for scope, binding in page:
-                is_gone = place(target, resource, binding.target_id) in gone
+                is_gone = target_place(target, resource, binding.target_id) in gone
                 if not is_gone and _own_place(scope, binding) not in restored:
                     self._refer(scope, binding.payload)
             scope, last = page[-1]
             after = scope.namespace, last.key_hash
 
     def _take_unsettled(self) -> None:
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             unsettled = tx.intents.unsettled()
         for intent in unsettled:
             target = self._targets.get(intent.scope.target)
@@ -128,10 +128,10 @@ class StillReferenced:
         """Keep those of *page* that are referred to, and return the resources of what they refer to."""
         ids = [each.binding.target_id for each in page if each.binding is not None]
         referred = self.among(scope, ids)
-        known = self._kept.among([place(scope.target, scope.resource, each) for each in referred])
-        fresh = {each for each in referred if place(scope.target, scope.resource, each) not in known}
-        self._kept.add([place(scope.target, scope.resource, each) for each in fresh])
-        with self._state.look() as tx:
+        known = self._kept.among([target_place(scope.target, scope.resource, each) for each in referred])
+        fresh = {each for each in referred if target_place(scope.target, scope.resource, each) not in known}
+        self._kept.add([target_place(scope.target, scope.resource, each) for each in fresh])
+        with self._state.read_only() as tx:
             contributed = list(tx.bindings.contributed(scope.target, scope.resource, list(fresh)))
         found = set[str]()
         for each in page:
@@ -154,7 +154,7 @@ def _own_place(scope: Scope, binding: Binding) -> str:
 
 
 class ListedReferences(ReferredRecords):
-    def take(self, resource: str, page: Sequence[Mapping[str, Any]], bound: Bound) -> None:
+    def add_page(self, resource: str, page: Sequence[Mapping[str, Any]], bound: Bound) -> None:
         """Add the references of the records of *page* that the payloads *bound* to them do not have."""
         for _, found in unrecorded_references(resource, page, bound):
             self.add(resource, PLATFORM, found)

@@ -47,7 +47,7 @@ class UndoneStreams:
         self, bound: BoundStream, changed: ChangedAmong, referred: Referred = nothing_referred
     ) -> Iterator[UndoneRecord]:
         state, covers = self.session.state, self.covers.get(bound.name)
-        with state.look() as tx:
+        with state.read_only() as tx:
             unsettled = {each.identity.key_hash for each in tx.intents.unsettled(bound.scope)}
         for each in undone_records(state, bound, self.runs, lambda ids: changed(bound.scope, ids), referred):
             key_hash = None if each.operation is None else each.operation.identity.key_hash

@@ -16,12 +16,12 @@ from crossdock.migration.undo_plan import Undo, check_known, of_migration, of_ru
 from crossdock.planning import undo_in_progress
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.decided_operations import DecidedOperations
-from crossdock.runs.plan_file import PlanFile, outdated
+from crossdock.runs.plan_file import PlanFile, outdated_error
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
-from crossdock.state.tables.snapshots_and_approvals import packed
+from crossdock.state.tables.pending_approvals import packed
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
@@ -37,7 +37,7 @@ def apply(
     sources are read from their beginning again. After the undo of a run its files are not read again.
     """
     with open_session(project, clock, attempt=Attempt(command="apply: undo")) as session:
-        with session.state.look() as tx:
+        with session.state.read_only() as tx:
             begun = tx.begun_undos.listed()
             if begun and begun[0].plan != approved.model_dump(mode="json"):
                 undo_in_progress.check_no_undo(tx)
@@ -50,7 +50,7 @@ def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: thr
     """Settle the operations of earlier runs, and complete a begun undo. No source is read."""
     attempt = Attempt(command="apply --resume")
     with open_session(project, clock, attempt=attempt) as session:
-        with session.state.look() as tx:
+        with session.state.read_only() as tx:
             begun = tx.begun_undos.listed()
             left = {each.identity.stream for each in tx.intents.unsettled()}
         if begun:
@@ -81,12 +81,12 @@ def give_up(project: Project, *, clock: Clock) -> GivenUp:
         unsent = [each for each in left if each.status == "pending"]
         for each in unsent:
             each.status = "dropped"
-        tx.intents.move(unsent, at=clock.now())
+        tx.intents.write_outcomes(unsent, at=clock.now())
         _end(tx, PlanFile.model_validate(begun[0].plan), streams)
         return GivenUp(streams, len(unsent), len(left) - len(unsent))
 
-    with project.alone() as state:
-        return state.apply(end)
+    with project.exclusive_state() as state:
+        return state.run_transaction(end)
 
 
 class _Application:
@@ -108,18 +108,18 @@ class _Application:
         undo = Undo(session, self._undone, self._progress)
         found, again = planned(undo, take, self._progress)
         if again != self._approved:
-            raise outdated("crossdock undo")
+            raise outdated_error("crossdock undo")
         with self._run.opened(set(found.streams)):
             plan, at = self._approved.model_dump(mode="json"), session.clock.now()
             run_id = self._run.report.run
             begun = [BegunUndo(name, run_id, at, plan, packed(keys[name])) for name in found.streams]
-            session.state.apply(lambda tx: tx.begun_undos.begin(begun))
+            session.state.run_transaction(lambda tx: tx.begun_undos.begin(begun))
             self._deliver(undo, Counter({name: len(each) for name, each in keys.items()}))
         return self._ended(found.streams)
 
     def resume(self, begun: Sequence[BegunUndo]) -> Report:
         names = [each.stream for each in begun]
-        with self._session.state.look() as tx:
+        with self._session.state.read_only() as tx:
             delivered = tx.delivered.scopes(sorted(self._undone.runs))
         check_known(self._session, [each for each in delivered if each[0] in names], self._undone.title)
         with self._run.opened(set(names)):
@@ -151,10 +151,10 @@ class _Application:
 
     def _ended(self, names: Sequence[str]) -> Report:
         """End the undo if it has done everything. A person decides about operations in doubt."""
-        with self._session.state.look() as tx:
+        with self._session.state.read_only() as tx:
             left = [each for each in tx.intents.unsettled() if each.identity.stream in names]
         if self._run.report.completed and all(self._is_for_a_person(each) for each in left):
-            self._session.state.apply(lambda tx: _end(tx, self._approved, names))
+            self._session.state.run_transaction(lambda tx: _end(tx, self._approved, names))
         else:
             self._progress.warn(f"the undo has not ended, and its streams are not synced; {undo_in_progress.ADVICE}")
         return self._run.report

@@ -14,7 +14,7 @@ from crossdock.migration.streams_to_undo import Covers, UndoneStreams
 from crossdock.migration.undo_decisions import Undoing, UndoneRecord
 from crossdock.planning import undo_in_progress
 from crossdock.runs.plan_file import DecisionHash, PlanFile
-from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.state_session import Session
 from crossdock.state import Scope, Transaction
 from crossdock.values.progress import Progress
@@ -53,14 +53,14 @@ class UndoPlan:
 
 
 def of_run(session: Session, run_id: int) -> UndoneRuns:
-    with session.state.look() as tx:
+    with session.state.read_only() as tx:
         if tx.runs.get(run_id) is None:
             raise ConfigError(f"there is no run {run_id}", hint="'crossdock runs' lists them")
     return UndoneRuns(f"run {run_id}", frozenset({run_id}))
 
 
 def of_migration(session: Session) -> UndoneRuns:
-    with session.state.look() as tx:
+    with session.state.read_only() as tx:
         current, last = tx.migrations.current(), tx.migrations.last()
         if current is not None:
             runs = frozenset(each.run_id for each in tx.migrations.runs(current.id))
@@ -136,7 +136,7 @@ def planned(undo: Undo, listener: Callable[[UndoneRecord], None], progress: Prog
 
 def _streams(session: Session, undone: UndoneRuns) -> list[str]:
     """Return the streams whose records these runs have delivered, if an undo of them may begin."""
-    with session.state.look() as tx:
+    with session.state.read_only() as tx:
         undo_in_progress.check_no_undo(tx)
         scopes = tx.delivered.scopes(sorted(undone.runs))
         left = tx.delivered.unsettled(sorted(undone.runs))

@@ -50,7 +50,7 @@ def last_runs(tx: Transaction, migration: Migration | None) -> dict[str, Migrati
     return found
 
 
-def delivered(tx: Transaction, project: Project, wave: NumberedWave) -> int:
+def delivered_count(tx: Transaction, project: Project, wave: NumberedWave) -> int:
     scopes = project.scopes
     return sum(tx.known_records.delivered(scopes[name]) for name in wave.streams)
 
@@ -60,7 +60,7 @@ def wave_status(tx: Transaction, project: Project, migration: Migration | None, 
     scopes = project.scopes
     writers = {scope: name for name, scope in scopes.items()}
     opened = sum(tx.open_records.counts(wave.streams, writers).values(), NOTHING_OPEN)
-    has = delivered(tx, project, wave)
+    has = delivered_count(tx, project, wave)
     records = has + sum(tx.known_records.not_delivered(name, scopes[name]) for name in wave.streams)
     last = last_runs(tx, migration).get(wave.name)
     run = tx.runs.get(last.run_id) if last else None

@@ -115,7 +115,7 @@ class MatchCounts:
     conflicts: Sequence[int] = ()
 
 
-def counted(
+def match_counts(
     index: LiveIndex,
     values: Iterable[str | None],
     member: str = "",

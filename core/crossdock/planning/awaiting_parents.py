@@ -60,7 +60,7 @@ class AwaitingParents:
         """Return the records whose references are all delivered, and idle ones that wait for a held record."""
         if not self:
             return []
-        with self.state.look() as tx:
+        with self.state.read_only() as tx:
             has_news = self._has_news(tx)
             awaited_by = [*(held.missing for held in self._held.values()), *(self._idle.values() if has_news else ())]
             self.references.look_up((key for missing in awaited_by for key in missing), tx)
@@ -76,7 +76,7 @@ class AwaitingParents:
 
     def _has_news(self, tx: Transaction) -> bool:
         scopes = self._stamps or {scope for missing in self._idle.values() for scope, _ in missing}
-        before, self._stamps = self._stamps, {scope: tx.stamps.of(scope) for scope in scopes}
+        before, self._stamps = self._stamps, {scope: tx.stamps.current(scope) for scope in scopes}
         return self._stamps != before
 
     def _ready_idle(self) -> list[int]:
@@ -93,11 +93,11 @@ class AwaitingParents:
             some = ready[start : start + _AT_ONCE]
             yield from [self._held.pop(each).read for each in some if each in self._held]
             idle = [each for each in some if self._idle.pop(each, None) is not None]
-            with self.state.look() as tx:
+            with self.state.read_only() as tx:
                 waiting = tx.waiting_records.among(self.bound.name, idle)
             yield from kept_records(self.bound.stream, ((each.identity, each.raw) for each in waiting))
 
-    def take(self, key_hash: int) -> KeyedRecord:
+    def pop(self, key_hash: int) -> KeyedRecord:
         return self._held.pop(key_hash).read
 
     def cycle_breakers(self) -> list[int]:
@@ -123,7 +123,7 @@ class AwaitingParents:
         """Make held records idle at the end of the run, except those with a second step to come."""
         if not self._held:
             return
-        with self.state.look() as tx:
+        with self.state.read_only() as tx:
             self._drop_rejected(tx)
         idle = [key_hash for key_hash, held in self._held.items() if not held.opened]
         if idle and self.version is not None:
@@ -134,7 +134,7 @@ class AwaitingParents:
         """Remove all records. Return how many still wait."""
         if not self:
             return 0
-        with self.state.look() as tx:
+        with self.state.read_only() as tx:
             self._drop_rejected(tx)
         number = len(self)
         self._held.clear()

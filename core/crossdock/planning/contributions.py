@@ -46,7 +46,7 @@ class Contributions:
             found[key_hash] = mine if whole is None else replace(mine, etag=whole.etag, changed_at=whole.changed_at)
         return found, {key_hash: mine for key_hash, mine in own.items() if key_hash not in found}
 
-    def again(self, tx: Transaction, left_out: Collection[int]) -> Iterator[Operation]:
+    def to_created_again(self, tx: Transaction, left_out: Collection[int]) -> Iterator[Operation]:
         """Yield what was contributed to records that were created again since: their rows may not be read again."""
         if self._by_id:
             return

@@ -66,7 +66,7 @@ class DeferredDeletes:
         is_parent = any(resource in kind.parents for kind in self._kinds.values())
         if bound.stream.on_gone != "delete" or not gone.removed or not is_parent:
             return gone
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             ids = [each.target_id for each in tx.bindings.get(bound.scope, gone.removed).values()]
             for each in tx.unrecorded_references.to(self._target, resource, ids):
                 self._shown[each.by_resource, each.by_id].append(each)
@@ -152,7 +152,7 @@ class DeferredDeletes:
             yield from self._rounds_of(bound, gone, planner)
 
     def _find(self) -> None:
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             for name, kind in self._kinds.items():
                 ids = [each for parent in kind.parents for each in self._deleted.get(parent, ())]
                 for scope, key_hash, key, payload in tx.bindings.naming(self._target, name, ids) if ids else ():
@@ -167,14 +167,14 @@ class DeferredDeletes:
     def _rounds_of(self, bound: BoundStream, gone: Removals, planner: PlannerOf) -> Iterator[Round]:
         left = dict.fromkeys(gone.removed)
         while left:
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 found = self._referring(tx, bound, list(left))
             ready = [each for each in left if not found.get(each)]
             if not ready and bound.stream.gone.referenced == "delete":
                 ready = list(left)
             if not ready:
                 planned = planner(bound, replace(gone, removed=()))
-                with self._state.look() as tx:
+                with self._state.read_only() as tx:
                     kept = tx.bindings.get(bound.scope, list(left))
                 letters = (_dead_letter(bound, removal(bound, kept[each], gone.source), found[each]) for each in left)
                 yield Round(bound, planned, planned.reject(letters), 0)

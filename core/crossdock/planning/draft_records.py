@@ -15,7 +15,7 @@ from crossdock.planning.references import found_in
 from crossdock.records import JSON, REASONS, Record
 from crossdock.resources import Reference, ResourceModel
 from crossdock.values import exact_json
-from crossdock.values.author_code import AuthorCodeError, brief, described, interrupts, shortened
+from crossdock.values.author_code import AuthorCodeError, brief, described, interrupts, shortened_error
 from crossdock.values.config_file import message_of
 
 _CONTAINERS = (list, tuple, dict)
@@ -30,7 +30,7 @@ def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Re
     try:
         members = stream.draft(record).payload()
     except RecordError as error:
-        short = shortened(error)
+        short = shortened_error(error)
         if short is None or short.code not in REASONS:
             short = _mapping_failed(error, bound, record)
         raise short from None

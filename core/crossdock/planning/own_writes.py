@@ -30,7 +30,7 @@ class OwnWrites:
     def origins_of(self, state: State, reads: Sequence[KeyedRecord]) -> dict[int, Origin]:
         if self._read is None or not self._origins:
             return {}
-        with state.look() as tx:
+        with state.read_only() as tx:
             return self._origins_of(tx, reads, *self._read)
 
     def _origins_of(

@@ -113,7 +113,7 @@ class Planner:
             if read.identity.key_hash in others:
                 self._leave(planned, read.identity)
         drafts = [each for each in drafts if each[0].identity.key_hash not in others]
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             self._references.look_up((key for *_, keys in drafts for key in keys), tx)
             bindings, former = self._bindings(tx, [read for read, *_ in drafts], origins)
         if any(read.identity.key_hash not in bindings for read, *_ in drafts) and not self._may_match(len(drafts)):
@@ -278,7 +278,7 @@ class Planner:
             others = self._of_others(chunk)
             for key_hash in chunk:
                 if key_hash in others:
-                    self._leave(planned, self._held.take(key_hash).identity)
+                    self._leave(planned, self._held.pop(key_hash).identity)
                     continue
                 read, members = self._held.open(key_hash)
                 try:
@@ -289,7 +289,7 @@ class Planner:
                 if added:
                     self._references.plan_first_step(planned.operations[-1])
                 else:
-                    self._held.take(key_hash)
+                    self._held.pop(key_hash)
                 if self.stopped is not None:
                     break  # the others stay held, and are carried on
             yield planned
@@ -307,7 +307,7 @@ class Planner:
         while self._to_remove:
             chunk = [self._to_remove.popleft() for _ in range(min(CHUNK, len(self._to_remove)))]
             others = self._of_others(chunk)
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 bindings = tx.bindings.get(self._bound.scope, chunk).values()
             self._tally.count("ignored", len(chunk) - len(bindings))  # replayed removals that were executed meanwhile
             planned = self._chunk()

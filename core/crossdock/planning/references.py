@@ -117,7 +117,7 @@ def earlier_keys(tx: Transaction, scope: Scope, stream: str | None = None) -> di
     Without them, such a record would be created a second time. A record that is also stored under its trimmed key has
     that one. The rejected and waiting records of *stream* count as well.
     """
-    stored = [*tx.untrimmed_keys.of(scope), *(tx.untrimmed_keys.of_stream(stream) if stream else ())]
+    stored = [*tx.untrimmed_keys.of_scope(scope), *(tx.untrimmed_keys.of_stream(stream) if stream else ())]
     if not stored:
         return {}
     found = {trimmed_key(key): key for key in reversed(stored)}

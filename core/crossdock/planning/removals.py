@@ -22,7 +22,7 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.planning.snapshot_proof import SnapshotFacts, blocker
 from crossdock.records import Reason, Record
 from crossdock.state import Binding, Intent, PastSnapshot, PendingApproval, RecordIdentity, State, Transaction
-from crossdock.state.tables.snapshots_and_approvals import packed
+from crossdock.state.tables.pending_approvals import packed
 from crossdock.values.tally import Term
 from crossdock.writing.delivery.operations import Operation
 
@@ -58,7 +58,7 @@ def decide(state: State, bound: BoundStream, gone: pl.Series, found: SnapshotFac
     """Decide about *gone*, the key hashes that the state knows and the snapshot does not list."""
     if bound.stream.on_gone == "nothing" or gone.is_empty():
         return Removals(terms=Counter({"gone": len(gone), "ignored": len(gone)}))
-    with state.look() as tx:
+    with state.read_only() as tx:
         facts = _steps(tx, bound, gone)
         if bound.stream.on_gone == "archive":  # earlier archives are not counted again
             facts = facts.filter(pl.col(_STEP) != "remove")
@@ -244,7 +244,7 @@ def _excess(tx: Transaction, bound: BoundStream, number: int, past: Sequence[Pas
 
 def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, unsettled: Sequence[Intent]) -> bool:
     """Return whether exactly these records are approved, or these and others that a stopped run has removed already."""
-    approved = tx.snapshots.get(bound.name)
+    approved = tx.approvals.get(bound.name)
     if approved is None or approved.approved_at is None or approved.what != wanted.what:
         return False
     approved_keys, wanted_keys = set(approved.key_hashes), set(wanted.key_hashes)
@@ -259,7 +259,7 @@ def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, u
 
 def _asked(tx: Transaction, bound: BoundStream, fetched: Sequence[int]) -> tuple[list[int], int]:
     """Return the records without *fetched* whose removal waits for approval, and how many count for the limits."""
-    pending = tx.snapshots.get(bound.name)
+    pending = tx.approvals.get(bound.name)
     if pending is None or pending.what != _wanted(bound, (), pending.since).what:
         return [], 0
     others = sorted({*pending.key_hashes} - {*fetched})
@@ -268,7 +268,7 @@ def _asked(tx: Transaction, bound: BoundStream, fetched: Sequence[int]) -> tuple
 
 def still_withheld(tx: Transaction, bound: BoundStream) -> RefusedError | None:
     """Return the error of a stream with hints for records whose removal waits for approval; None without any."""
-    pending = tx.snapshots.get(bound.name)
+    pending = tx.approvals.get(bound.name)
     if pending is None or pending.approved_at or not tx.inbox.among(bound.name, pending.key_hashes):
         return None
     return RefusedError(f"{_gone(pending.number)} and not removed", hint=_how_to_approve(bound, pending))

@@ -13,7 +13,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
 from crossdock.records import Proof, RawBatch
 from crossdock.state import Intent, PastSnapshot, State, Transaction, Wait
-from crossdock.state.tables.snapshots_and_approvals import COMPARED_SNAPSHOTS
+from crossdock.state.tables.snapshots import COMPARED_SNAPSHOTS
 
 FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so that small sets do not warn
 
@@ -167,7 +167,7 @@ def remember_snapshot(
 def warn_about_snapshot(
     bound: BoundStream, state: State, completeness: Completeness, rows: int, known: int, gone: int, new: int
 ) -> None:
-    with state.look() as tx:
+    with state.read_only() as tx:
         past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export())
     for text in (fewer_rows(bound, rows, past), other_keys(known, gone, new)):
         if text is not None:

@@ -128,7 +128,7 @@ def idle_version(bound: BoundStream) -> str | None:
     stream = bound.stream
     modules = sorted({each.__module__ for each in type(stream).__mro__ if each is not object})
     facts = [
-        installed(),
+        installed_versions(),
         stream.version,
         bound.connection_namespace,
         bound.namespace,
@@ -148,7 +148,7 @@ def _text(fact: object) -> str:
 
 
 @cache
-def installed() -> str:
+def installed_versions() -> str:
     """Return the names and versions of all installed packages, including crossdock, from their folder names."""
     folders = (each for place in sys.path for each in Path(place or ".").glob("*.dist-info"))
     return "".join(sorted({each.name for each in folders}))

@@ -22,7 +22,7 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import LISTED, Removals
 from crossdock.state import PendingApproval, Scope, State
-from crossdock.state.tables.snapshots_and_approvals import KEY_BYTES, packed
+from crossdock.state.tables.pending_approvals import KEY_BYTES, packed
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
@@ -55,7 +55,7 @@ class WithheldUpdates:
     refusal: RefusedError
 
 
-def withheld(
+def withheld_updates(
     state: State, bound: BoundStream, found: UpdateCandidates, planned: set[tuple[Scope, int]], *, at: datetime
 ) -> WithheldUpdates | None:
     """Return updates that exceed the limits and are not approved. It raises the error of a source that fails."""
@@ -109,8 +109,8 @@ def _digest(operation: Operation) -> int:
 
 def _is_approved(state: State, wanted: PendingApproval) -> bool:
     """Return whether each of these updates is approved. A stopped run has executed the others."""
-    with state.look() as tx:
-        approved = tx.snapshots.get(wanted.stream)
+    with state.read_only() as tx:
+        approved = tx.approvals.get(wanted.stream)
     if approved is None or approved.approved_at is None or approved.what != wanted.what:
         return False
     return wanted.keys == approved.keys or set(wanted.key_hashes) <= set(approved.key_hashes)

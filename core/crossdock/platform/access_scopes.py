@@ -40,13 +40,13 @@ class Comparison:
     extra: tuple[str, ...] = ()
 
 
-def needed(profile: Profile, written: Collection[str], read: Collection[str]) -> tuple[Scope, ...]:
+def needed_scopes(profile: Profile, written: Collection[str], read: Collection[str]) -> tuple[Scope, ...]:
     """Return the scopes to write the resources *written* and to read the others of *read*. Writing includes reading."""
     chosen = [(name, "write" if name in written else "read") for name in RESOURCES if name in {*written, *read}]
     return tuple(_scope(profile, name, access) for name, access in chosen)
 
 
-def compare(wanted: Sequence[Scope], granted: Sequence[str] | None) -> Comparison:
+def compare_scopes(wanted: Sequence[Scope], granted: Sequence[str] | None) -> Comparison:
     """Compare scopes; *granted* is None if unknown. If none of them has a default name, none is reported as missing."""
     needs = f"the streams need the scopes {' '.join(scope.name for scope in wanted) or 'of no resource'}"
     if granted is None:

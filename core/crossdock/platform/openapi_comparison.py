@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.platform import openapi_members
-from crossdock.platform.openapi_file import METHODS, Json, OpenApi, listed, mapping, types
-from crossdock.platform.openapi_members import Difference, MemberComparison, nearest, plain
+from crossdock.platform.openapi_file import METHODS, Json, OpenApi, as_list, as_mapping, types
+from crossdock.platform.openapi_members import Difference, MemberComparison, nearest, plain_name
 from crossdock.platform.platform_config import PATHS, Profile
 
 _SENT_HEADERS = frozenset({"accept", "authorization", "content-type", "if-match"})
@@ -69,7 +69,7 @@ class _Comparison:
         return None
 
     def _operation(self, item: Json, method: str) -> Json | None:
-        return self._document.resolved(mapping(item[method])) if method in item else None
+        return self._document.resolved(as_mapping(item[method])) if method in item else None
 
     def _of_create(self, resource: str, path: str, item: Json) -> Iterator[Difference]:
         where, create = f"POST {path}", self._operation(item, "post")
@@ -83,15 +83,15 @@ class _Comparison:
         else:
             yield from MemberComparison(self._document, where).differences(self._sent(resource), body)
         answered = [
-            self._body(self._document.resolved(mapping(answer)))
-            for status, answer in mapping(create.get("responses")).items()
+            self._body(self._document.resolved(as_mapping(answer)))
+            for status, answer in as_mapping(create.get("responses")).items()
             if str(status).startswith("2")
         ]
         for schema in answered:
-            members = mapping(self._document.schema(schema).get("properties"))
+            members = as_mapping(self._document.schema(schema).get("properties"))
             ids = types(self._document.schema(members.get("id"))) - {"string"}
             if members and "id" not in members:
-                known = next((name for name in members if plain(name).endswith("id")), None)
+                known = next((name for name in members if plain_name(name).endswith("id")), None)
                 yield Difference(where, "the response has no id" + (f"; it has {known}" if known else ""))
             elif ids:
                 yield Difference(where, f"the id in the response has the type {' or '.join(sorted(ids))}; text is read")
@@ -105,7 +105,7 @@ class _Comparison:
         body = self._body(update)
         if body is not None:
             mine = self._sent(resource)
-            always = listed(self._document.schema(body).get("required"))
+            always = as_list(self._document.schema(body).get("required"))
             found = MemberComparison(self._document, where).differences({**mine, "required": always}, body)
             yield from found
             if always:
@@ -113,12 +113,12 @@ class _Comparison:
 
     def _of_headers(self, where: str, item: Json, operation: Json) -> Iterator[Difference]:
         profile = self._profile
-        names = {plain(profile.tenant_header): "tenant_header"}
+        names = {plain_name(profile.tenant_header): "tenant_header"}
         if profile.idempotency.enabled:
-            names[plain(profile.idempotency.header)] = "idempotency.header"
+            names[plain_name(profile.idempotency.header)] = "idempotency.header"
         described = self._parameters(item, operation, "header")
         for name, is_required in described.items():
-            if name.lower() in _SENT_HEADERS or plain(name) in names:
+            if name.lower() in _SENT_HEADERS or plain_name(name) in names:
                 continue
             key = "tenant_header" if "tenant" in name.lower() else "idempotency.header"
             if key == "tenant_header" or "idempoten" in name.lower():
@@ -141,9 +141,11 @@ class _Comparison:
 
     def _proposed(self, resource: str) -> str | None:
         """Return a path that creates such records, by its name or else by its members, relative to the base address."""
-        names = {plain(each).removesuffix("s") for each in (resource, PATHS[resource].rpartition("/")[2])}
+        names = {plain_name(each).removesuffix("s") for each in (resource, PATHS[resource].rpartition("/")[2])}
         creating = {path: item for path, item in self._items.values() if "post" in item and "{" not in path}
-        named = [path for path in creating if plain(path.rstrip("/").rpartition("/")[2]).removesuffix("s") in names]
+        named = [
+            path for path in creating if plain_name(path.rstrip("/").rpartition("/")[2]).removesuffix("s") in names
+        ]
         overlaps = {path: self._overlap(resource, creating[path]) for path in named or creating}
         if not named:
             overlaps = {path: share for path, share in overlaps.items() if share >= _LEAST_OVERLAP}
@@ -155,26 +157,26 @@ class _Comparison:
     def _overlap(self, resource: str, item: Json) -> float:
         """Return the share of the always sent members that the body of a create has, whatever their spelling."""
         create = self._operation(item, "post") or {}
-        described = mapping(self._document.schema(self._body(create) or {}).get("properties"))
-        wanted = {plain(name) for name in self._sent(resource)["required"]} - {"externalid"}
-        return len(wanted & set(map(plain, described))) / len(wanted)
+        described = as_mapping(self._document.schema(self._body(create) or {}).get("properties"))
+        wanted = {plain_name(name) for name in self._sent(resource)["required"]} - {"externalid"}
+        return len(wanted & set(map(plain_name, described))) / len(wanted)
 
     @staticmethod
     def _sent(resource: str) -> Json:
         return openapi_members.sent(resource)[1]
 
     def _body(self, holder: Json) -> object | None:
-        inner = self._document.resolved(mapping(holder["requestBody"])) if "requestBody" in holder else holder
-        for media_type, content in mapping(inner.get("content")).items():
+        inner = self._document.resolved(as_mapping(holder["requestBody"])) if "requestBody" in holder else holder
+        for media_type, content in as_mapping(inner.get("content")).items():
             if "json" in str(media_type).lower():
-                return mapping(content).get("schema") or {}
+                return as_mapping(content).get("schema") or {}
         return None
 
     def _parameters(self, item: Json, operation: Json, place: str) -> dict[str, bool]:
         found: dict[str, bool] = {}
         for holder in (item, operation):
-            for each in listed(holder.get("parameters")):
-                parameter = self._document.resolved(mapping(each))
+            for each in as_list(holder.get("parameters")):
+                parameter = self._document.resolved(as_mapping(each))
                 if parameter.get("in") == place:
                     found[str(parameter.get("name"))] = parameter.get("required") is True
         return found

@@ -27,8 +27,8 @@ class OpenApi:
 
     def paths(self) -> Iterator[tuple[str, Json]]:
         """Yield each path below the base address of each server, with its item. The same path may come twice."""
-        for path, item in mapping(self.data.get("paths")).items():
-            resolved = self.resolved(mapping(item))
+        for path, item in as_mapping(self.data.get("paths")).items():
+            resolved = self.resolved(as_mapping(item))
             for prefix in dict.fromkeys(self._prefixes()) or ("",):
                 yield f"{prefix}{path}", resolved
 
@@ -44,24 +44,24 @@ class OpenApi:
 
     def schema(self, value: object) -> Json:
         """Resolve and merge a schema to one object. A choice with null is reduced; of others only types remain."""
-        reference = mapping(value).get("$ref")
+        reference = as_mapping(value).get("$ref")
         if not isinstance(reference, str):
-            return self._combined(mapping(value))
+            return self._combined(as_mapping(value))
         if reference not in self._known:
             self._known[reference] = {}  # a schema may contain itself; each is combined once
             self._known[reference] = self._combined(self.resolved({"$ref": reference}))
-        beside = {name: inner for name, inner in mapping(value).items() if name != "$ref"}
+        beside = {name: inner for name, inner in as_mapping(value).items() if name != "$ref"}
         return {**self._known[reference], **beside}
 
     def _combined(self, value: Json) -> Json:
         found = dict(value)
-        for part in listed(found.pop("allOf", None)):
+        for part in as_list(found.pop("allOf", None)):
             inner = self.schema(part)
             for name in ("properties", "required"):
                 both = _joined(inner.get(name), found.get(name))
                 inner = {**inner, **({name: both} if both else {})}
             found = {**inner, **{name: each for name, each in found.items() if name not in {"properties", "required"}}}
-        choices = [self.schema(part) for key in ("anyOf", "oneOf") for part in listed(found.pop(key, None))]
+        choices = [self.schema(part) for key in ("anyOf", "oneOf") for part in as_list(found.pop(key, None))]
         choices = [each for each in choices if types(each) != {"null"}]
         if len(choices) == 1:
             found = {**choices[0], **found}
@@ -82,8 +82,8 @@ class OpenApi:
         return value
 
     def _prefixes(self) -> Iterator[str]:
-        for server in listed(self.data.get("servers")):
-            url = mapping(server).get("url")
+        for server in as_list(self.data.get("servers")):
+            url = as_mapping(server).get("url")
             if isinstance(url, str):
                 try:
                     yield urlsplit(url).path.rstrip("/")
@@ -119,7 +119,7 @@ def _parsed(text: str, name: str) -> object:
     return yaml_reader.parse(text, name, {}).data
 
 
-def mapping(value: object) -> Json:
+def as_mapping(value: object) -> Json:
     """Return *value* if it is an object, else an empty one: a document may be wrong in any place."""
     return value if isinstance(value, Mapping) else {}
 
@@ -131,11 +131,11 @@ def types(schema: Json) -> set[str]:
     return {str(each) for each in (stated if isinstance(stated, list) else [stated]) if each is not None}
 
 
-def listed(value: object) -> list[Any]:
+def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
 def _joined(one: object, other: object) -> Any:
     if isinstance(one, list) or isinstance(other, list):
-        return [*listed(one), *listed(other)]
-    return {**mapping(one), **mapping(other)}
+        return [*as_list(one), *as_list(other)]
+    return {**as_mapping(one), **as_mapping(other)}

@@ -15,7 +15,7 @@ from iso4217 import Currency
 from pydantic.json_schema import models_json_schema
 
 from crossdock.mapping.resource_types import RESOURCES, external_id
-from crossdock.platform.openapi_file import Json, OpenApi, listed, mapping, types
+from crossdock.platform.openapi_file import Json, OpenApi, as_list, as_mapping, types
 from crossdock.values.decimal_context import EXACT
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 
@@ -50,12 +50,12 @@ def _sent_schemas() -> OpenApi:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    spelled = {plain(each): each for each in known}
-    close = get_close_matches(plain(name), spelled, n=1, cutoff=0.75)
+    spelled = {plain_name(each): each for each in known}
+    close = get_close_matches(plain_name(name), spelled, n=1, cutoff=0.75)
     return spelled[close[0]] if close else None
 
 
-def plain(name: str) -> str:
+def plain_name(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
@@ -82,7 +82,7 @@ class MemberComparison:
             yield from self._of_number(other, place)
 
     def _of_object(self, mine: Json, other: Json, place: str) -> Iterator[Difference]:
-        members, described = mapping(mine.get("properties")), mapping(other.get("properties"))
+        members, described = as_mapping(mine.get("properties")), as_mapping(other.get("properties"))
         always, is_closed = set(mine.get("required") or ()), other.get("additionalProperties") is False
         unknown = [name for name in members if name not in described]
         for name in unknown if described or is_closed else ():
@@ -90,8 +90,8 @@ class MemberComparison:
             called = f"; it describes {known}" if known else ""
             said = "is not accepted" if is_closed else "is not described"
             yield self._at(f"{place}/{name}", f"{said}{called}", is_error=is_closed and name in always)
-        for name in map(str, listed(other.get("required"))):
-            if mapping(described.get(name)).get("readOnly") is True or name in always:
+        for name in map(str, as_list(other.get("required"))):
+            if as_mapping(described.get(name)).get("readOnly") is True or name in always:
                 continue
             rest = "it is sent only if it is mapped" if name in members else "it is never sent"
             yield self._at(f"{place}/{name}", f"is required; {rest}", is_error=name not in members)

@@ -194,8 +194,8 @@ class ActiveRun:
     def _bind(self, stack: ExitStack, names: set[str]) -> None:
         session, spool, report = self._session, self._session.project.spool, self.report
         connections = {name.partition(".")[0] for name in names}
-        with session.state.look() as tx:
-            self._api_limits = stored_rate_limits.read(tx, connections, session.project.reading_platform)
+        with session.state.read_only() as tx:
+            self._api_limits = stored_rate_limits.read(tx, connections, session.project.connections_reading_platform)
             self.refused = {} if self._purpose.undoes else undo_in_progress.refusals(tx, names, session.project.scopes)
         self._run = DeliveringRun(
             session.state,
@@ -236,7 +236,7 @@ class ActiveRun:
         due_run = self._attempt.due_run
         if due_run is None:
             return None
-        with self._session.state.look() as tx:
+        with self._session.state.read_only() as tx:
             last = tx.scheduled_runs.previous(due_run)
         return JobRun(due_run.due) if last is None else JobRun(due_run.due, last.finished_at, last.due)
 
@@ -262,7 +262,7 @@ class ActiveRun:
     def _others_left(self, used: set[str]) -> set[str]:
         """Return the targets besides *used* where earlier runs of other streams have left operations."""
         session = self._session
-        with session.state.look() as tx:
+        with session.state.read_only() as tx:
             left = tx.intents.unsettled_counts()
         others = left.keys() - used - session.resumed
         for name in others - session.targets.keys():
@@ -313,7 +313,9 @@ class ActiveRun:
             allowance,
             stack.enter_context(Senders(target, ceiling, session.project.masks)),
             settled,
-            rules=AdoptionRules(session.project.adopting, session.project.matching, session.project.rejecting),
+            rules=AdoptionRules(
+                session.project.adopting_streams, session.project.adoption_members, session.project.rejecting_conflicts
+            ),
             doubts=self._doubts,
             forgotten=self._verification.forgotten,
         )
@@ -359,5 +361,5 @@ class ActiveRun:
                 )  # until they were told: this may be killed now
                 tx.scheduled_runs.add_pending_notice(notice, self._session.project.recipients)
 
-        self._session.state.apply(finish)
+        self._session.state.run_transaction(finish)
         self._session.state.check_file()

@@ -46,9 +46,9 @@ class LiveReader:
             for page in live.pages(resource, since):
                 self.check()
                 records = {self._id(record): record for record in page}
-                with self.state.look() as tx:
+                with self.state.read_only() as tx:
                     owners = _Owners(tx, self.scope, records)
-                index.add([self._value(*each, owners.of(*each)) for each in records.items()])
+                index.add([self._value(*each, owners.owner_of(*each)) for each in records.items()])
                 newest = max(filter(None, (newest, *map(_changed_at, page))), default=None)
         self._newest = newest
         self.run.progress.advance()
@@ -98,7 +98,7 @@ class _Owners:
             self._bound_names([name for record in page.values() if (name := _name(record)) is not None])
         )
 
-    def of(self, record_id: str, record: dict[str, Any]) -> str | None:
+    def owner_of(self, record_id: str, record: dict[str, Any]) -> str | None:
         return self._by_id.get(record_id) or self._by_name.get(_name(record) or "")
 
     def _bound_names(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -125,7 +125,7 @@ class RunAdoptions:
         self._profile, self._state, self._interrupt = profile, state, interrupt
         self._made: dict[str, LiveMatches] = {}
 
-    def of(self, bound: BoundStream) -> LiveMatches | None:
+    def of_stream(self, bound: BoundStream) -> LiveMatches | None:
         adopt = bound.stream.adopt
         if not isinstance(adopt, AdoptBy):
             return None

@@ -62,7 +62,7 @@ class Forgotten:
         self._compared_before: AbstractSet[str] = frozenset()
         self._last_restored = 0
 
-    def take(self, resource: str, comparison: LiveComparison) -> None:
+    def add(self, resource: str, comparison: LiveComparison) -> None:
         self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed
 
     def remember(self, compared: AbstractSet[str], last_restored: int) -> None:
@@ -99,11 +99,11 @@ class Verification:
                 tx.unverified.forget_last_snapshot(name)
 
         if snapshots:
-            self._state.apply(forget)
+            self._state.run_transaction(forget)
 
     def verify(self, target: Target) -> None:
         """Compare the unverified bindings of *target*. What the target does not show stays unverified."""
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             declared, last_restored = tx.unverified.resources(target.name), tx.runs.last_restored_intent()
             found = tx.unverified.with_bindings(target.name)
         if target.name == PLATFORM:
@@ -134,20 +134,20 @@ class Verification:
     def _read(self, live: LiveRecords, target: Target, resource: str) -> None:
         comparison = self._comparison(target, resource)
         self._begin(f"comparing {resource.replace('_', ' ')} records with the platform")
-        self._state.apply(lambda tx: tx.unrecorded_references.begin(PLATFORM, resource))
+        self._state.run_transaction(lambda tx: tx.unrecorded_references.begin(PLATFORM, resource))
         for page in live.pages(cast("ResourceName", resource)):
             self._check()
-            bound = comparison.take(page)
+            bound = comparison.compare_page(page)
             self._write(comparison, [each for bindings in bound.values() for each in bindings])
-            unrecorded_references.keep(self._state, resource, page, bound)
+            unrecorded_references.store_unrecorded_references(self._state, resource, page, bound)
             self._run.progress.advance(len(page))
         comparison.finish(partial(live.record, cast("ResourceName", resource)))
         self._write(comparison, [])
-        self._state.apply(lambda tx: tx.unrecorded_references.complete(PLATFORM, resource))
+        self._state.run_transaction(lambda tx: tx.unrecorded_references.complete(PLATFORM, resource))
         self._keep_contributions(comparison, resource)
-        self.forgotten.take(resource, comparison)
+        self.forgotten.add(resource, comparison)
         if not target.resources[resource].write_once:
-            self._state.apply(partial(self._end, resource))
+            self._state.run_transaction(partial(self._end, resource))
 
     def _end(self, resource: str, tx: Transaction) -> None:
         """Stop reading *resource*, unless its list may still show the result of an operation of the backup."""
@@ -160,13 +160,13 @@ class Verification:
         """Verify contributions to missing records, and bury those to records that a forgotten run has created again."""
         after: tuple[str, int] | None = None
         while True:
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 page = tx.bindings.unverified(PLATFORM, resource, after=after, limit=AT_ONCE)
             if not page:
                 return
             after = page[-1][0].namespace, page[-1][1].key_hash
             kept = [each for each in page if each[0].is_contribution and not comparison.is_unsettled(*each)]
-            self._state.apply(partial(self._keep, kept))
+            self._state.run_transaction(partial(self._keep, kept))
 
     def _keep(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
         for scope, each in groupby(found, key=itemgetter(0)):
@@ -189,7 +189,7 @@ class Verification:
         self._begin(f"comparing {resource.replace('_', ' ')} records with {target.name}")
         after: tuple[str, int] | None = None
         while True:
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 page = tx.bindings.unverified(target.name, resource, after=after, limit=AT_ONCE)
             if not page:
                 break
@@ -204,7 +204,7 @@ class Verification:
             tx.unverified.compared(target.name, resource)
             return tx.runs.restored()
 
-        if self._state.apply(compared):
+        if self._state.run_transaction(compared):
             noun = resource.replace("_", " ")
             self._run.warn(
                 target.name,
@@ -216,9 +216,10 @@ class Verification:
 
     def _comparison(self, target: Target, resource: str) -> LiveComparison:
         kind, scopes = target.resources[resource], self._session.project.scopes.values()
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             unsettled = tx.intents.unsettled()
-            remembered = tx.runs.remembered() if tx.runs.restored() else tx.bindings.newest_change(target.name)
+            restored = tx.runs.restored()
+            remembered = tx.runs.newest_restored_change() if restored else tx.bindings.newest_change(target.name)
         members = {field.alias or name for name, field in kind.draft.model_fields.items()} if kind.write_once else set()
         has_names = target.resources[resource].name_member is not None
         return LiveComparison(
@@ -248,7 +249,7 @@ class Verification:
                 self._correct(tx, scope, key_hash, each)
 
         if right or corrections:
-            self._state.apply(write)
+            self._state.run_transaction(write)
 
     def _correct(self, tx: Transaction, scope: Scope, key_hash: int, correction: Correction) -> None:
         before, found, at = correction.before, correction.binding, self._now()
@@ -279,7 +280,7 @@ class Verification:
 
 def note_unverified(bound: BoundStream, state: State) -> None:
     """Note in a plan, which calls no target, that unverified records depend on what their target holds."""
-    with state.look() as tx:
+    with state.read_only() as tx:
         number = tx.unverified.count([bound.scope], None)
     if number:
         records = "1 record is" if number == 1 else f"{number:,} records are"

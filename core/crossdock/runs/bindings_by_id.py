@@ -22,7 +22,7 @@ class InDoubt(NamedTuple):
 def bindings_to(state: State, resource: str, ids: Sequence[str]) -> Bound:
     """Return the bindings to each of *ids*, including contributions; none to a record that the state does not know."""
     found: dict[str, list[tuple[Scope, Binding]]] = {each: [] for each in ids}
-    with state.look() as tx:
+    with state.read_only() as tx:
         for scope, binding in tx.bindings.of_ids(PLATFORM, resource, ids):
             found[binding.target_id].append((scope, binding))
     return found

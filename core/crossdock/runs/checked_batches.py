@@ -22,7 +22,7 @@ _Item = TypeVar("_Item")
 _LINES_END = 1 << 32  # of a file or page
 
 
-def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkpoint, None, None]:
+def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkpoint, None, None]:
     """Yield the batches and checkpoints of the stream. Closing this generator closes the source.
 
     Raises:
@@ -64,7 +64,7 @@ def _read_by(bound: BoundStream, batches: Iterable[_Item]) -> Iterator[_Item]:
 
 
 def listed_batches(bound: BoundStream) -> Iterator[RawBatch]:
-    """Yield the batches of the stream's `existing`, with the errors of `pulled`."""
+    """Yield the batches of the stream's `existing`, with the errors of `pulled_batches`."""
     latest: str | None = None
     with code_of(bound, "existing", lambda: latest):
         for read in _read_by(bound, bound.stream.existing(bound.context)):
@@ -93,7 +93,7 @@ def code_of(
 
 
 class _Guard:
-    """Wraps callables of a batch so that they raise the errors of `pulled`. Equal callables stay equal."""
+    """Wraps callables of a batch so that they raise the errors of `pulled_batches`. Equal callables stay equal."""
 
     def __init__(self, bound: BoundStream, method: str = "pull") -> None:
         self._bound, self._method = bound, method

@@ -111,7 +111,7 @@ class ReadParts:
                     has_rows = read > 0 or not isinstance(item.rows, pl.DataFrame)
                     self.has_rows, is_shown = self.has_rows or has_rows, is_shown or has_rows or bool(item.deleted)
                     yield item
-                    is_checkpoint = self._declared is not None and self._take(item, self._declared)
+                    is_checkpoint = self._declared is not None and self._move_cursor(item, self._declared)
                 self._asked_at = self._clock.now()
                 if not self._is_open():
                     self.cursor = self._reached or self.cursor
@@ -153,7 +153,7 @@ class ReadParts:
         before = known[-1 - future][1] if future < len(known) else ""
         return future if _DATE.match(known[-1][1]) or _date_of(before, cursor) else 0
 
-    def _take(self, batch: RawBatch, cursor: Cursor) -> bool:
+    def _move_cursor(self, batch: RawBatch, cursor: Cursor) -> bool:
         """Move the cursor to the last row of *batch*. Return False if the source is not sorted."""
         if not cursor.sorted:
             self.latest = max(self.latest, _latest(batch, cursor))

@@ -35,7 +35,7 @@ class Replay:
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Take the chosen dead letters, except rows without a key, and unsettled or newly filtered records."""
         skipped = {intent.identity.key_hash for intent in unsettled}
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             chosen = tx.dead_letters.chosen(self._choice)
         chosen = [each for each in chosen if each.identity.key and each.identity.key_hash not in skipped]
         found = [each for each in chosen if each.raw]

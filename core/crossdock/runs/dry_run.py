@@ -29,7 +29,7 @@ from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import note_matches
 from crossdock.runs.binding_verification import note_unverified
 from crossdock.runs.intake_log import NoIntake, PlanIntake
-from crossdock.runs.plan_results import PlanListener, PlanResult, WaitingOnce
+from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingOnce
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
@@ -84,8 +84,10 @@ def look_ahead(
     with ExitStack() as stack:
         work = run_folder(stack, None)
         names = project.selected(selection)
-        with state.look() as tx:
-            limits = stored_rate_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
+        with state.read_only() as tx:
+            limits = stored_rate_limits.read(
+                tx, {name.partition(".")[0] for name in names}, project.connections_reading_platform
+            )
             refused = {} if corrected else undo_in_progress.refusals(tx, names, project.scopes)
         intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
@@ -134,7 +136,7 @@ class _Preview:
         self._doubtful: set[tuple[Scope, int]] = set()  # records with a create in doubt
         self._references = {name: References(name, self._known) for name in targets}
         self.expected = ExpectedDeliveries()
-        with state.look() as tx:
+        with state.read_only() as tx:
             unsettled = tx.intents.unsettled()
             self._earlier = {name: tx.buckets.get(name) for name in targets}
             self._restored = tx.runs.restored()
@@ -205,7 +207,7 @@ class _Preview:
     def _expect_to_contribute(self, bound: BoundStream) -> None:
         """Expect that contributions to records which the plan creates again are made again."""
         planned = [key_hash for scope, key_hash in self._known if scope == bound.scope.whole]
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             mine, existing = tx.bindings.get(bound.scope, planned), tx.bindings.ids(bound.scope.whole, planned)
         for key_hash in mine.keys() - existing.keys():
             again = replace(mine[key_hash], fingerprint=None)
@@ -273,14 +275,14 @@ class _Preview:
         while chunks is not None:
             for decided in chunks:
                 self._pass_on(decided)
-                waiting.take(decided)
+                waiting.add(decided)
             chunks = planner.next_round()
 
     def _is_refused(self, bound: BoundStream, stream_input: StreamInput) -> bool:
         """Return True if the stream would update too many records. They are listed as withheld, and none is planned."""
         found = stream_input.update_estimate()
         try:
-            withheld = update_limits.withheld(self._state, bound, found, self._known, at=self._now)
+            withheld = update_limits.withheld_updates(self._state, bound, found, self._known, at=self._now)
             if withheld is None:
                 return False
             self._fail(bound, withheld.refusal)

@@ -9,7 +9,7 @@ import polars as pl
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import KEY_HASH
-from crossdock.delta.state_comparison import Delta, absent
+from crossdock.delta.state_comparison import Delta, not_listed
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates
@@ -65,7 +65,7 @@ class FullInput(StreamInput):
         return ""
 
     def _known(self) -> pl.DataFrame:
-        return key_index.nothing()
+        return key_index.empty_index()
 
     def _compared(self, unsettled: list[Intent]) -> Delta:
         read = self._scan.latest.select(KEY_HASH)
@@ -73,7 +73,7 @@ class FullInput(StreamInput):
             before = self._scan.latest.height
             self._scan.latest = _among(self._scan.latest, self._only)
             self._tally.count("ignored", before - self._scan.latest.height)
-        self.absent = absent(self._state.known(self._bound.scope), read)
+        self.absent = not_listed(self._state.known(self._bound.scope), read)
         if not self._lists_all:
             named = set(_among(read, self._wanted)[KEY_HASH].to_list())
             others = {intent.identity.key_hash for intent in unsettled}

@@ -14,7 +14,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.order_positions import comparable
 from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, POSITION, keys_only
-from crossdock.delta.state_comparison import Delta, absent
+from crossdock.delta.state_comparison import Delta, not_listed
 from crossdock.errors import CrossdockError, StateError
 from crossdock.planning.removals import Removals, decide, decide_deleted
 from crossdock.planning.snapshot_proof import Completeness, SnapshotFacts
@@ -70,7 +70,7 @@ class GoneRecords:
         self.listed_rows = rows.rows_read or None  # an empty list is not evidence
         if not scan.sources:
             return Removals()
-        gone = absent(self._state.known(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen]))
+        gone = not_listed(self._state.known(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen]))
         facts = replace(
             _facts("full list", scan, rows, proof, waiting, unsettled), records=scan.latest.height + seen.height
         )
@@ -90,13 +90,13 @@ class GoneRecords:
             self._marks.append(marks.select(KEY_HASH, pl.col(POSITION).alias(_MARKED)))
         return before - scan.latest.height
 
-    def take(self, scan: LatestRecords, found: Delta) -> int:
+    def add_part(self, scan: LatestRecords, found: Delta) -> int:
         """Add what one part reads. Return how many records that earlier parts named as deleted it has again."""
         if self._bound.stream.lists_existing:
             self._read.append(scan.latest.select(KEY_HASH))
         before = self.undecided
         if before and self._deleted is not None:
-            self._deleted = absent(self._deleted.to_frame(KEY_HASH), scan.latest)
+            self._deleted = not_listed(self._deleted.to_frame(KEY_HASH), scan.latest)
         superseded = before - self.undecided
         if len(found.deleted):
             self._source = self._source or scan.sources[0]
@@ -120,8 +120,8 @@ class GoneRecords:
             return False
         if stream.gone.every is None:
             return True
-        with self._state.look() as tx:
-            last, pending = tx.snapshots.last_at(self._bound.name), tx.snapshots.get(self._bound.name)
+        with self._state.read_only() as tx:
+            last, pending = tx.snapshots.last_at(self._bound.name), tx.approvals.get(self._bound.name)
         return pending is not None or is_due(last, stream.gone.every, now)
 
     def of_list(self, unsettled: Sequence[Intent]) -> Removals:
@@ -133,7 +133,7 @@ class GoneRecords:
         proof.look_again = look.doubt
         try:
             for batch in proof.watched(look.watched(listed_batches(bound))):
-                listed.take(bound, batch)
+                listed.add(bound, batch)
                 bound.context.run.progress.advance(batch.load().height)
         except StateError:
             raise
@@ -142,8 +142,8 @@ class GoneRecords:
         keys = listed.keys()
         self.listed_rows, self.digest = listed.rows or None, _digest(keys)  # an empty list is not evidence
         known = self._state.known(bound.scope)
-        gone = absent(known, pl.concat([keys, *self._read]))  # what this run read exists
-        with self._state.look() as tx:
+        gone = not_listed(known, pl.concat([keys, *self._read]))  # what this run read exists
+        with self._state.read_only() as tx:
             waiting = tx.waiting_records.waits(bound.name)  # also those of earlier parts
         facts = SnapshotFacts(
             listed.source,
@@ -191,7 +191,7 @@ class _List:
     without_key: int = 0
     _parts: list[pl.DataFrame] = field(default_factory=list)
 
-    def take(self, bound: BoundStream, batch: RawBatch) -> None:
+    def add(self, bound: BoundStream, batch: RawBatch) -> None:
         found = keys_only(bound.stream, batch.source, batch.load())
         found = found.drop_nulls(KEY) if bound.stream.own_keys else found  # of others
         self.source = self.source or batch.source

@@ -42,23 +42,23 @@ class PlanIntake(NoIntake):
         self._state = state
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             return tx.intake.done(stream, version)
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             return tx.intake.unfinished(stream)
 
     def forgotten(self, stream: str, version: str) -> Digests:
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             return tx.intake.forgotten(stream, version)
 
     def known(self, stream: str) -> list[FileFacts]:
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             return tx.intake.known(stream)
 
     def passed(self, stream: str) -> set[FileDescription]:
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             return tx.intake.passed(stream)
 
 

@@ -76,7 +76,7 @@ class LiveComparison:
 
     # ---- pages
 
-    def take(self, page: Sequence[Held]) -> Bound:
+    def compare_page(self, page: Sequence[Held]) -> Bound:
         records = {each["id"]: each for each in page if isinstance(each.get("id"), str)}
         self._forget_relisted(records)
         bound = bindings_to(self._state, self._resource.name, list(records))
@@ -142,7 +142,7 @@ class LiveComparison:
         if namespace not in self._namespaces:
             return False
         scope, key_hash = Scope(PLATFORM, self._resource.name, namespace), key_hashes([key])[key]
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             return bool(tx.bindings.ids(scope, [key_hash]))
 
     def _compare(self, scope: Scope, binding: Binding, held: Held, contributed: Held) -> None:
@@ -210,7 +210,7 @@ class LiveComparison:
     def _bindings(self) -> Iterator[list[tuple[Scope, Binding]]]:
         after: tuple[str, int] | None = None
         while True:
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 page = tx.bindings.of_resource(PLATFORM, self._resource.name, after=after, limit=_PAGE)
             if not page:
                 return
@@ -242,7 +242,7 @@ class LiveComparison:
             scope = Scope(PLATFORM, self._resource.name, namespace)
             key_hash = key_hashes([key])[key]
             earlier = self.corrections.get((scope, key_hash))
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 bound = tx.bindings.get(scope, [key_hash]).get(key_hash)
             if (scope, key_hash) in self._unsettled:
                 self._of_unsettled[scope, key_hash] = {"id": target_id}

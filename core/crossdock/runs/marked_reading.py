@@ -26,7 +26,7 @@ class MarkedReading(Reading):
 
     def __init__(self, state: State, marks: ReadingMarks, clock: Clock, kills: Callable[[str], bool]) -> None:
         self._state, self._marks, self._clock, self._kills = state, marks, clock, kills
-        with state.look() as tx:
+        with state.read_only() as tx:
             self._suspects = tx.crashing_inputs.any()
         self._own = threading.local()
         self._numbers, self._taken = threading.Lock(), set[int]()
@@ -64,7 +64,7 @@ class MarkedReading(Reading):
 
     def _try(self, mark: ReadingMark) -> bool:
         """Return whether *mark* is suspected. Only another process shows that it kills: people kill processes, too."""
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             found = tx.crashing_inputs.get(mark)
         if found is None:
             return False

@@ -47,14 +47,14 @@ class Delivered:
 
     Attributes:
         withheld: Those of `failed` whose removal needs approval.
-        blocked: Another operation on the record must be settled first, or it waits for a record that was not fetched
+        postponed: Another operation on the record must be settled first, or it waits for a record that was not fetched
             because the fetch of others failed.
         elsewhere: Records of other streams to be fetched, because a delivered record waits for them, or they for one.
     """
 
     failed: dict[NamedRecord, str] = field(default_factory=dict)
     withheld: set[NamedRecord] = field(default_factory=set)
-    blocked: set[NamedRecord] = field(default_factory=set)
+    postponed: set[NamedRecord] = field(default_factory=set)
     elsewhere: set[NamedRecord] = field(default_factory=set)
 
 
@@ -92,9 +92,9 @@ class NamedRecordDelivery:
         return result
 
     def _deliver(self, records: Sequence[NamedRecord], result: Delivered) -> None:
-        blocked = {record for record in records if self._is_worked_on(record)}
-        result.blocked |= blocked
-        wanted = [record for record in records if record not in blocked]
+        postponed = {record for record in records if self._is_worked_on(record)}
+        result.postponed |= postponed
+        wanted = [record for record in records if record not in postponed]
         by_stream = attrgetter("stream")
         keys = {name: list(group) for name, group in groupby(sorted(set(wanted), key=by_stream), key=by_stream)}
         self._inputs = {}
@@ -117,11 +117,11 @@ class NamedRecordDelivery:
         return self._run.records.is_worked_on(self._streams[record.stream].scope, record.key_hash)
 
     def _leave_waiting(self, asked: set[NamedRecord], result: Delivered) -> None:
-        """Fail the records that wait for a failed one. Others that wait are blocked until the next attempt."""
+        """Fail the records that wait for a failed one. Others that wait are postponed until the next attempt."""
         for record, awaited in list(self._awaited.waits(asked - result.failed.keys())):
             error = next((result.failed[each] for each in awaited if each in result.failed), None)
             if error is None:
-                result.blocked.add(record)
+                result.postponed.add(record)
             else:
                 result.failed[record] = error
 
@@ -136,12 +136,12 @@ class NamedRecordDelivery:
                 result.withheld.add(record)
         if error is not None:
             result.failed[record] = str(error)
-        elif read is not None and record.key_hash in read.blocked:
-            result.blocked.add(record)
+        elif read is not None and record.key_hash in read.postponed_keys:
+            result.postponed.add(record)
 
 
 def check_fetching(project: Project, records: Iterable[NamedRecord]) -> None:
-    for name in sorted({record.stream for record in records} - project.fetching):
+    for name in sorted({record.stream for record in records} - project.fetching_streams):
         hint = "its connector or its config has no way to read one record; sync the whole stream"
         raise ConfigError(f"{name} cannot fetch named records", hint=hint)
 
@@ -154,14 +154,14 @@ class AwaitedRecords:
 
     def __init__(self, session: Session, run: ActiveRun) -> None:
         self._state, self._targets = session.state, session.targets
-        scopes, fetching = session.project.scopes, session.project.fetching - run.refused.keys()
+        scopes, fetching = session.project.scopes, session.project.fetching_streams - run.refused.keys()
         self._own = {bound.name: bound.scope for bound in run.streams if bound.stream.fetches}
         self._writers = {scopes[name]: name for name in sorted(fetching)}
 
     def missing(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
         """Yield what *fetched* records wait for, without waiting records of other runs: two runs would not end."""
         for name, hashes in fetched.items():
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 waits = tx.waiting_records.waits_of(name, list(hashes)).values()
             waits_for = [each for record in waits for each in record]
             for scope, key, key_hash in _awaited(self._own[name], waits_for):
@@ -170,7 +170,7 @@ class AwaitedRecords:
                     yield NamedRecord(writer, key, key_hash)
 
     def _is_waiting(self, stream: str, key_hash: int) -> bool:
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             return key_hash in tx.waiting_records.waits_of(stream, [key_hash])
 
     def waits(self, records: Iterable[NamedRecord]) -> Iterator[tuple[NamedRecord, list[NamedRecord]]]:
@@ -178,7 +178,7 @@ class AwaitedRecords:
         for record in records:
             by_stream.setdefault(record.stream, {})[record.key_hash] = record
         for name, asked in by_stream.items():
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 waits = tx.waiting_records.waits_of(name, list(asked))
             for key_hash, waits_for in waits.items():
                 found = _awaited(self._own[name], waits_for)
@@ -186,19 +186,19 @@ class AwaitedRecords:
                 yield asked[key_hash], [NamedRecord(each, key, awaited) for each, key, awaited in writers if each]
 
     def waiting(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             return {name for name, hashes in fetched.items() if tx.waiting_records.waits_of(name, list(hashes))}
 
     def released(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
         """Yield the records that wait for *fetched* ones; those of other runs only if the target has these."""
         parents = {self._own[name]: set(hashes) for name, hashes in fetched.items()}
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             bound = {scope: tx.bindings.ids(scope, list(hashes)).keys() for scope, hashes in parents.items()}
         resources = {scope.resource for scope in parents}
         for scope, name in self._writers.items():
             if resources.isdisjoint(self._targets[scope.target].resources[scope.resource].parents):
                 continue
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 waiting = tx.waiting_records.first(name, WAITING_AT_MOST)
             come = parents if name in self._own else bound
             for record in waiting:
@@ -214,10 +214,10 @@ def _awaited(waiting: Scope, waits_for: Sequence[Mapping[str, Any]]) -> Iterator
 
 
 class FetchedInput(StreamInput):
-    """The records that `Stream.fetch` gives, without lists or cursors. Those in `blocked` must be fetched again."""
+    """The records that `Stream.fetch` gives, without lists or cursors. `postponed_keys` must be fetched again."""
 
     finds_changes = False
-    named_records: Sequence[int]
+    named: Sequence[int]
 
     def __init__(
         self,
@@ -232,18 +232,18 @@ class FetchedInput(StreamInput):
         self._own_records = own_records
         self.named = [record.key_hash for record in records]
         self.taken: Collection[int] = ()
-        self.blocked: Collection[int] = ()
+        self.postponed_keys: Collection[int] = ()
         self._followed = UnfinishedRecordFetch(bound, state)
         super().__init__(bound, state, tally, run_id)
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         super().read(unsettled, advance)
-        self.blocked = {intent.identity.key_hash for intent in unsettled}
+        self.postponed_keys = {intent.identity.key_hash for intent in unsettled}
 
     def _compared(self, unsettled: list[Intent]) -> Delta:
         self.taken = self._scan.latest[KEY_HASH].to_list()
         if others := list({*self.taken} - {*self.named}):
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 unsettled += self._own_records.without_others(tx.intents.unsettled(self._bound.scope, others))
         return super()._compared(unsettled)
 
@@ -252,7 +252,7 @@ class FetchedInput(StreamInput):
 
     def _read_part(self, advance: Callable[[int], None]) -> Tally:
         counted = Tally()
-        self._scan.take(self._followed.watched(fetched_batches(self._bound, self._keys)), counted, advance)
+        self._scan.read(self._followed.watched(fetched_batches(self._bound, self._keys)), counted, advance)
         return counted
 
     @property
@@ -271,7 +271,7 @@ class FetchedInput(StreamInput):
 
     def _decided_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
         """Decide about the records that `fetch` names as deleted, within the daily limits of the continued run."""
-        self._tally.count("ignored", self._gone.take(self._scan, found))
+        self._tally.count("ignored", self._gone.add_part(self._scan, found))
         return self._gone.of_marks(unsettled, self._tally.records["deleted"], self.named)
 
     @property
@@ -290,13 +290,13 @@ class FetchedInput(StreamInput):
 
     def finish(self) -> None:
         assert self._delta is not None
-        with self._state.look() as tx:
-            asked = self.removals.withheld or tx.snapshots.get(self._bound.name)
+        with self._state.read_only() as tx:
+            asked = self.removals.withheld or tx.approvals.get(self._bound.name)
         if self._scan.keyless or self._delta.cured or self._delta.unmoved or self._followed.has_news or asked:
             with self._state.begin() as tx:
                 self._clear_resolved(tx)
-                self._followed.store(tx, is_done=not self._delta.blocked)
+                self._followed.store(tx, is_done=not self._delta.postponed)
                 if self.removals.withheld is not None:
-                    tx.snapshots.ask(self.removals.withheld)
+                    tx.approvals.ask(self.removals.withheld)
                 else:
-                    tx.snapshots.settle(self._bound.name, {*self.named}.difference(self.blocked))
+                    tx.approvals.settle(self._bound.name, {*self.named}.difference(self.postponed_keys))

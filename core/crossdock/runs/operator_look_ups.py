@@ -134,7 +134,7 @@ class LookUps:
 
     def _candidate(self, intent: Intent, found: Outcome) -> Candidate:
         held, target_id = found.held or {}, found.target_id or ""
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             owners = tx.bindings.owners(intent.scope.target, intent.resource, [target_id])
             bound = next((f"{namespace}:{key}" for _, namespace, _, key in owners), None)
         created, currency = held.get("createdAt"), held.get("currency")

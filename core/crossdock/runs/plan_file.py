@@ -15,7 +15,7 @@ from crossdock.errors import RefusedError
 from crossdock.planning import undo_in_progress
 from crossdock.runs import dry_run
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.plan_results import PlanListener, PlanResult
+from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.saved_digests import DigestFile, ExpectedInput
@@ -121,7 +121,7 @@ def apply(
     attempt = Attempt(command=" ".join(["apply: sync", *approved.selection]))
     with open_session(project, clock, attempt=attempt) as session:
         state = session.state
-        with state.look() as tx:
+        with state.read_only() as tx:
             undo_in_progress.check_no_undo(tx)
         digest = DecisionHash.over(PlanListener.ignoring())
         planned = dry_run.look_ahead(
@@ -135,7 +135,7 @@ def apply(
                 hint=f"send them, without reading a source: {undo_in_progress.RESUME}; then plan again",
             )
         if _plan_file(project, approved.selection, planned, digest) != approved:
-            raise outdated("crossdock plan")
+            raise outdated_error("crossdock plan")
         run = ActiveRun(session, progress, interrupt, attempt=attempt)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
@@ -144,7 +144,7 @@ def apply(
         return run.execute(project.selected(approved.selection), source)
 
 
-def outdated(command: str) -> RefusedError:
+def outdated_error(command: str) -> RefusedError:
     message = "the plan is out of date: the source, the state, the config or the platform has changed"
     return RefusedError(message, hint=f"make a new plan: {command} -o PLAN")
 

@@ -63,4 +63,4 @@ def _write(state: State, project: Project, clock: Clock, error: CrossdockError, 
                 PendingNotice(run_id, due_run.job, due_run.due), project.own_recipients
             )
 
-    state.apply(write)
+    state.run_transaction(write)

@@ -65,9 +65,9 @@ def _sync_records(
     attempt = Attempt(command=f"sync {named}{more}")
     with open_session(project, clock, attempt=attempt) as session:
         run = ActiveRun(session, progress, interrupt, priority, attempt=attempt)
-        with run.opened(project.fetching, answers_for={record.stream for record in records}):
+        with run.opened(project.fetching_streams, answers_for={record.stream for record in records}):
             delivered = NamedRecordDelivery(session, run).deliver(records)
-            for record in sorted(delivered.blocked):
+            for record in sorted(delivered.postponed):
                 unsettled = "another operation on it is not settled yet; it stays as it is"
                 run.note(record.stream, f"{record.key}: {unsettled}")
         return run.report
@@ -94,7 +94,7 @@ def replay(
     attempt = Attempt(command=_replaying(choice))
     with open_session(project, clock, attempt=attempt) as session:
         known = project.selected([choice.stream] if choice.stream else [])
-        with session.state.look() as tx:
+        with session.state.read_only() as tx:
             identities = (dead_letter.identity for dead_letter in tx.dead_letters.chosen(choice))
             found = {identity.stream for identity in identities if identity.key}
             is_dropped = not found and tx.dead_letters.count(choice, status="dropped") > 0
@@ -124,7 +124,7 @@ def check_loaded(project: Project, state: State, names: AbstractSet[str]) -> Non
     """Refuse streams of waves that the open migration has not begun to load, since they would bypass its gates."""
     if project.migration is None:
         return
-    with state.look() as tx:
+    with state.read_only() as tx:
         current = tx.migrations.current()
         begun = {each.wave for each in tx.migrations.runs(current.id)} if current else set()
     if current is None:

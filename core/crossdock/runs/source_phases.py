@@ -15,7 +15,7 @@ from crossdock.mapping.cursors import Cursor
 from crossdock.planning.snapshot_proof import Completeness
 from crossdock.reading.sources.list_evidence import IncompleteListError
 from crossdock.records import RawBatch
-from crossdock.runs.checked_batches import pulled
+from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.cursor_parts import ReadParts, UnsortedError
 from crossdock.runs.gone_records import is_due
 from crossdock.runs.second_reading import SecondReading
@@ -36,7 +36,7 @@ class SourcePhases:
         declared = bound.stream.cursor
         given = declared.pull_since(since) if declared else since
         self._changes = self._parts(given, declared, whole=whole)
-        self._look = SecondReading(bound, lambda: pulled(bound, given))
+        self._look = SecondReading(bound, lambda: pulled_batches(bound, given))
         self._list: ReadParts | None = None
         self._cursor: str | None = None
         self._seen: list[pl.DataFrame] = []
@@ -50,7 +50,7 @@ class SourcePhases:
     def _parts(self, since: str | None, declared: Cursor | None, *, whole: bool) -> ReadParts:
         bound, run = self._bound, self._bound.context.run
         return ReadParts(
-            pulled(bound, since),
+            pulled_batches(bound, since),
             declared,
             run.clock,
             whole=whole,
@@ -63,9 +63,9 @@ class SourcePhases:
         if self.followed.choose():
             phases.append("open")
         if reread is not None and self._since is not None:
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 last = tx.full_lists.read_at(self._bound.name)
-                pending = reread.finds_gone and tx.snapshots.get(self._bound.name) is not None
+                pending = reread.finds_gone and tx.approvals.get(self._bound.name) is not None
             if pending or is_due(last, reread.every, self._bound.context.run.clock.now()):
                 phases.append("list")
         return phases
@@ -92,7 +92,7 @@ class SourcePhases:
         counted = Tally()
         try:
             with self._bound.context.run.reading.of(self._bound.name):
-                scan.take(proof.watched(self.followed.watched(self._batches(proof))), counted, advance, known)
+                scan.read(proof.watched(self.followed.watched(self._batches(proof))), counted, advance, known)
         except BaseException as error:
             self._bound.context.run.intakes.refuse(self._bound.name)
             is_fatal = self.phase == "changes" or isinstance(error, StateError | StoppedError)
@@ -120,7 +120,10 @@ class SourcePhases:
             run.progress.begin(f"fetching the records of {name} that are not final", None)
             return self.followed.fetched({key for part in self._seen for key in part[KEY_HASH].to_list()})
         run.progress.begin(f"reading {name} in full", None)
-        self._list, self._look = self._parts(None, None, whole=True), SecondReading(bound, lambda: pulled(bound, None))
+        self._list, self._look = (
+            self._parts(None, None, whole=True),
+            SecondReading(bound, lambda: pulled_batches(bound, None)),
+        )
         return self._watched(self._list, proof)
 
     def _watched(self, parts: ReadParts, proof: Completeness) -> Iterable[RawBatch]:
@@ -130,7 +133,7 @@ class SourcePhases:
         proof.look_again = self._look.doubt
         return self._look.watched(parts.next_part())
 
-    def take(self, scan: LatestRecords) -> int:
+    def remove_already_read(self, scan: LatestRecords) -> int:
         """Remove from *scan* the records that an earlier phase has read, and count them."""
         before = scan.latest.height
         if self.phase != "changes":

@@ -104,7 +104,7 @@ class Session:
 
     def left(self, target: str, streams: Iterable[BoundStream]) -> list[Intent]:
         """Return the operations on *target* that earlier runs left: all of them once, later those of *streams*."""
-        with self.state.look() as tx:
+        with self.state.read_only() as tx:
             if target not in self.resumed:
                 return tx.intents.unsettled_at(target)
             own = [intent for bound in streams for intent in tx.intents.unsettled(bound.scope)]
@@ -138,7 +138,7 @@ def open_session(
     """
     session: Session | None = None
     try:
-        with project.alone() as state, ExitStack() as stack:
+        with project.exclusive_state() as state, ExitStack() as stack:
             session = _opened(project, clock, state, stack, width, percent)
             yield session
     except Exception as error:

@@ -16,7 +16,7 @@ from crossdock.delta.order_positions import mixed_zones
 from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, kept_records
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError
-from crossdock.mapping.own_names import NOT_OURS
+from crossdock.mapping.own_external_ids import NOT_OURS
 from crossdock.planning.contributions import Contributions
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.references import earlier_keys
@@ -81,7 +81,7 @@ class StreamInput:
         """Read the source, compare it with the state, and count what needs no decision. A failure imports nothing."""
         bound, name, decides_waiting = self._bound, self._bound.name, self._begin_phase()
         self._begin_part()
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             if self._phases and decides_waiting:
                 seen = set(self._phases.seen[KEY_HASH].to_list())
                 self._waiting = self._waits.take_up(tx, unsettled, seen=seen)
@@ -91,10 +91,10 @@ class StreamInput:
         if not self._is_snapshot:
             self._tally.count("ignored", self._gone.without_older(self._scan))
         if not decides_waiting:
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 self._waiting = self._waits.take_up(tx, unsettled, among=self._scan.latest[KEY_HASH].to_list())
         found = self._delta = self._compared(unsettled)
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             self._waiting += self._waits.follow(tx, found, self._waiting)
         self.removals = self._decided_removals(found, counted, unsettled)
         self.digest = self._scan.digest(self._gone.digest) if self._digested else ""
@@ -130,18 +130,18 @@ class StreamInput:
     def _contributed_again(self, found: state_comparison.Delta, busy: Collection[int]) -> Sequence[Operation]:
         waiting = {each.identity.key_hash for each in (*self._waiting, *self.idle.records)}
         left_out = {*busy, *waiting, *found.changed[KEY_HASH].to_list()}
-        with self._state.look() as tx:
-            return [*Contributions(self._bound).again(tx, left_out)]
+        with self._state.read_only() as tx:
+            return [*Contributions(self._bound).to_created_again(tx, left_out)]
 
     def _mapping_change(self, tx: Transaction) -> str:
-        return since(tx, self._bound)
+        return mapping_changed_since(tx, self._bound)
 
     def _decided_removals(self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """Decide about the records that are gone; where parts are read, with the last one."""
         gone, phases, waits = self._gone, self._phases, [*self._waiting, *self.idle.records]
         if self._is_snapshot:
             return gone.of_snapshot(self._scan, found, counted, self._completeness, waits, unsettled)
-        self._tally.count("ignored", gone.take(self._scan, found))
+        self._tally.count("ignored", gone.add_part(self._scan, found))
         if self.has_more or phases is None:
             return Removals()
         if phases.lists_existing:
@@ -167,11 +167,11 @@ class StreamInput:
         if counted is None:
             self._begin_scan()
             return Tally()
-        self._tally.count("ignored", phases.take(self._scan))
+        self._tally.count("ignored", phases.remove_already_read(self._scan))
         return counted
 
     def _stored_cursor(self) -> str | None:
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             return tx.cursors.get(self._bound.name, self._bound.stream.cursor_version)
 
     @property
@@ -191,8 +191,8 @@ class StreamInput:
     def _compared(self, unsettled: list[Intent]) -> state_comparison.Delta:
         scan, snapshot = self._scan, self._is_snapshot
         nothing = not scan.latest.height and not snapshot
-        known = key_index.nothing() if nothing else self._known()
-        with self._state.look() as tx:
+        known = key_index.empty_index() if nothing else self._known()
+        with self._state.read_only() as tx:
             letters = tx.dead_letters.facts(self._bound.name)
         compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
         found = compared(waiting=self._waiting, idle=self.idle.records, snapshot=snapshot)
@@ -235,7 +235,7 @@ class StreamInput:
 
     @property
     def postponed(self) -> int:
-        return self._delta.blocked if self._delta else 0
+        return self._delta.postponed if self._delta else 0
 
     @property
     def waited(self) -> Collection[int]:
@@ -260,7 +260,7 @@ class StreamInput:
         before = self._tally.records["updated"]
         number, known = before + self._known_changed + len(self._waiting), self._known_count
         if number and not known:  # nothing was read, so the state was not asked
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 known = tx.snapshots.present(self._bound.scope)
         source = next(iter(self._scan.sources), "")
         return UpdateCandidates(number, known, self._read_records, source, self._mapping_changed, before)
@@ -270,7 +270,7 @@ class StreamInput:
         self._tally.count("carried_on", self.expected_records)
         if withheld is not None:
             with self._state.begin() as tx:
-                tx.snapshots.ask(withheld.pending)
+                tx.approvals.ask(withheld.pending)
 
     def failure_count(self) -> FailureCount:
         return FailureCount(self._bound, self._to_map + len(self.idle.records))
@@ -334,10 +334,10 @@ class StreamInput:
         assert self._delta is not None
         withheld, listed = self.removals.withheld, self._gone.listed_rows is not None
         if withheld is not None:
-            tx.snapshots.ask(withheld)
+            tx.approvals.ask(withheld)
         elif (self._scan.sources or listed) and not self.has_more:
             self._forget_approval(tx)
-        if self._delta.blocked or self.removals.unsettled:
+        if self._delta.postponed or self.removals.unsettled:
             return False
         is_unproved = self.removals.unproved
         if (self._is_snapshot or listed) and (withheld is None or is_unproved):
@@ -348,15 +348,15 @@ class StreamInput:
     def _forget_approval(self, tx: Transaction) -> None:
         """Withdraw the request for approval, unless webhooks have named its records, which this input may not show."""
         name = self._bound.name
-        pending = tx.snapshots.get(name)
+        pending = tx.approvals.get(name)
         if pending is not None and not tx.inbox.among(name, pending.key_hashes):
-            tx.snapshots.forget(name)
+            tx.approvals.forget(name)
 
 
 def keep_names(bound: BoundStream, state: State) -> None:
     """Let the stream keep the names of records that the state stored before keys were trimmed."""
     if bound.stream.trim_keys:
-        with state.look() as tx:
+        with state.read_only() as tx:
             bound.stream.earlier_keys = earlier_keys(tx, bound.scope, bound.name)
 
 
@@ -374,7 +374,7 @@ def note_texts(bound: BoundStream, scan: LatestRecords) -> None:
         note(bound.name, str(found))
 
 
-def since(tx: Transaction, bound: BoundStream) -> str:
+def mapping_changed_since(tx: Transaction, bound: BoundStream) -> str:
     """Return since when *bound* has another mapping than its last import had; empty if it has not."""
     name, version = bound.name, bound.stream.version
     finished = tx.intake.last_finished(name)

@@ -128,7 +128,7 @@ class StreamRunner:
 
     def _run_part(self, bound: BoundStream, source: RunInput, held: AwaitingParents) -> Steps:
         """Read and deliver what `RunInput.read` reads at once. Return as `run`."""
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             unsettled = self._run.own_records.without_others(tx.intents.unsettled(bound.scope, source.named))
         try:
             with code_of_stream(bound):
@@ -148,7 +148,7 @@ class StreamRunner:
         """Return True if the stream would update too many records, and store what to approve."""
         at = bound.context.run.clock.now()
         try:
-            withheld = update_limits.withheld(self._state, bound, source.update_estimate(), set(), at=at)
+            withheld = update_limits.withheld_updates(self._state, bound, source.update_estimate(), set(), at=at)
         except StateError:
             raise
         except CrossdockError as error:
@@ -179,7 +179,7 @@ class StreamRunner:
     def _planner(
         self, held: AwaitingParents, gone: Removals, failing: FailureCount, operations: Iterable[Operation] = ()
     ) -> Planner:
-        tally, matches = self._report.tally(held.bound.name), self._matches.of(held.bound)
+        tally, matches = self._report.tally(held.bound.name), self._matches.of_stream(held.bound)
         return Planner(held, tally, self._run, gone=gone, failing=failing, operations=operations, matches=matches)
 
     def _deliver_records(self, bound: BoundStream, source: RunInput, held: AwaitingParents) -> Steps:
@@ -247,7 +247,7 @@ class MissedChanges:
         self._state, self._bound, self._number = state, bound, 0
         self._counts = False
         if bound.is_hinted:
-            with state.look() as tx:
+            with state.read_only() as tx:
                 self._counts = tx.inbox.receives(bound.name.partition(".")[0])
 
     def counted(self, chunks: Iterator[PlannedChunk]) -> Iterator[PlannedChunk]:
@@ -255,7 +255,7 @@ class MissedChanges:
         for chunk in chunks:
             if self._counts and chunk.operations:
                 hashes = {operation.identity.key_hash for operation in chunk.operations}
-                with self._state.look() as tx:
+                with self._state.read_only() as tx:
                     self._number += len(hashes) - len(tx.inbox.among(self._bound.name, list(hashes)))
             yield chunk
 

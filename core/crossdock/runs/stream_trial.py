@@ -18,7 +18,7 @@ from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.planning.draft_records import drafted
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import JSON, LINE, RawBatch, Record
-from crossdock.runs.checked_batches import pulled
+from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.values.clock import Clock
@@ -110,7 +110,7 @@ def trial_of(bound: BoundStream, most: int, *, since: str | None = None) -> Tria
     """Do the same as `try_stream` in an existing run, from the cursor *since*."""
     trial = Trial(bound)
     try:
-        with closing(pulled(bound, since)) as batches:
+        with closing(pulled_batches(bound, since)) as batches:
             rows = (batch for batch in batches if isinstance(batch, RawBatch))
             for record, problem in _records(trial, rows, most):
                 trial.records.append(_tried(bound, record, problem))
@@ -153,7 +153,7 @@ def _rows(trial: Trial, batch: RawBatch, most: int) -> Iterator[tuple[Row, Recor
     if not bound.stream.group_by:
         frame = frame.head(most)
     without_key = RowsWithoutKey(bound.stream, bound.name)
-    without_key.take(batch.source, frame.filter(pl.col(KEY).is_null()))
+    without_key.add(batch.source, frame.filter(pl.col(KEY).is_null()))
     problems = {
         dead_letter.identity.line: RecordError(dead_letter.code, dead_letter.message, pointer=dead_letter.pointer)
         for dead_letter in without_key.dead_letters

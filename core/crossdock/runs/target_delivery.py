@@ -70,7 +70,7 @@ class RunningStreams:
                 steps.close()
         has_read = any(tally.rows_read for tally in self._report.tallies.values())
         if whole and has_read and not self._report.errors:
-            self._session.state.apply(self._trust_again)
+            self._session.state.run_transaction(self._trust_again)
 
     def _trust_again(self, tx: Transaction) -> None:
         """Trust a restored state once everything was compared. Until then, lists of records written once are read.

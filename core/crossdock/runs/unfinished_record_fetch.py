@@ -70,7 +70,7 @@ class UnfinishedRecordFetch:
 
     def _end(self, final: Collection[int]) -> None:
         if final and self._followed is None:
-            with self._state.look() as tx:
+            with self._state.read_only() as tx:
                 self._followed = tx.unfinished_records.key_hashes(self._bound.name)
         ended = {each for each in final if each in (self._followed or ()) or each in self._open}
         self._final |= ended
@@ -81,7 +81,7 @@ class UnfinishedRecordFetch:
         """Choose the records that this run fetches. Return False if there are none."""
         if self._rule is None:
             return False
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             chosen = tx.unfinished_records.oldest(self._bound.name, self._rule.at_most)
             number = tx.unfinished_records.count(self._bound.name)
         self._chosen = {each.key_hash: each for each in chosen}

@@ -29,7 +29,7 @@ def unrecorded_references(
             yield name, found
 
 
-def keep(state: State, resource: str, page: Sequence[Mapping[str, Any]], bound: Bound) -> None:
+def store_unrecorded_references(state: State, resource: str, page: Sequence[Mapping[str, Any]], bound: Bound) -> None:
     """Store the unknown references of *page* to bound records, so that these are kept. *bound* is not corrected yet."""
     names = [name for name, _ in unrecorded_references(resource, page, bound) if _is_id(name)]
     if not names:
@@ -44,14 +44,14 @@ def keep(state: State, resource: str, page: Sequence[Mapping[str, Any]], bound: 
         for each in references
         if each in ours or (each[0] == resource and is_target_id(each[1]))  # this list binds its records at its end
     ]
-    state.apply(lambda tx: tx.unrecorded_references.add(PLATFORM, shown))
+    state.run_transaction(lambda tx: tx.unrecorded_references.add(PLATFORM, shown))
 
 
 def _bound_among(state: State, references: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
     ids = defaultdict[str, list[str]](list)
     for resource, target_id in references:
         ids[resource].append(target_id)
-    with state.look() as tx:
+    with state.read_only() as tx:
         return {
             (resource, target_id)
             for resource, wanted in ids.items()

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.references import placeholder
-from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
 from crossdock.values.tally import Tally

@@ -12,11 +12,12 @@ from crossdock.state.tables.file_intake import FileDescription, FileFacts
 from crossdock.state.tables.inbox import HintedRecord, NamedRecord, ReceivedWebhook
 from crossdock.state.tables.intents import Attempt, Intent, Unchanged
 from crossdock.state.tables.migrations import Migration, MigrationPart, MigrationRun, RunKind, WaveApproval
+from crossdock.state.tables.pending_approvals import PendingApproval
 from crossdock.state.tables.record_identity import RecordIdentity, Scope, Step
 from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord, RunResult
 from crossdock.state.tables.scheduled_runs import DueRun, PendingNotice, Recipients, ScheduledRun, SkippedRun
-from crossdock.state.tables.snapshots_and_approvals import PastSnapshot, PendingApproval
+from crossdock.state.tables.snapshots import PastSnapshot
 from crossdock.state.tables.token_buckets import SharedBucket
 from crossdock.state.tables.unfinished_records import UnfinishedRecord
 from crossdock.state.tables.unrecorded_references import UnrecordedReference
@@ -36,7 +37,6 @@ __all__ = [
     "ExpectedDelivery",
     "FileDescription",
     "FileFacts",
-    "UnfinishedRecord",
     "FoundRecord",
     "HintedRecord",
     "Intent",
@@ -63,6 +63,7 @@ __all__ = [
     "Step",
     "Transaction",
     "Unchanged",
+    "UnfinishedRecord",
     "UnrecordedReference",
     "Wait",
     "WaitingCount",

@@ -19,7 +19,7 @@ from crossdock.errors import StateError
 from crossdock.state.db import migrations, run_lease, schema, sql_statements
 from crossdock.state.db.column_types import UtcDateTime
 from crossdock.state.db.database_errors import place_of, translated
-from crossdock.state.db.engine import StateUrl, exclusive_schema_change, open_shared, reading
+from crossdock.state.db.engine import StateUrl, exclusive_schema_change, open_shared, read_only_connection
 from crossdock.state.tables.scheduled_runs import ScheduledRun
 
 _metadata = MetaData()
@@ -74,7 +74,7 @@ class FleetDatabase:
             raise
 
     def _ensure(self) -> None:
-        with translated(self._url), reading(self._engine) as connection:
+        with translated(self._url), read_only_connection(self._engine) as connection:
             if _is_current(connection, self._url):
                 return
         with translated(self._url), exclusive_schema_change(self._engine) as connection:
@@ -89,12 +89,12 @@ class FleetDatabase:
     @contextmanager
     def leading(self, owner: str) -> Iterator[Leader]:
         """Lead the fleet as its only scheduler. Raises StateBusyError if another one leads it."""
-        with translated(self._url), run_lease.held(self._engine, self._url, owner) as lease:
+        with translated(self._url), run_lease.hold(self._engine, self._url, owner) as lease:
             yield Leader(self, lease)
 
     def jobs(self) -> dict[str, dict[str, JobFacts]]:
         found: dict[str, dict[str, JobFacts]] = {}
-        with translated(self._url), reading(self._engine) as connection:
+        with translated(self._url), read_only_connection(self._engine) as connection:
             for row in connection.execute(select_columns(_jobs)).mappings():
                 found.setdefault(row["tenant"], {})[row["job"]] = _facts(row)
         return found

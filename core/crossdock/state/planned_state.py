@@ -13,7 +13,7 @@ from crossdock.state.tables.bindings import Binding, Bindings
 from crossdock.state.tables.dead_letters import DeadLetterFacts, DeadLetters
 from crossdock.state.tables.key_index_stamps import Change, Stamps
 from crossdock.state.tables.record_identity import Scope, Step
-from crossdock.state.tables.snapshots_and_approvals import SnapshotHistory
+from crossdock.state.tables.snapshots import SnapshotHistory
 from crossdock.state.tables.waiting_records import Wait, WaitingRecords
 
 

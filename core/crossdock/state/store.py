@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from crossdock.errors import StateError
 from crossdock.state.db import run_lease
 from crossdock.state.db.database_errors import is_transient, place_of, translated
-from crossdock.state.db.engine import Pin, identity, open_engine, read_ahead, reading
+from crossdock.state.db.engine import Pin, identity, open_engine, read_ahead, read_only_connection
 from crossdock.state.planned_state import (
     ExpectedBindings,
     ExpectedDeadLetters,
@@ -37,16 +37,19 @@ from crossdock.state.sidecar_files.input_marks import ReadingMarks
 from crossdock.state.tables.begun_undos import BegunUndos
 from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.crashing_inputs import CrashingInputs
+from crossdock.state.tables.cursors import Cursors
 from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.file_intake import Intake
+from crossdock.state.tables.full_lists import FullLists
 from crossdock.state.tables.inbox import Inbox
 from crossdock.state.tables.intents import Intents
 from crossdock.state.tables.key_index_stamps import Stamps, stamp_of
 from crossdock.state.tables.migrations import Migrations
+from crossdock.state.tables.pending_approvals import PendingApprovals
 from crossdock.state.tables.record_identity import Scope
-from crossdock.state.tables.run_history import Cursors, FullLists, Runs
+from crossdock.state.tables.run_history import Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
-from crossdock.state.tables.snapshots_and_approvals import SnapshotHistory
+from crossdock.state.tables.snapshots import SnapshotHistory
 from crossdock.state.tables.token_buckets import Buckets
 from crossdock.state.tables.unfinished_records import UnfinishedRecords
 from crossdock.state.tables.unrecorded_references import UnrecordedReferences
@@ -86,12 +89,13 @@ class Transaction:
     unfinished_records = cached_property(lambda tx: UnfinishedRecords(tx.connection))
     open_records = cached_property(lambda tx: OpenRecords(tx.connection, tx.unverified))
     known_records = cached_property(lambda tx: KnownRecords(tx.connection))
-    migration_facts = cached_property(lambda tx: MigrationOutcome(tx.connection))
+    migration_outcome = cached_property(lambda tx: MigrationOutcome(tx.connection))
     tracing = cached_property(lambda tx: RecordHistory(tx.connection))
     delivered = cached_property(lambda tx: DeliveredHistory(tx.connection))
     reporting = cached_property(lambda tx: RunDetails(tx.connection))
     retention = cached_property(lambda tx: Retention(tx.connection))
     scheduled_runs = cached_property(lambda tx: ScheduledRuns(tx.connection))
+    approvals = cached_property(lambda tx: PendingApprovals(tx.connection))
     snapshots = cached_property(lambda tx: SnapshotHistory(tx.connection))
     crashing_inputs = cached_property(lambda tx: CrashingInputs(tx.connection))
     inbox = cached_property(lambda tx: Inbox(tx.connection))
@@ -174,7 +178,7 @@ class State:
         with translated(self._url), ExitStack() as stack:
             if mark and not restored:
                 mark.check(run_lease.fence(self._engine), place_of(self._url))
-            held = stack.enter_context(run_lease.held(self._engine, self._url, owner, above=above))
+            held = stack.enter_context(run_lease.hold(self._engine, self._url, owner, above=above))
             self._lease, self._unmarked = held, mark
             try:
                 yield
@@ -212,19 +216,19 @@ class State:
             yield tx
 
     @contextmanager
-    def look(self) -> Iterator[Transaction]:
+    def read_only(self) -> Iterator[Transaction]:
         """Begin a read-only transaction. It flushes nothing to disk, and a write in it fails."""
         with translated(self._url), self._reading() as tx:
             yield tx
 
-    def apply(self, work: Callable[[Transaction], T]) -> T:
+    def run_transaction(self, work: Callable[[Transaction], T]) -> T:
         """Run *work* in a transaction, and retry it after transient errors of the database.
 
         A commit may have succeeded although its answer was lost, so running *work* twice must have the same result.
         """
         return self._retried(work, self._writing)
 
-    def ask(self, work: Callable[[Transaction], T]) -> T:
+    def run_read_only(self, work: Callable[[Transaction], T]) -> T:
         """Run *work* in a read-only transaction, retried as in `apply`."""
         return self._retried(work, self._reading)
 
@@ -256,25 +260,25 @@ class State:
 
     @contextmanager
     def _reading(self) -> Iterator[Transaction]:
-        with reading(self._engine) as connection:
+        with read_only_connection(self._engine) as connection:
             yield self._transaction(connection)
 
     def known(self, scope: Scope) -> pl.DataFrame:
         """Return what the state knows about each key of *scope*: see `key_index.from_bindings`."""
-        with translated(self._url), reading(self._engine) as connection:
+        with translated(self._url), read_only_connection(self._engine) as connection:
             return self._known(connection, scope, stamp_of(connection, scope))
 
     def known_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
         from crossdock.state.sidecar_files.key_index import bindings_of_keys  # noqa: PLC0415  as in `_opened`
 
-        with translated(self._url), reading(self._engine) as connection:
+        with translated(self._url), read_only_connection(self._engine) as connection:
             return bindings_of_keys(connection, scope, key_hashes)
 
     def known_in_order(self, scope: Scope) -> pl.DataFrame | None:
         """Do the same as `known`, but return None for more keys than `ORDERED`, often without reading them."""
         from crossdock.state.sidecar_files.key_index import ORDERED  # noqa: PLC0415  as in `_opened`
 
-        with translated(self._url), reading(self._engine) as connection:
+        with translated(self._url), read_only_connection(self._engine) as connection:
             stamp = stamp_of(connection, scope)
             if self._keys and self._keys.height(scope, stamp) > ORDERED:
                 return None
@@ -298,7 +302,7 @@ class State:
             return
         from crossdock.state.sidecar_files.key_index import from_bindings  # noqa: PLC0415  as in `_opened`
 
-        with translated(self._url), reading(self._engine) as connection:
+        with translated(self._url), read_only_connection(self._engine) as connection:
             self._keys.update(scope, stamp_of(connection, scope), lambda: from_bindings(connection, scope), order)
 
     def _transaction(self, connection: Connection) -> Transaction:

@@ -16,7 +16,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added, prepare
 from crossdock.errors import RecordError
-from crossdock.mapping.own_names import at_source
+from crossdock.mapping.own_external_ids import at_source
 from crossdock.records import RawBatch
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import method_of

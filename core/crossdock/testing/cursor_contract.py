@@ -11,7 +11,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import Checkpoint, instant_cursor
 from crossdock.records import RawBatch
-from crossdock.runs.checked_batches import pulled
+from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.cursor_parts import ReadParts
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import StreamUnderTest, method_of
@@ -97,7 +97,7 @@ class CursorContract(StreamUnderTest):
     def _pulled(self, bound: BoundStream) -> Generator[RawBatch | Checkpoint, None, None]:
         try:
             with self.in_environment():
-                yield from pulled(bound, None)
+                yield from pulled_batches(bound, None)
         except CrossdockError as error:
             raise AssertionError(f"{method_of(bound.stream, 'pull')}: reading failed: {error}") from None
 

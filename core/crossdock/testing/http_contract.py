@@ -20,7 +20,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.records import JSON, RawBatch
-from crossdock.runs.checked_batches import pulled
+from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import method_of
@@ -236,7 +236,7 @@ class HttpStreamContract(StreamContract):
         bound, read = self._bound(), list[tuple[str | None, list[Any]]]()
         declared = bound.stream.cursor
         with self.in_environment():
-            for batch in pulled(bound, None):
+            for batch in pulled_batches(bound, None):
                 if isinstance(batch, Checkpoint):
                     read[-1:] = [(batch.cursor, items) for _, items in read[-1:]]
                     continue

@@ -65,8 +65,8 @@ def create_given(project: Project, names: Mapping[Name, str | None], file: Path,
     with file.open("w", encoding="utf-8", newline="") as out:
         write_rows(out, [COLUMNS, *rows])
     targets = project.targets(SystemClock())
-    with project.alone() as state:
-        state.apply(lambda tx: import_bindings(tx, file, targets, at=at))
+    with project.exclusive_state() as state:
+        state.run_transaction(lambda tx: import_bindings(tx, file, targets, at=at))
 
 
 class GivenRecords:

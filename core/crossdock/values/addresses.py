@@ -46,7 +46,7 @@ def web_address(url: str) -> str:
 
 
 def _web_parts(url: str) -> SplitResult:
-    parts = without_user(url)
+    parts = split_refusing_user(url)
     try:
         host_name(parts.hostname or "")
         _ = parts.port
@@ -85,7 +85,7 @@ def proxy_address(url: str) -> str:
     return url
 
 
-def without_user(url: str) -> SplitResult:
+def split_refusing_user(url: str) -> SplitResult:
     """Split *url* into its parts. Raises ValueError if it has a user or a password, even an empty one."""
     try:
         parts = urlsplit(url)

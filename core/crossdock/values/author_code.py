@@ -194,7 +194,7 @@ def type_text(value: object) -> str:
     return "None" if value is None else brief(type(value).__name__)
 
 
-def shortened(error: RecordError) -> RecordError | None:
+def shortened_error(error: RecordError) -> RecordError | None:
     """Return a copy of *error* that can be stored; None if an author's class has members that cannot be read."""
     with _unreadable():
         code: Any = error.code

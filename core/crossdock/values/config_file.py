@@ -74,7 +74,7 @@ _MESSAGES = {
 }
 
 
-def unknown(name: str, known: list[str]) -> str:
+def unknown_key(name: str, known: list[str]) -> str:
     spelled = {each.lower(): each for each in known}
     close = get_close_matches(name, known, n=1) or get_close_matches(name.lower(), spelled, n=1)
     return (

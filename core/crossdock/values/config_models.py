@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from crossdock.errors import ConfigError
 from crossdock.values.addresses import checked_base_url, host_name
-from crossdock.values.config_file import unknown
+from crossdock.values.config_file import unknown_key
 from crossdock.values.local_files import open_regular, read_bounded
 from crossdock.values.yaml_reader import Place
 
@@ -58,7 +58,7 @@ class ConfigModel(BaseModel):
         read = {key: value for key, value in data.items() if not str(key).startswith(IGNORED)}
         for key in read:
             if key not in known and key not in cls.model_fields:
-                advice = unknown(str(key), known)
+                advice = unknown_key(str(key), known)
                 raise PydanticCustomError("unknown_key", "{advice}", {"key": key, "advice": advice})
         return read
 

@@ -59,7 +59,7 @@ def _country(code: str) -> str:
     return code
 
 
-def whole(value: object) -> object:
+def whole_number(value: object) -> object:
     """Convert a decimal without a fraction to an integer. Other values are left to pydantic."""
     if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
         return int(value)
@@ -100,6 +100,6 @@ MAX_EXTERNAL_ID = 500
 ExternalId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_EXTERNAL_ID)]
 Personal = Annotated[Text, Field(json_schema_extra={"x-personal": True})]
 Units = Annotated[
-    int, BeforeValidator(whole), Field(ge=1, le=2**31 - 1, strict=True), WithJsonSchema({"type": "integer"})
+    int, BeforeValidator(whole_number), Field(ge=1, le=2**31 - 1, strict=True), WithJsonSchema({"type": "integer"})
 ]
 """A whole number of units, at least one."""

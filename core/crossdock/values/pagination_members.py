@@ -39,26 +39,26 @@ _DIGITS = 18
 
 
 @lru_cache(4096)
-def plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Return *name* in lower case, without separators between its words."""
     return _OTHER.sub("", name).lower()
 
 
 @lru_cache(4096)
 def member_kind(name: str) -> Kind | None:
-    return next((kind for kind, names in _NAMES.items() if names.fullmatch(plain(name))), None)
+    return next((kind for kind, names in _NAMES.items() if names.fullmatch(plain_name(name))), None)
 
 
 @lru_cache(4096)
 def is_envelope(name: str) -> bool:
     """Return whether an object with this name describes a list or has one, or both."""
-    return name == _XML_ATTRIBUTES or _ENVELOPE.fullmatch(plain(name)) is not None
+    return name == _XML_ATTRIBUTES or _ENVELOPE.fullmatch(plain_name(name)) is not None
 
 
-def whole(value: Any) -> int | None:
+def whole_number(value: Any) -> int | None:
     """Return *value* or its ``value`` as a whole number, increased by one with a ``relation`` of ``gte``, or None."""
     if isinstance(value, dict):
-        number = whole(value.get("value"))
+        number = whole_number(value.get("value"))
         return number if number is None else number + (value.get("relation") == "gte")
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS:
         return int(value)
@@ -72,7 +72,9 @@ def follows(kind: Kind, value: Any) -> bool:
     if kind == "last":
         return value is False or (isinstance(value, str) and value.lower() == "false")
     if isinstance(value, dict):
-        steps = (each for name, each in value.items() if _STEP.fullmatch(plain(name)) and not isinstance(each, dict))
+        steps = (
+            each for name, each in value.items() if _STEP.fullmatch(plain_name(name)) and not isinstance(each, dict)
+        )
         return any(follows(kind, each) for each in steps)
     if isinstance(value, str):
         return value.strip().lower() not in _NONE and not (kind == "previous" and value.isdigit())
@@ -82,9 +84,9 @@ def follows(kind: Kind, value: Any) -> bool:
 
 
 def tells_of_next(name: str, value: Any) -> bool:
-    if plain(name) == "offset":  # a number is that of the request
+    if plain_name(name) == "offset":  # a number is that of the request
         return isinstance(value, str) and not value.isdigit() and follows("next", value)
-    if plain(name) == "lastevaluatedkey":
+    if plain_name(name) == "lastevaluatedkey":
         return bool(value)
     kind = member_kind(name)
     return kind in {"next", "more", "last"} and follows(kind, value)
@@ -121,9 +123,9 @@ def _described(around: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _named_after(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
     """Yield the members named after the member *name*, such as ``lines_has_more``, with the rest of their names."""
-    own = plain(name)
+    own = plain_name(name)
     for other, value in around.items():
-        if own and other != name and own in (text := plain(other)):
+        if own and other != name and own in (text := plain_name(other)):
             yield text.replace(own, "", 1), value
 
 
@@ -133,4 +135,4 @@ def _is_cut_by(name: str, value: Any) -> bool:
 
 
 def _exceeds(name: str, value: Any, number: int) -> bool:
-    return member_kind(name) == "total" and (whole(value) or 0) > number
+    return member_kind(name) == "total" and (whole_number(value) or 0) > number

@@ -19,7 +19,7 @@ from tests.partners.shopify.site import Site
 from crossdock.config.registry import load
 from crossdock.errors import RefusedError
 from crossdock.mapping.cursors import instant_cursor
-from crossdock.runs.checked_batches import pulled
+from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.cursor_parts import ReadParts
 from crossdock.testing import ManualClock, context
 from crossdock.testing.connector_context import bound_stream
@@ -80,7 +80,7 @@ class Vendor:
         connector = load(self.kind)
         ctx = context(connector, self.settings, transport=transport(self.fake), clock=self.clock)  # type: ignore[arg-type]  # has no effects
         bound = bound_stream(connector, ctx, stream)
-        parts = ReadParts(pulled(bound, since), bound.stream.cursor, self.clock, whole=True)
+        parts = ReadParts(pulled_batches(bound, since), bound.stream.cursor, self.clock, whole=True)
         return sum(batch.load().height for batch in parts.next_part()), parts.cursor
 
 

@@ -55,7 +55,7 @@ def test_a_request_is_counted_before_it_leaves(bench: Bench, platform: Platform,
 
     platform.script = look
     bench.deliver(60)
-    with witness.look() as tx:
+    with witness.read_only() as tx:
         assert tx.runs.listed(limit=1)[0].requests == len(platform.seen) == 60
     witness.close()
     assert min(counted) >= 0

@@ -95,7 +95,7 @@ def test_a_lost_connection_is_made_good(pg: State, beside: Engine, *, last: bool
             tx.buckets.put("platform", PURSE)
         return run_id
 
-    run_id = pg.apply(work)
+    run_id = pg.run_transaction(work)
     with pg.begin() as tx:
         assert [run.id for run in tx.runs.listed(limit=9)] == [run_id]
     assert len(calls) == 2
@@ -125,8 +125,8 @@ def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
             return run_id
 
         with closing(State(url, PIN)) as pg:
-            run_id = pg.apply(work)
-            with pg.look() as tx:
+            run_id = pg.run_transaction(work)
+            with pg.read_only() as tx:
                 assert [run.id for run in tx.runs.listed(limit=9)] == [run_id]
     assert len(pauses) == 2
 
@@ -143,7 +143,7 @@ def test_a_transaction_that_gave_way_is_tried_again(pg: State, beside: Engine, c
         calls.append(1)
         tx.buckets.put("platform", PURSE)
 
-    pg.apply(work)
+    pg.run_transaction(work)
     with pg.begin() as tx:
         assert (tx.buckets.get("platform"), len(calls)) == (PURSE, 3)
 
@@ -159,7 +159,7 @@ def test_a_mistake_is_not_tried_again(pg: State, beside: Engine) -> None:
         tx.buckets.put("platform", PURSE)
 
     with pytest.raises(StateError):
-        pg.apply(work)
+        pg.run_transaction(work)
     assert len(calls) == 1
 
 
@@ -167,9 +167,9 @@ def test_a_mistake_is_not_tried_again(pg: State, beside: Engine) -> None:
 def test_a_run_outlives_its_sessions(pg: State, beside: Engine) -> None:
     """A server that restarts in the middle of a run does not fail it, neither then nor at its end."""
     with pg.exclusive("first"):
-        pg.apply(lambda tx: tx.buckets.put("platform", PURSE))
+        pg.run_transaction(lambda tx: tx.buckets.put("platform", PURSE))
         hang_up(beside)
-        pg.apply(lambda tx: tx.buckets.put("platform", replace(PURSE, spent=1)))
+        pg.run_transaction(lambda tx: tx.buckets.put("platform", replace(PURSE, spent=1)))
     with pg.exclusive("second"), pg.begin() as tx:
         assert tx.buckets.get("platform") == replace(PURSE, spent=1)
 
@@ -213,11 +213,11 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
     def work(tx: Transaction) -> None:
         for each in fresh[:2]:
             if each.status == "pending":
-                each.leave(AT)
+                each.mark_sending(AT)
         tx.intents.add([*fresh, successor], run_id=run_id, fence=1, at=AT)
         settlement.write(tx, settled, run_id=run_id, at=AT)
-        tx.intents.move([old["replaced"]], at=AT)
-        tx.intents.note([Attempt(old["rejected"].id, 1, AT, "rejected", 422, "no")])
+        tx.intents.write_outcomes([old["replaced"]], at=AT)
+        tx.intents.add_attempts([Attempt(old["rejected"].id, 1, AT, "rejected", 422, "no")])
         tx.dead_letters.put([dead_letter], run_id=run_id, at=AT)
         tx.intents.mark_sending(fresh[:2])
         tx.buckets.put("platform", PURSE)
@@ -253,9 +253,9 @@ def test_a_turn_done_twice_is_a_turn_done_once(state: State, state_url: StateUrl
             with each.begin() as tx:
                 runs = [tx.runs.start(business_date="2026-03-29", at=AT) for _ in range(2)]
             first, work = turn_of(runs[-1])
-            each.apply(first)
+            each.run_transaction(first)
             for _ in range(times):
-                each.apply(work)
+                each.run_transaction(work)
     once, twice = content(single_url), content(state_url)
     assert once.keys() == twice.keys()
     for name in once:

@@ -33,7 +33,7 @@ class Prompt(Senders):
         self.stood: list[tuple[str, int]] = []
 
     def put(self, tasks: Sequence[SendTask], in_flight: int) -> None:
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             known = {each.id: each for each in tx.intents.unsettled()}
         for task in tasks:
             self.stood.append((known[task.intent.id].status, known[task.intent.id].attempts))
@@ -67,7 +67,7 @@ def test_what_leaves_stands_in_the_state_as_sending(state: State, target: Platfo
     settled = deliver(state, senders, target)
     assert senders.stood == [("sending", 1)] * RECORDS
     assert [item.intent.status for item in settled] == ["delivered"] * RECORDS
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert tx.bindings.count() == {"product": RECORDS}
         assert tx.intents.unsettled() == []
 

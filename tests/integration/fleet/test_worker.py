@@ -104,7 +104,7 @@ def test_a_config_that_is_gone_is_an_error_of_its_run(stage: FleetStage) -> None
 def test_a_state_in_use_is_busy(stage: FleetStage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The call is made again later."""
     monkeypatch.setattr(run_lease, "_GRACE_S", 0.0)
-    with project.load(stage.base, stage.config("t000")).alone():
+    with project.load(stage.base, stage.config("t000")).exclusive_state():
         assert executed(call(stage)).outcome == "busy"
     assert executed(call(stage)).outcome == "ended"
 
@@ -131,7 +131,7 @@ def test_a_secret_that_is_missing_here_is_an_error_of_its_run(
         executed(call(stage, notify=True, reported=first.error))
         assert first.outcome == "failed"
         assert "the environment variable KEY_T000 is not set" in str(first.error)
-        with project.load(stage.base, config).look() as tx:
+        with project.load(stage.base, config).read_state() as tx:
             (night,), (run,) = tx.scheduled_runs.listed(limit=9), tx.runs.listed(limit=9)
         assert (night.status, night.run_id, run.status, run.messages) == ("failed", run.id, "failed", (first.message,))
         monkeypatch.setenv("KEY_T000", key)
@@ -188,7 +188,7 @@ def test_the_next_run_is_compared_with_the_last(stage: FleetStage) -> None:
     assert first is not None
     assert (first.status, first.event.previous, first.event.open.waiting) == ("degraded", None, 1)
     clock = SystemClock()
-    with project.load(stage.base, stage.config("t000")).look() as tx:
+    with project.load(stage.base, stage.config("t000")).read_state() as tx:
         assert tx.scheduled_runs.get(JOB, stage.due, stage.due.date()) is not None
     later = Due(clock.now(), stage.due.date())
     second = executed(call(stage, due=later.instant)).run
@@ -211,7 +211,7 @@ def test_a_stop_ends_a_run_that_the_next_call_continues(stage: FleetStage) -> No
 def test_old_rows_are_removed_after_a_run(stage: FleetStage) -> None:
     """As a service does it once a day."""
     assert executed(call(stage)).outcome == "ended"
-    with project.load(stage.base, stage.config("t000")).look() as tx:
+    with project.load(stage.base, stage.config("t000")).read_state() as tx:
         assert tx.retention.applied_at() is not None
 
 

@@ -35,7 +35,7 @@ def erp(tmp_path: Path) -> Iterator[Reading]:
 
 @pytest.fixture
 def state(erp: Reading) -> Iterator[State]:
-    with erp.project.alone() as opened:
+    with erp.project.exclusive_state() as opened:
         yield opened
 
 

@@ -89,9 +89,9 @@ class Met(Project):
     meet: Callable[[], None] = lambda: None
 
     @contextmanager
-    def alone(self, *, restored: bool = False) -> Iterator[State]:
+    def exclusive_state(self, *, restored: bool = False) -> Iterator[State]:
         try:
-            with Project.alone(self, restored=restored) as state:
+            with Project.exclusive_state(self, restored=restored) as state:
                 yield state
         except StateBusyError:
             self.meet()

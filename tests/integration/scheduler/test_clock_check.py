@@ -65,7 +65,7 @@ def test_a_wrong_clock_keeps_no_webhook_from_it(loaded: Project, platform: Dated
         with pytest.raises(ClockError):
             while scheduler.tick():
                 pass
-        with loaded.look() as tx:
+        with loaded.read_state() as tx:
             (hint,) = tx.inbox.listed(limit=5)
     assert hint.attempts == 1
 
@@ -88,7 +88,7 @@ def test_a_clock_a_month_ahead_skips_nothing(loaded: Project, platform: Dated) -
         for _ in range(3):
             with pytest.raises(ClockError, match="31 days, 0:00:00 ahead"):
                 scheduler.tick()
-        with loaded.look() as tx:
+        with loaded.read_state() as tx:
             assert (ran, tx.scheduled_runs.listed(limit=100)) == ([], [])
         clock.step(-MONTH_S)
         for _ in range(3):
@@ -135,11 +135,11 @@ def test_a_wrong_clock_is_reported_once(loaded: Project, caplog: pytest.LogCaptu
         workers = WorkerPool(Inline())
         service = Service(loaded, clock, interrupt, metrics, notifier=notifier, trace=lambda _: None, workers=workers)
         with closing(service):
-            service.look()
+            service.poll()
             clock.step(MONTH_S)
             for _ in range(3):
                 clock.advance(30)
-                service.look()
+                service.poll()
         notices = [exact_json.loads(post.body) for post in receiver.posts]
     assert [notice["type"] for notice in notices] == ["night.failed"]
     assert "set the clock" in notices[0]["data"]["error"]

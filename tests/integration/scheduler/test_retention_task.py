@@ -47,7 +47,7 @@ class RetentionCase:
                 tx.runs.finish(run, RunResult("done"), at=at)
 
     def runs(self) -> int:
-        with self.project.look() as tx:
+        with self.project.read_state() as tx:
             return len(tx.runs.listed(limit=99))
 
     def logged(self) -> list[str]:
@@ -130,7 +130,7 @@ def test_a_failure_does_not_stop_the_service(case: RetentionCase) -> None:
     event.listen(Engine, "before_cursor_execute", refuse)
     try:
         for _ in range(80):
-            service.look()
+            service.poll()
             service.apply_retention()
             case.clock.advance(60)
     finally:
@@ -145,7 +145,7 @@ def test_a_failure_does_not_stop_the_service(case: RetentionCase) -> None:
 def test_a_purged_state_is_the_same_as_one_by_hand(case: RetentionCase) -> None:
     """What the scheduler removes is what 'crossdock state purge' counts for the same age."""
     case.old_runs(3)
-    with case.project.look() as tx:
-        counted = tx.retention.count(case.project.ages(WEEK, case.clock.now()))
+    with case.project.read_state() as tx:
+        counted = tx.retention.count(case.project.retention_ages(WEEK, case.clock.now()))
     RetentionTask(case.clock).run(case.project)
     assert case.runs() == 4 - counted.runs_removed

@@ -266,7 +266,7 @@ def test_the_service_shows_what_is_due_next(state_url: StateUrl, tmp_path: Path)
     simulation = Simulation(state_url, tmp_path, {"a": job(schedule={"every": "1h"}), "z": job()})
     metrics, facts = Metrics(simulation.clock), {"notifier": None, "trace": print, "workers": WorkerPool(Inline())}
     with closing(Service(simulation.project, simulation.clock, threading.Event(), metrics, **facts)) as service:  # type: ignore[arg-type]
-        service.look()
+        service.poll()
     shown = next(family for family in metrics.collect() if family.name == "crossdock_next_due_timestamp_seconds")
     expected = {"a": (BEGIN + timedelta(hours=1)).timestamp(), "z": DUE.timestamp()}
     assert {sample.labels["job"]: sample.value for sample in shown.samples} == expected

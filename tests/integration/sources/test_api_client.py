@@ -191,7 +191,7 @@ def test_a_run_reports_its_requests_and_keeps_the_rate_limit(
     assert report["code"] == 0
     assert report["apis"] == {"web": {"requests": 3, "throttled": 1, "waited_ms": ANY}}
     loaded = project.load(config)
-    with loaded.look() as tx:
+    with loaded.read_state() as tx:
         kept = tx.buckets.get("api of web")
     assert kept is not None
     assert (kept.estimate.rate_per_s, kept.estimate.burst) == (50.0, 500)

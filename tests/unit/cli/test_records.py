@@ -233,7 +233,7 @@ def test_a_decision_can_be_reversed(filled: CommandLine) -> None:
     with closing(filled.state()) as state, state.begin() as tx:
         (doubtful,) = tx.intents.unsettled()
         doubtful.status = "dropped"
-        tx.intents.move([doubtful], at=AT)
+        tx.intents.write_outcomes([doubtful], at=AT)
         again = intent(3, key_hash=key_hash, idempotency_key="again", status="in_doubt", attempts=2, first_sent_at=AT)
         tx.intents.add([again], run_id=1, fence=1, at=AT)
     for decision in (["--delivered-as", "prd_7", "--no-lookup", "--yes"], ["--not-delivered"]):
@@ -245,7 +245,7 @@ def test_a_decision_can_be_reversed(filled: CommandLine) -> None:
         )
         (item,) = filled.run("records", "list", "--state", "in-doubt", "--json").json
         assert item["key"] == "K3"
-    with closing(filled.state()) as state, state.look() as tx:
+    with closing(filled.state()) as state, state.read_only() as tx:
         assert tx.bindings.count() == {}
         (left,) = tx.intents.unsettled()
     assert (left.target_id, left.first_sent_at) == (None, left.first_sent_at)

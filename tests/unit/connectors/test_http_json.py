@@ -20,7 +20,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
 from crossdock.mapping.cursors import Checkpoint
-from crossdock.runs.checked_batches import pulled
+from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial
 from crossdock.sources import ApiAnswer
 from crossdock.testing import ManualClock, context, read
@@ -246,7 +246,7 @@ def test_windows_are_read_one_after_the_other() -> None:
     stream = {"mode": "incremental", "windows": {"size": "4d"}, "first": first}
     stream |= {"params": {"from": "{start}", "to": "{end}"}}
     bound = bound_stream(CONNECTOR, api.context(stream), "items")
-    found = list(pulled(bound, None))
+    found = list(pulled_batches(bound, None))
     asked = [(query["from"], query["to"]) for query in api.queries()]
     assert len(asked) == 3
     assert all(end == start for (_, end), (start, _) in pairwise(asked))
@@ -267,7 +267,7 @@ def test_windows_that_were_empty_are_read_again_once_a_later_one_is_not() -> Non
     first = (ManualClock().now() - timedelta(days=4)).isoformat()
     stream = {"mode": "incremental", "windows": {"size": "1d"}, "first": first}
     stream |= {"pagination": {"kind": "single_page"}, "params": {"from": "{start}", "to": "{end}"}}
-    found = list(pulled(bound_stream(CONNECTOR, api.context(stream), "items"), None))
+    found = list(pulled_batches(bound_stream(CONNECTOR, api.context(stream), "items"), None))
     days = sorted(set(starts))
     assert starts == [*days, *days[1:3]]
     rows = [item.load().height if isinstance(item, RawBatch) else "until" for item in found]
@@ -310,7 +310,7 @@ def test_windows_that_are_written_less_exactly_leave_no_gap(layout: str) -> None
 
 def _first_start(api: Api, bound: BoundStream, since: str) -> str:
     api.seen.clear()
-    list(pulled(bound, since))
+    list(pulled_batches(bound, since))
     return api.queries()[0]["from"]
 
 

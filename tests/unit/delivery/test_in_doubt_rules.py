@@ -13,9 +13,9 @@ from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.writing.delivery.in_doubt_rules import (
     are_too_many,
     concerns_all,
-    forgotten,
+    conflict_with_others,
+    forgotten_records_error,
     is_of_others,
-    of_others,
     rule_for,
 )
 from crossdock.writing.targets.outcomes import Outcome
@@ -87,7 +87,7 @@ def test_many_records_of_others_show_a_lost_state(others: int, accepted: int, *,
 
 def test_the_refusal_names_the_record_of_others() -> None:
     """With its id, if the target has told it."""
-    refused = of_others(intent(1), Outcome("found", target_id="prd_7"), TARGET)
+    refused = conflict_with_others(intent(1), Outcome("found", target_id="prd_7"), TARGET)
     assert (refused.reason, refused.pointer) == ("conflict", "/externalId")
     assert "another record under this name, prd_7, which" in refused.message
 
@@ -95,9 +95,9 @@ def test_the_refusal_names_the_record_of_others() -> None:
 @pytest.mark.parametrize("matches", [False, True])
 def test_the_error_about_a_forgetful_state_says_what_to_do(*, matches: bool) -> None:
     """It fits what the stream takes over already."""
-    error = forgotten(intent(1), TARGET, matches=matches)
+    error = forgotten_records_error(intent(1), TARGET, matches=matches)
     assert ("replace 'adopt: {by: ...}' by" in (error.hint or "")) is matches
     assert "crossdock records drop wms.products K1" in (error.hint or "")
-    many = forgotten(intent(1), TARGET, matches=matches, others=11)
+    many = forgotten_records_error(intent(1), TARGET, matches=matches, others=11)
     assert "already has 11 records" in many.message
     assert "--reason conflict" in (many.hint or "")

@@ -44,7 +44,7 @@ def unsettled(state: State, *intents: Intent) -> list[Intent]:
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.intents.add(intents, run_id=run_id, fence=1, at=AT)
-        return operator_actions.in_doubt(tx, DeadLetterFilter(STREAM))
+        return operator_actions.in_doubt_intents(tx, DeadLetterFilter(STREAM))
 
 
 def test_a_half_made_record_is_given_up_whole(state: State) -> None:
@@ -93,7 +93,7 @@ def test_a_pending_operation_can_be_given_up(state: State) -> None:
         one.status, one.first_sent_at = "pending", None
         tx.intents.add([one, intent(2)], run_id=run_id, fence=1, at=AT)
     with state.begin() as tx:
-        found = operator_actions.pending(tx, DeadLetterFilter(STREAM))
+        found = operator_actions.pending_intents(tx, DeadLetterFilter(STREAM))
         assert [each.identity.key for each in found] == ["K1"]
         operator_actions.drop(tx, [], [], found, at=AT)
     with state.begin() as tx:

@@ -22,8 +22,8 @@ from crossdock.delta.row_preparation import (
     SKIP,
     in_parts,
     prepare,
+    rows_where,
     rows_with_keys,
-    where,
     with_key_columns,
 )
 from crossdock.errors import RefusedError
@@ -117,7 +117,7 @@ def test_parts_are_a_partition(keys: list[int], at_once: int) -> None:
         patch.setattr(row_preparation, "_AT_ONCE", at_once)
         assert sorted(key for (part,) in in_parts(frame) for key in part[KEY_HASH]) == sorted(keys)
         assert rows_with_keys(frame, frame[KEY_HASH].head(2))[KEY_HASH].to_list() == keys[:2]
-        assert where(frame, pl.lit(value=False)).is_empty()
+        assert rows_where(frame, pl.lit(value=False)).is_empty()
 
 
 # ---- rows of JSON

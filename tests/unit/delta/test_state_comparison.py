@@ -94,7 +94,7 @@ def test_gone_and_waiting_records_are_found_among_recognised_rows(tmp_path: Path
     first, _ = scanned(stream, [batch([{"K": str(n), "V": "a"} for n in range(9)])], tmp_path)
     rows: Rows = [{"K": str(n), "V": "a"} for n in range(9) if n != 4]
     scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
-    scan.take([batch(rows)], tally, lambda _rows: None, lambda: known_of(first))
+    scan.read([batch(rows)], tally, lambda _rows: None, lambda: known_of(first))
     assert scan.latest[SAME].sum() == (0 if grouped else 8)
     hashes = key_hashes(["2", "4"])
     waits = WaitingRecord(RecordIdentity("w.things", "2", hashes["2"], 1, None, "f", 1), [], {})
@@ -142,7 +142,7 @@ def test_the_delta_of_a_scan_and_a_state(state: State, tmp_path: Path) -> None:
     assert Counter(names[key_hash] for key_hash in found.changed[KEY_HASH]) == {"changed": 1, "waits": 1}
     assert [names[key_hash] for key_hash in found.gone] == ["gone"]
     assert [names[key_hash] for key_hash in found.replaced] == ["waits"]
-    assert (found.unchanged, found.refused, found.ignored, found.blocked) == (
+    assert (found.unchanged, found.refused, found.ignored, found.postponed) == (
         1,
         1,
         2,

@@ -117,7 +117,7 @@ def test_a_tenant_that_was_removed_or_replaced_is_decided_about_by_its_last_conf
     schedule.put("acme", {"b": job()}, [unended("b")], NOW)
     assert [each.job for each in decided(schedule, NOW)] == ["b"]
     schedule.remove("acme")
-    schedule.again("acme", NOW)
+    schedule.retry_at("acme", NOW)
     assert decided(schedule, NOW + timedelta(days=9)) == []
     assert len(schedule) == 0
 

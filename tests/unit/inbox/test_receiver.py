@@ -50,7 +50,7 @@ class Stage:
         """Each record that is to be fetched, and how often it was hinted at."""
         opened = State(self.url, PIN)
         try:
-            with opened.look() as tx:
+            with opened.read_only() as tx:
                 return [(hint.key, hint.number) for hint in tx.inbox.listed(limit=10_000)]
         finally:
             opened.close()
@@ -123,8 +123,8 @@ def test_what_is_wrong_is_refused_with_a_status(each: Stage) -> None:
         reason: status for reason, (status, _) in cases.items()
     }
     assert {answer.headers["content-type"] for _, answer in cases.values()} == {"application/problem+json"}
-    assert {reason for _, reason in each.refused.take()} == set(cases)
-    assert each.refused.take() == {}
+    assert {reason for _, reason in each.refused.pop_counts()} == set(cases)
+    assert each.refused.pop_counts() == {}
     assert each.client.get(f"{each.base_url}/webhooks/depot").status_code == 405
     assert each.client.post(f"{each.base_url}/").status_code == 404
     assert each.keys() == []
@@ -144,7 +144,7 @@ def test_what_is_no_http_is_counted_and_not_logged(each: Stage, caplog: pytest.L
         with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as connection:
             connection.sendall(b"\x16\x03\x01\x02\x00\r\n\r\n")  # as TLS begins
             assert b" 400 " in connection.recv(1_000)
-    assert each.refused.take() == {("", "not_http"): 3}
+    assert each.refused.pop_counts() == {("", "not_http"): 3}
     assert [record for record in caplog.records if record.levelname != "INFO"] == []
 
 
@@ -186,15 +186,15 @@ def test_bodies_that_trickle_do_not_keep_others_from_being_read(each: Stage, mon
         assert bounded.send(BODY, name="msg_2").status_code == 200
         answers = [connection.recv(1_000) for connection in slow[:4]]
         assert all(b" 503 " in answer and b"retry-after: 5" in answer.lower() for answer in answers), answers
-        assert bounded.refused.take()["depot", "too_much_at_once"] >= 8
+        assert bounded.refused.pop_counts()["depot", "too_much_at_once"] >= 8
 
 
 def test_an_unreadable_body_is_no_error_of_the_sender(each: Stage) -> None:
     """A signed body that the connector cannot read is answered 200, and its problem is kept."""
     assert each.send(b"not json").status_code == 200
-    assert each.refused.take() == {("depot", "unreadable"): 1}
+    assert each.refused.pop_counts() == {("depot", "unreadable"): 1}
     opened = State(each.url, PIN)
-    with opened.look() as tx:
+    with opened.read_only() as tx:
         assert [found.problem for found in tx.inbox.unreadable(limit=5)] == [
             "the body is not JSON, or goes beyond its limits"
         ]

@@ -92,7 +92,7 @@ def test_an_exception_of_the_connector_shows_no_data(tmp_path: Path) -> None:
     assert received is not None
     problem = received.problem or ""
     assert problem.startswith("hints raised KeyError in line ")
-    assert problem.endswith("test_endpoint.py: '(data)'")
+    assert problem.endswith("test_webhook_endpoints.py: '(data)'")
 
 
 @pytest.mark.parametrize("kind", [ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError])

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from crossdock.errors import RecordError
-from crossdock.mapping.lookups_and_joins import _PROBLEMS, Join, Lookup, check_matched, place
+from crossdock.mapping.lookups_and_joins import _PROBLEMS, Join, Lookup, check_matched, row_place
 from crossdock.reading.sources.joined_rows import PROBLEMS, Problem
 from crossdock.records import REASONS, Record
 
@@ -70,7 +70,7 @@ def test_places_of_many_rows_are_counted() -> None:
     places = "\n".join(f"l.csv:{number}" for number in range(2, 8))
     with pytest.raises(RecordError, match=r"\(l.csv:2, l.csv:3, l.csv:4 and 3 more\)"):
         check_matched(record(**{"lines.at": places, "lines.problem": "contradiction"}), LOOKUPS, JOINS)
-    assert place(record(**{"lines.at": places}), "lines", 5) == "l.csv:7"
+    assert row_place(record(**{"lines.at": places}), "lines", 5) == "l.csv:7"
 
 
 @pytest.mark.parametrize("within", ["0h", "7", "30s", "91d", "9999d", "d"])

@@ -25,7 +25,7 @@ def bound(state: State, *, contributed: str | None = None, **facts: Any) -> None
 
 def take(state: State, edited: EditedRecords, page: list[dict[str, Any]]) -> None:
     ids = [each["id"] for each in page if "id" in each]
-    edited.take("product", page, bindings_to(state, "product", ids))
+    edited.add_page("product", page, bindings_to(state, "product", ids))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.migration.reconciliation_result import DifferingTotal, differing
+from crossdock.migration.reconciliation_result import DifferingTotal, differing_totals
 from crossdock.planning.references import name_in_placeholder, placeholder
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Scope, State
@@ -30,8 +30,8 @@ def found(state: State, source: list[dict[str, Any]], platform: list[dict[str, A
     for totals, records in ((ours, source), (theirs, platform)):
         for each in records:
             totals.add(each)
-    with state.look() as tx:
-        return differing(tx, ours, theirs)
+    with state.read_only() as tx:
+        return differing_totals(tx, ours, theirs)
 
 
 def _line(product: str, quantity: int) -> dict[str, Any]:

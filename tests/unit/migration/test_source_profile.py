@@ -23,7 +23,7 @@ def batch(source: str, cells: Mapping[str, Sequence[str | None]]) -> RawBatch:
 def profiled(*batches: RawBatch) -> SourceProfile:
     made = SourceProfile()
     for each in batches:
-        made.take(each)
+        made.add(each)
     made.finish()
     return made
 

@@ -43,7 +43,7 @@ class Books:
     def list(self, resource: str, *page: dict[str, Any]) -> None:
         """The platform lists these records."""
         ids = [each["id"] for each in page if isinstance(each.get("id"), str)]
-        self._live.take(resource, page, bindings_to(self.state, resource, ids))
+        self._live.add_page(resource, page, bindings_to(self.state, resource, ids))
 
     def bind(self, resource: str, target_id: str, payload: Any = None, *, contributes: str = "") -> Binding:
         self._number += 1

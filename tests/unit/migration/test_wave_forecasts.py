@@ -12,7 +12,7 @@ from crossdock.config.project.migration_config import Gate, MigrationConfig
 from crossdock.migration.rehearse import wave_forecasts
 from crossdock.migration.waves import NumberedWave
 from crossdock.pacing.forecast import Forecast
-from crossdock.runs.plan_results import PlanResult
+from crossdock.runs.plan_result import PlanResult
 
 BEGAN = datetime(2027, 3, 1, 6, tzinfo=UTC)
 KNOWN = Forecast(requests=0, at_once=1_000, rate_per_s=1.0, seconds=0.0)

@@ -20,7 +20,7 @@ from crossdock.services.notifications.events import (
     ScheduledRunEnded,
     compose,
     compose_group,
-    kinds,
+    kinds_of_event,
 )
 from crossdock.values import exact_json
 from crossdock.values.run_messages import RunMessage
@@ -72,11 +72,11 @@ LATE = RunOverdue("nightly", date(2026, 3, 14), AT.replace(hour=7), AT.replace(h
 )
 def test_kinds_of_events(changes: dict[str, Any], expected: set[str]) -> None:
     """A run without news has none; an unfinished run failed; a better one after a bad one is a recovery."""
-    assert kinds(replace(GOOD, **changes)) == expected
+    assert kinds_of_event(replace(GOOD, **changes)) == expected
 
 
 def test_an_overdue_run_is_late() -> None:
-    assert kinds(LATE) == {"late"}
+    assert kinds_of_event(LATE) == {"late"}
 
 
 def test_the_text_about_a_failed_run() -> None:
@@ -112,7 +112,7 @@ def test_the_text_about_a_failed_run() -> None:
     ],
 )
 def test_the_subject_names_job_outcome_and_date(event: ScheduledRunEnded | RunOverdue, subject: str) -> None:
-    assert events.compose(event, kinds(event), AT).subject == subject
+    assert events.compose(event, kinds_of_event(event), AT).subject == subject
 
 
 def test_the_text_about_open_records() -> None:
@@ -189,8 +189,8 @@ DUE = AT
 def test_a_run_that_has_not_started_is_late() -> None:
     """With the reason."""
     event = RunWaiting("nightly", date(2026, 11, 24), AT, "the Dask scheduler does not answer\nat all")
-    assert kinds(event) == {"late"}
-    message = compose(event, kinds(event), AT)
+    assert kinds_of_event(event) == {"late"}
+    message = compose(event, kinds_of_event(event), AT)
     assert message.subject == "nightly has not started (2026-11-24)"
     assert any(line.startswith("Reason: the Dask scheduler does not answer") for line in message.lines)
     assert message.payload["data"]["due"] == AT

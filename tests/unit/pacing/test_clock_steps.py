@@ -87,7 +87,7 @@ def test_the_state_keeps_when_a_bucket_was_changed(state: State) -> None:
     left = MemoryStore(clock, BucketState.of(ESTIMATE)).take(30, 0).bucket_state
     with state.begin() as tx:
         tx.buckets.put("platform", left)
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert tx.buckets.get("platform") == left
     assert left.as_of == pytest.approx(clock.now().timestamp())
 

@@ -48,7 +48,7 @@ def test_a_record_is_ready_once_its_parent_is_bound(state: State) -> None:
     assert (records.ready(), records.cycle_breakers()) == ([], [])
     bind(state, "P")
     (ready,) = records.ready()
-    assert records.take(ready).record.key == "A"
+    assert records.pop(ready).record.key == "A"
     assert records.discard() == 1
 
 
@@ -63,7 +63,7 @@ def test_an_opened_record_is_ready_once_it_is_bound(state: State) -> None:
     assert records.cycle_breakers() == [hashes["B"]]
     bind(state, "A")
     assert records.ready() == [hashes["B"]]
-    records.take(hashes["B"])
+    records.pop(hashes["B"])
     bind(state, "B")
     assert records.ready() == [hashes["A"]]
 
@@ -119,7 +119,7 @@ def test_what_is_held_at_the_end_is_idle_except_second_steps(state: State) -> No
     records.open(key_hashes(["A"])["A"])
 
     def marks() -> dict[str, bool]:
-        with state.look() as tx:
+        with state.read_only() as tx:
             return {each.identity.key: each.idle_under is not None for each in tx.waiting_records.waits(BOUND.name)}
 
     assert marks() == {"A": False, "B": False, "C": False}

@@ -49,7 +49,7 @@ def test_a_decision_replaces_what_the_record_left_before(state: State) -> None:
         before.write(tx)
     with state.begin() as tx:
         after.write(tx)
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert {record.identity.key for record in tx.waiting_records.waits(BOUND.name)} == {"b", "f"}
         keys = {account(BOUND, key).identity.key_hash: key for key in "abcdef"}
         assert {keys[facts.key_hash] for facts in tx.dead_letters.facts(BOUND.name)} == {"d"}

@@ -145,7 +145,7 @@ class Run:
             tx.bindings.put(self.bound.scope, bindings, run_id=self._id, at=AT)
 
     def waiting(self) -> set[str]:
-        with self.state.look() as tx:
+        with self.state.read_only() as tx:
             return {record.identity.key for record in tx.waiting_records.waits(self.bound.name)}
 
 

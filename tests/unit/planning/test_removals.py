@@ -34,7 +34,7 @@ from crossdock.records import LINE, Proof, RawBatch, Record
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Scope, State, create, parse_url
-from crossdock.state.tables.snapshots_and_approvals import COMPARED_SNAPSHOTS
+from crossdock.state.tables.snapshots import COMPARED_SNAPSHOTS
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 from crossdock.values.tally import Tally, Term
@@ -130,10 +130,10 @@ class Warehouse:
         held = self._to_its_end(run.killed_after)
         if held and run.approved:
             with self._state.begin() as tx:
-                waits = tx.snapshots.get(STREAM)
+                waits = tx.approvals.get(STREAM)
                 assert waits is not None
                 assert waits.number == held
-                tx.snapshots.approve(waits, at=self._clock.now())
+                tx.approvals.approve(waits, at=self._clock.now())
             assert not self._to_its_end(run.killed_after), "an approval is requested once"
 
     def _to_its_end(self, killed_after: int | None) -> int:

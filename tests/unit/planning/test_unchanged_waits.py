@@ -20,7 +20,7 @@ from crossdock.connector import Settings
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
 from crossdock.delta.state_comparison import compare
 from crossdock.planning.references import key_hashes
-from crossdock.planning.unchanged_waits import UnchangedWaits, idle_version, installed
+from crossdock.planning.unchanged_waits import UnchangedWaits, idle_version, installed_versions
 from crossdock.state import Binding, Intent, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 
@@ -45,7 +45,7 @@ def waiting(state: State, *pairs: tuple[str, str], version: str | None = VERSION
 def taken_up(state: State, unsettled: Sequence[Intent] = (), *, takes_up_all: bool = False) -> list[str]:
     """The keys of the records to decide about; all of them are found."""
     records = UnchangedWaits(BOUND, takes_up_all=takes_up_all)
-    with state.look() as tx:
+    with state.read_only() as tx:
         found = [each.identity.key for each in records.take_up(tx, unsettled)]
     assert len(records.found) == len(found) + len(records.left)
     return found
@@ -100,10 +100,10 @@ def test_records_below_one_that_is_decided_about_are_decided_about_too(state: St
         schema={KEY_HASH: pl.UInt128, FP: pl.UInt64, SAME: pl.Boolean},
     )
     records = UnchangedWaits(BOUND, takes_up_all=False)
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert records.take_up(tx, []) == []
         found = compare(
-            latest, key_index.nothing(), waiting=[], idle=[*records.left.values()], unsettled=[], snapshot=False
+            latest, key_index.empty_index(), waiting=[], idle=[*records.left.values()], unsettled=[], snapshot=False
         )
         assert sorted(each.identity.key for each in records.follow(tx, found, [])) == ["B", "C"]
     assert [each.identity.key for each in records.left.values()] == ["D"]
@@ -169,11 +169,11 @@ def test_another_version_of_an_installed_package_ends_the_marks(
     before = idle_version(BOUND)
     (tmp_path / "holidays-2.0.dist-info").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
-    installed.cache_clear()
+    installed_versions.cache_clear()
     try:
         assert idle_version(BOUND) != before
     finally:
-        installed.cache_clear()
+        installed_versions.cache_clear()
 
 
 def test_a_stream_that_gets_its_own_writes_back_has_no_idle_records() -> None:

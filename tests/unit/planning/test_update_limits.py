@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.planning.accounts import Accounts, account, bound_accounts, platform_target
 
 from crossdock.mapping.stream_facts import ChangeLimits
-from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates, withheld
+from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates, withheld_updates
 from crossdock.state import Binding, State, Step
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,7 +45,7 @@ def held(
     """What is withheld of accounts with these names."""
     records = [account(BOUND, key, (parents or {}).get(key), name) for key, name in names.items()]
     found = UpdateCandidates(len(records), known, lambda: iter(records), "a.csv")
-    return withheld(state, BOUND, found, set(), at=AT)
+    return withheld_updates(state, BOUND, found, set(), at=AT)
 
 
 @given(
@@ -105,10 +105,10 @@ def test_an_approval_covers_these_updates_and_fewer(state: State) -> None:
     found = held(state, wanted, 6)
     assert found is not None
     with state.begin() as tx:
-        tx.snapshots.ask(found.pending)
+        tx.approvals.ask(found.pending)
     assert held(state, wanted, 6) is not None, "asked for, not approved"
     with state.begin() as tx:
-        tx.snapshots.approve(found.pending, at=AT)
+        tx.approvals.approve(found.pending, at=AT)
     assert held(state, wanted, 6) is None
     assert held(state, {"a": "y", "b": "y", "c": "y"}, 3) is None
     assert held(state, {**wanted, "d": "z"}, 6) is not None
@@ -121,6 +121,6 @@ def test_a_changed_mapping_is_the_cause(state: State) -> None:
     records = [account(BOUND, key, None, "y") for key in KEYS]
     since = "since the import of 2026-03-09 01:00Z"
     found = UpdateCandidates(6, 6, lambda: iter(records), "a.csv", since)
-    refused = withheld(state, BOUND, found, set(), at=AT)
+    refused = withheld_updates(state, BOUND, found, set(), at=AT)
     assert refused is not None
     assert f"the mapping of w.accounts has changed {since}: 6 of 6 known records" in refused.refusal.message

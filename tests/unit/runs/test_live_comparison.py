@@ -69,8 +69,8 @@ def absent(_: str) -> None:
 def test_a_record_that_is_listed_again_counts_as_listed_last(state: State) -> None:
     """One that changes while the list is read moves to its end: only what it holds then is compared."""
     compared = comparison(state, PRODUCTS, [product("1"), product("2")])
-    compared.take([live("1", name="Nail", at=OLD), live("2", at=OLD)])
-    compared.take([live("1", name="Bolt", at=NEW), live("2", name="Nut", at=NEW)])
+    compared.compare_page([live("1", name="Nail", at=OLD), live("2", at=OLD)])
+    compared.compare_page([live("1", name="Bolt", at=NEW), live("2", name="Nut", at=NEW)])
     compared.finish(absent)
     assert found(compared) == {"2": "diverged"}
     assert [each.key for each in compared.corrections.values()] == ["2"]
@@ -79,7 +79,7 @@ def test_a_record_that_is_listed_again_counts_as_listed_last(state: State) -> No
 def test_a_record_that_moved_within_the_list_is_looked_up(state: State) -> None:
     """It is missing in the list and exists: no false alarm."""
     compared = comparison(state, PRODUCTS, [product("1"), product("2")])
-    compared.take([])
+    compared.compare_page([])
     compared.finish(lambda target_id: live("1") if target_id == "prd_1" else None)
     assert found(compared) == {"2": "missing"}
 
@@ -88,7 +88,7 @@ def test_members_of_others_are_no_difference(state: State) -> None:
     """What the platform adds, and what was never written, is not compared; null is as good as absent."""
     one = bound("1", "prd_1", {"externalId": "wms:1", "name": "Bolt", "barcode": None})
     compared = comparison(state, PRODUCTS, [one])
-    compared.take([live("1", description="new", unitPrice=Decimal(3))])
+    compared.compare_page([live("1", description="new", unitPrice=Decimal(3))])
     compared.finish(absent)
     assert found(compared) == {}
 
@@ -100,7 +100,7 @@ def test_what_is_unsettled_is_left_out(state: State) -> None:
     update = {"operation": "update", "before": {"name": "Bolt"}, "after": {"name": "Nut"}, "target_id": "prd_1"}
     asked = intent(key_hash, key="1", namespace="wms", **update)
     for name, outcome in (("Nut", "delivered"), ("Bolt", "not delivered"), ("Nail", "unknown")):
-        compared.take([live("1", name=name, at=NEW)])
+        compared.compare_page([live("1", name=name, at=NEW)])
         compared.finish(absent)
         assert found(compared) == {}
         assert compared.outcome_of(asked).outcome == outcome
@@ -114,7 +114,7 @@ def test_a_create_in_doubt_is_found_by_its_name(state: State, listed: list[dict[
     """The complete list shows whether it was carried out, and with which id."""
     key_hash = key_hashes(["9"])["9"]
     compared = comparison(state, PRODUCTS, [product("1")], [(PRODUCTS, key_hash)])
-    compared.take([live("1"), *listed])
+    compared.compare_page([live("1"), *listed])
     compared.finish(absent)
     assert found(compared) == {}
     assert compared.outcome_of(intent(key_hash, key="9", body=b'{"name":"Bolt"}')) == outcome
@@ -126,7 +126,7 @@ def test_an_invoice_in_doubt_is_found_by_what_it_holds(state: State, copies: int
     key_hash = key_hashes(["9"])["9"]
     compared = comparison(state, INVOICES, [invoice("1", 1)], [(INVOICES, key_hash)])
     held = [{"id": f"inv_x{each}", "customerId": "c", "currency": "EUR", "items": lines(7)} for each in range(copies)]
-    compared.take([{"id": "inv_1", "customerId": "c", "currency": "EUR", "items": lines(1)}, *held])
+    compared.compare_page([{"id": "inv_1", "customerId": "c", "currency": "EUR", "items": lines(1)}, *held])
     compared.finish(absent)
     body = b'{"customerId":"c","currency":"EUR","items":[{"productId":"p","quantity":7.0,"unitPrice":0.50}]}'
     asked = intent(key_hash, key="9", resource="invoice", body=body)
@@ -155,7 +155,7 @@ def test_exactly_what_differs_is_found(
         ]
         seed.shuffle(held)
         for place in range(0, len(held), size):
-            compared.take(held[place : place + size])
+            compared.compare_page(held[place : place + size])
         compared.finish(absent)
         names = {"changed": "diverged", "gone": "missing", "added": "extra"}
         assert found(compared) == {k: names[fate] for k, fate in records.items() if fate != "same"}

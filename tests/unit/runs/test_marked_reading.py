@@ -37,7 +37,7 @@ def test_an_input_that_was_cut_off_is_tried_first(tmp_path: Path, name: str, tim
         for number in range(times):
             with state.begin() as tx:
                 tx.crashing_inputs.record_kill(mark, at=clock.now())
-            with state.look() as tx:
+            with state.read_only() as tx:
                 found = tx.crashing_inputs.get(mark)
                 assert found
                 assert found.is_to_be_tried == (number + 1 == times)
@@ -47,6 +47,6 @@ def test_an_input_that_was_cut_off_is_tried_first(tmp_path: Path, name: str, tim
                 reading.file(name, name)
             reading.advance()
         assert tried == ["wms.p"]
-        with state.look() as tx:
+        with state.read_only() as tx:
             assert [each.name for each in tx.crashing_inputs.list_set_aside()] == [name] * kills
             assert tx.crashing_inputs.any() == kills

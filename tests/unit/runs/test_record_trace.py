@@ -34,13 +34,13 @@ def deliver(state: State, stream: str, scope: Scope, key: str, *, line: int = 2)
     with state.begin() as tx:
         tx.intents.add([made], run_id=run, fence=1, at=AT)
         made.status, made.target_id = "delivered", name[:64]
-        tx.intents.move([made], at=AT)
+        tx.intents.write_outcomes([made], at=AT)
         bound = binding(0, key=key, key_hash=key_hash, target_id=name[:64])
         tx.bindings.put(scope, [bound], run_id=run, at=AT)
 
 
 def found(state: State, name: str, scopes: dict[str, Scope] = SCOPES) -> list[tuple[tuple[str, ...], str]]:
-    with state.look() as tx:
+    with state.read_only() as tx:
         return [(each.streams, each.key) for each in RecordSearch(tx, scopes).find(name)[0]]
 
 
@@ -52,7 +52,7 @@ def test_records_that_share_a_key_are_told_apart(state: State) -> None:
     with state.begin() as tx:
         tx.dead_letters.put([dead_letter(7, stream="wms.products", **facts)], run_id=1, at=AT)
         tx.waiting_records.put([waiting(7, stream="shop.people", **facts)], run_id=1, at=AT)
-    with state.look() as tx:
+    with state.read_only() as tx:
         histories, _ = RecordSearch(tx, SCOPES).find("7")
     assert [(each.streams, each.scope) for each in histories] == [
         (("shop.people",), SHOP), (("wms.customers",), CUSTOMERS), (("wms.products",), PRODUCTS),
@@ -92,7 +92,7 @@ def test_records_of_streams_that_are_not_configured_any_more_are_found(state: St
     with state.begin() as tx:
         letters = [dead_letter(n, stream="old.products", **each) for n, each in ((1, facts), (2, other))]
         tx.dead_letters.put(letters, run_id=1, at=AT)
-    with state.look() as tx:
+    with state.read_only() as tx:
         ((history,), _) = RecordSearch(tx, {}).find("7")
     assert (history.streams, history.scope, len(history.dead_letters)) == (("old.products",), PRODUCTS, 1)
     assert found(state, "8", {}) == [(("old.products",), "8")]

@@ -52,7 +52,7 @@ class FakeService:
     def tasks(self) -> dict[str, tuple[Callable[[], None], float]]:
         return {"retention": (self.note_thread, 0.01)}
 
-    def look(self) -> None:
+    def poll(self) -> None:
         self.looks += 1
         self.threads.add(threading.current_thread().name)
         self.on_look()
@@ -243,10 +243,10 @@ def test_a_clock_that_is_set_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
     offsets = [0.0]
     monkeypatch.setattr(daemon, "_clock_offset_s", lambda: offsets[-1])
     with running(FakeService(Jobs({"a": YEARLY}))) as one:
-        eventually(lambda: one.daemon._timer.get_job("look") is not None)
-        planned = one.daemon._timer.get_job("look")
+        eventually(lambda: one.daemon._timer.get_job("poll") is not None)
+        planned = one.daemon._timer.get_job("poll")
         offsets.append(-3600.0)
-        eventually(lambda: all(one.daemon._timer.get_job("look") is not job for job in (None, planned)))
+        eventually(lambda: all(one.daemon._timer.get_job("poll") is not job for job in (None, planned)))
 
 
 def test_a_clock_that_is_set_during_the_start_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

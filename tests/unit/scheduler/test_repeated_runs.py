@@ -31,7 +31,7 @@ def night(state: State, number: int, status: Status, left: OpenCounts = NOTHING_
 
 
 def previous(state: State, number: int) -> PreviousRun | None:
-    with state.look() as tx:
+    with state.read_only() as tx:
         return previous_run(tx, "nightly", AT + number * DAY)
 
 

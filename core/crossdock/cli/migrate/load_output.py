@@ -36,7 +36,7 @@ class LoadOutput:
         self._wave = 0
 
     def proceeding(self, progress: WaveProgress) -> None:
-        self._shown.whole(str(progress.wave), progress.done, progress.expected, times_left(progress))
+        self._shown.show_whole_progress(str(progress.wave), progress.done, progress.expected, times_left(progress))
         if self._wave != progress.wave.number and self._wanted:
             self._wave = progress.wave.number
             say(sentence(progress), err=True)

@@ -41,7 +41,7 @@ def status(config: Path, *, as_json: bool) -> None:
 
     loaded = load(config)
     waves = numbered_waves(loaded)
-    with loaded.look() as tx:
+    with loaded.read_state() as tx:
         migration = tx.migrations.current() or tx.migrations.last()
         found = [wave_status(tx, loaded, migration, wave) for wave in waves]
         left = remaining_work_of(tx, loaded, migration, found, SystemClock().now())

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.config_loading import look
+from crossdock.cli.config_loading import read_state
 from crossdock.cli.shared_options import common_options, example
 from crossdock.values.display_times import instant_text
 
@@ -44,7 +44,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
         text = f"{report}: as its last line says; no config here; compare with your records: {digest}"
         terminal_output.print_result(document, text, as_json=as_json)
         return
-    with look(config) as (tx, _):
+    with read_state(config) as (tx, _):
         found = tx.migrations.signed_off_with(digest)
     if found is None or found.signed_off_at is None:
         message = f"not signed off in this state: it has no sign-off with SHA-256 {digest}"

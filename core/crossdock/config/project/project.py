@@ -84,22 +84,22 @@ class Project:
         return Masks({name: frozenset(stream.personal) for name, stream in self._named_streams()}, resources)
 
     @property
-    def adopting(self) -> frozenset[str]:
+    def adopting_streams(self) -> frozenset[str]:
         """The streams that take over records which the platform has under the same external id."""
         return frozenset(name for name, stream in self._named_streams() if stream.adopt == "external_id")
 
     @property
-    def matching(self) -> dict[str, str]:
+    def adoption_members(self) -> dict[str, str]:
         """The streams that take over records with other names, each with the member that matches them."""
         return {name: stream.adopt.by for name, stream in self._named_streams() if isinstance(stream.adopt, AdoptBy)}
 
     @property
-    def rejecting(self) -> frozenset[str]:
+    def rejecting_conflicts(self) -> frozenset[str]:
         """The streams that never overwrite a member that others have changed."""
         return frozenset(name for name, stream in self._named_streams() if stream.conflicts == "reject")
 
     @property
-    def fetching(self) -> set[str]:
+    def fetching_streams(self) -> set[str]:
         return {name for name, stream in self._named_streams() if stream.fetches}
 
     @property
@@ -118,7 +118,7 @@ class Project:
         return (stream for _, stream in self._named_streams() if stream.to == PLATFORM)
 
     @property
-    def looked_up(self) -> tuple[ResourceName, ...]:
+    def looked_up_resources(self) -> tuple[ResourceName, ...]:
         """The resources whose delivery needs look-ups, to adopt records or to verify operations."""
         return tuple(
             {
@@ -134,30 +134,30 @@ class Project:
         return any(self.platform.rule(resource, operation) == "verify" for operation in operations)
 
     @property
-    def written(self) -> tuple[ResourceName, ...]:
+    def written_resources(self) -> tuple[ResourceName, ...]:
         used = {_written(stream) for stream in self._to_platform()}
         return tuple(resource for resource in RESOURCES if resource in used)
 
     @property
-    def read(self) -> tuple[ResourceName, ...]:
+    def read_resources(self) -> tuple[ResourceName, ...]:
         return tuple(dict.fromkeys(each for _, stream in self._named_streams() for each in stream.platform_reads))
 
     @property
-    def reading_platform(self) -> frozenset[str]:
+    def connections_reading_platform(self) -> frozenset[str]:
         return frozenset(name.partition(".")[0] for name, stream in self._named_streams() if stream.platform_reads)
 
     @property
-    def deleted(self) -> frozenset[ResourceName]:
+    def deleted_resources(self) -> frozenset[ResourceName]:
         return frozenset(_written(stream) for stream in self._to_platform() if stream.on_gone == "delete")
 
     @property
-    def probed(self) -> tuple[ResourceName, ...]:
+    def probed_resources(self) -> tuple[ResourceName, ...]:
         """The resources to request in a test of access: those that are looked up, or else one without personal data."""
         least_personal = min(
-            self.written or self.read or ("product",),
+            self.written_resources or self.read_resources or ("product",),
             key=lambda name: (len(personal_members(RESOURCES[name].wire)), name),
         )
-        return self.looked_up or (least_personal,)
+        return self.looked_up_resources or (least_personal,)
 
     def bind(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
         """Bind the streams of these names, parents first and contributions last."""
@@ -206,7 +206,7 @@ class Project:
             if not matching and choice in known:
                 raise ConfigError(f"{choice!r} has no streams: others write to it", where=str(self.path))
             if not matching:
-                advice = config_file.unknown(choice, [*known, *names]).removeprefix("unknown key; ")
+                advice = config_file.unknown_key(choice, [*known, *names]).removeprefix("unknown key; ")
                 raise ConfigError(f"no stream or connection is called {choice!r}; {advice}", where=str(self.path))
             wanted |= matching
         return wanted
@@ -223,7 +223,7 @@ class Project:
     def pin(self) -> Pin:
         return Pin(self.platform.base_url, self.platform.tenant)
 
-    def ages(self, older_than: timedelta, now: datetime) -> Ages:
+    def retention_ages(self, older_than: timedelta, now: datetime) -> Ages:
         """Return the limits for rows that are *older_than* that and no longer protect an idempotency key."""
         kept_s = max(target.kept_s for target in self.targets(SystemClock()).values())
         return Ages.at(now, older_than, keys_kept_s=int(kept_s))
@@ -236,13 +236,13 @@ class Project:
         return State(self.state_url, self.pin, read_only=read_only, keys=keys)
 
     @contextmanager
-    def alone(self, *, restored: bool = False) -> Iterator[State]:
+    def exclusive_state(self, *, restored: bool = False) -> Iterator[State]:
         with closing(self.open_state()) as state, state.exclusive(this_process(), restored=restored):
             yield state
 
     @contextmanager
-    def look(self) -> Iterator[Transaction]:
-        with closing(self.open_state(read_only=True)) as state, state.look() as tx:
+    def read_state(self) -> Iterator[Transaction]:
+        with closing(self.open_state(read_only=True)) as state, state.read_only() as tx:
             yield tx
 
     @contextmanager

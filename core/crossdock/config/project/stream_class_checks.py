@@ -33,7 +33,7 @@ from crossdock.mapping.stream_facts import (
 from crossdock.records import is_reserved
 from crossdock.resources import ResourceName
 from crossdock.values.author_code import described_class, type_text
-from crossdock.values.config_file import OF_TYPE, message_of, unknown
+from crossdock.values.config_file import OF_TYPE, message_of, unknown_key
 from crossdock.values.config_models import NAME_FORM, ConfigModel, is_name
 from crossdock.values.finding_places import PlacedFinding, nearest, placed
 from crossdock.values.misspelt_attributes import misspelt
@@ -106,7 +106,7 @@ def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
         yield f"resource must be text such as 'product', not {type_text(resource).removesuffix(',')}"
         return
     if resource is not None and resource not in WRITTEN:
-        advice = unknown(str(resource), list(WRITTEN)).removeprefix("unknown key; ")
+        advice = unknown_key(str(resource), list(WRITTEN)).removeprefix("unknown key; ")
         yield f"unknown resource {resource!r}; {advice}"
     declared = (name for name in _Declaration.model_fields if getattr_static(stream, name, _NOTHING) is not _NOTHING)
     given = {name: getattr(stream, name) for name in declared}
@@ -128,7 +128,7 @@ def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
     members = [field.alias or name for name, field in kind.draft.model_fields.items()]
     for member in facts.personal:
         if member not in members:
-            yield f"personal: {member!r} is not a member; {unknown(member, members).removeprefix('unknown key; ')}"
+            yield f"personal: {member!r} is not a member; {unknown_key(member, members).removeprefix('unknown key; ')}"
 
 
 def _misfits(stream: Stream[Any], facts: _Declaration, kind: ResourceType, targets: Destinations) -> Iterator[str]:

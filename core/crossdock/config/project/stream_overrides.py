@@ -41,7 +41,7 @@ from crossdock.mapping.stream_facts import (
     second_reading_problem,
 )
 from crossdock.values import exact_json
-from crossdock.values.config_file import Document, unknown
+from crossdock.values.config_file import Document, unknown_key
 from crossdock.values.config_models import ConfigModel, Name, misplaced
 
 Streams = tuple[Stream[Any], ...]
@@ -113,7 +113,7 @@ class StreamOverrides(ConfigModel):
         draft = kind.draft
         for number, name in enumerate(self.personal):
             if name not in members_of(draft):
-                raise misplaced(("personal", number), unknown(name, list(members_of(draft))))
+                raise misplaced(("personal", number), unknown_key(name, list(members_of(draft))))
         check_members(stream, kind, draft, self.map, ("map",), whole=False)
         return self
 
@@ -202,7 +202,7 @@ def overridden(
     for name in settings.streams:
         place = (*section, "streams", name)
         if name not in declared:
-            message = unknown(name, list(declared)).replace("key", "stream", 1)
+            message = unknown_key(name, list(declared)).replace("key", "stream", 1)
             raise FindingsError([f"{document.where(place)}: {'.'.join(place)}: {message}"])
         checked = document.check(StreamOverrides, data["streams"][name], place, stream=declared[name])
         completed[name] = checked.completed(declared[name])

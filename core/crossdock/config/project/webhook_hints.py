@@ -7,7 +7,7 @@ from typing import Any
 from crossdock.config.project.connections import Connection
 from crossdock.errors import ConnectorError, RecordError
 from crossdock.mapping.own_external_ids import Ours
-from crossdock.values.author_code import AuthorCodeError, guarded, shortened
+from crossdock.values.author_code import AuthorCodeError, guarded, shortened_error
 from crossdock.values.record_keys import key_parts_of
 from crossdock.webhooks import Hint, Webhook, Webhooks
 
@@ -21,7 +21,7 @@ def hints_of(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) 
         with guarded("hints", connection.name, code=webhooks.hints, settings=connection.settings, data=[webhook.body]):
             found: list[object] = list(dict.fromkeys(webhooks.hints(webhook)))
     except AuthorCodeError as error:
-        if isinstance(error.__cause__, RecordError) and (short := shortened(error.__cause__)) is not None:
+        if isinstance(error.__cause__, RecordError) and (short := shortened_error(error.__cause__)) is not None:
             raise short from None
         raise
     hints = [each for each in found if isinstance(each, Hint)]

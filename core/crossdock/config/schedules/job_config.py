@@ -9,7 +9,7 @@ from typing import Literal
 
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.values.config_durations import TimeOfDay
-from crossdock.values.config_file import unknown
+from crossdock.values.config_file import unknown_key
 from crossdock.values.config_models import ConfigModel
 from crossdock.values.time_zones import first_showing, local_time
 
@@ -42,7 +42,7 @@ def ordered(jobs: Mapping[str, JobConfig]) -> list[str]:
     for name, job in jobs.items():
         for other in job.after:
             if other not in jobs:
-                raise ValueError(f"job {name!r} is set to run after {other!r}: {unknown(other, list(jobs))}")
+                raise ValueError(f"job {name!r} is set to run after {other!r}: {unknown_key(other, list(jobs))}")
     try:
         return list(TopologicalSorter({name: job.after for name, job in jobs.items()}).static_order())
     except CycleError as error:

@@ -287,7 +287,7 @@ def _is_position(name: str, found: _Parameter) -> bool:
 
 
 def _is_page(name: str) -> bool:
-    return _PAGE.fullmatch(pagination_members.plain(name)) is not None
+    return _PAGE.fullmatch(pagination_members.plain_name(name)) is not None
 
 
 def _is_place(name: str) -> bool:

@@ -122,7 +122,7 @@ class SignsOfMore:
                 self._next, is_last = self._next or (place if value else None), is_last or not value
             elif kind == "previous":
                 self._previous = self._previous or (place if value and self._pages == 1 else None)
-            elif (number := pagination_members.whole(value)) is not None:
+            elif (number := pagination_members.whole_number(value)) is not None:
                 numbers[place] = kind, number
         self._cursor = None if is_last else self._cursor
         before = numbers if self._numbers is None else self._numbers
@@ -188,12 +188,12 @@ class SignsOfMore:
                 continue
             if (found := _said(name, member) or self._said_in(value, place, name)) is not None:
                 yield path, *found
-            is_report = _REPORT.fullmatch(pagination_members.plain(name)) is not None
+            is_report = _REPORT.fullmatch(pagination_members.plain_name(name)) is not None
             if is_report or pagination_members.is_envelope(name) or (self._records or "").startswith(f"{path}/"):
                 yield from self._members(member, path, depth + 1)
 
     def _said_in(self, around: Mapping[str, Any], place: str, name: str) -> tuple[str, Any] | None:
-        plain, value = pagination_members.plain(name), around[name]
+        plain, value = pagination_members.plain_name(name), around[name]
         is_beside = (self._records or "/").rpartition("/")[0] == place
         if plain == "cursor" and is_beside and isinstance(value, str) and pagination_members.follows("next", value):
             return "cursor", None
@@ -202,7 +202,7 @@ class SignsOfMore:
         if _TEXT_OF_FAULT.fullmatch(plain):
             return (
                 None
-                if any(map(_is_all_well, map(pagination_members.plain, around), around.values()))
+                if any(map(_is_all_well, map(pagination_members.plain_name, around), around.values()))
                 else _verdict(name, value)
             )
         is_verdict = any(names.fullmatch(plain) for names in (_FAULT, _SUCCESS, _CODE, _STATUS))
@@ -210,11 +210,11 @@ class SignsOfMore:
 
 
 def _verdict(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
-    return "verdict", (pagination_members.plain(name), value)
+    return "verdict", (pagination_members.plain_name(name), value)
 
 
 def _said(name: str, value: Any) -> tuple[str, Any] | None:
-    kind, plain = pagination_members.member_kind(name), pagination_members.plain(name)
+    kind, plain = pagination_members.member_kind(name), pagination_members.plain_name(name)
     if kind == "next":
         return "next", pagination_members.tells_of_next(name, value)
     if kind is not None:
@@ -236,7 +236,7 @@ def _meant(kind: Kind, value: Any) -> tuple[str, Any]:
 
 def _page_size(params: Iterable[tuple[str, str | int | None]]) -> tuple[str, int] | None:
     for name, value in params:
-        if _SIZE.fullmatch(pagination_members.plain(name)) and (number := pagination_members.whole(value)):
+        if _SIZE.fullmatch(pagination_members.plain_name(name)) and (number := pagination_members.whole_number(value)):
             return name, number
     return None
 
@@ -256,7 +256,7 @@ def _reports_error(name: str, value: Any) -> bool:
     if _PARTIAL.fullmatch(name):
         return value is True
     if name == "shards" and isinstance(value, Mapping):  # of Elasticsearch
-        return bool(pagination_members.whole(value.get("failed")))
+        return bool(pagination_members.whole_number(value.get("failed")))
     return name == "status" and isinstance(value, str) and value.lower() in _FAILED
 
 
@@ -268,7 +268,7 @@ def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
         return str(value).lower() in _FALSE or _is_failed(value)
     if isinstance(value, bool | dict | list) or value is None:
         return False
-    number = pagination_members.whole(value)
+    number = pagination_members.whole_number(value)
     if number is None or number < 0:
         return _is_failed(value)
     is_unusual = has_records and number != 1 and not _is_fine(value) and _CODE.fullmatch(name) is not None
@@ -287,7 +287,7 @@ def _is_all_well(name: str, value: Any) -> bool:
 def _is_fine(value: Any) -> bool:
     if isinstance(value, dict | list):
         return all(map(_is_fine, value.values() if isinstance(value, dict) else value))
-    return value is None or value is False or _FINE.fullmatch(pagination_members.plain(str(value))) is not None
+    return value is None or value is False or _FINE.fullmatch(pagination_members.plain_name(str(value))) is not None
 
 
 def _is_failed(value: Any) -> bool:

@@ -57,7 +57,7 @@ def _opened(choice: ChosenExecutor, at_once: int) -> Iterator[Executor]:
         yield executor
 
 
-def chosen(text: str) -> ChosenExecutor:
+def chosen_executor(text: str) -> ChosenExecutor:
     name, _, address = text.partition("=")
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:

@@ -88,7 +88,7 @@ class FleetSchedule:
             found.facts |= {each.job: each for each in facts if each.job in found.configs}
             self._push(tenant, self._next(tenant, now))
 
-    def again(self, tenant: str, at: datetime) -> None:
+    def retry_at(self, tenant: str, at: datetime) -> None:
         if tenant in self._tenants:
             self._push(tenant, at)
 

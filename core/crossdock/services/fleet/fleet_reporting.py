@@ -31,7 +31,7 @@ class FleetReporting:
 
     def began(self, tenant: str, job: str, at: Due) -> None:
         _log(tenant, job, at).say("started")
-        self._metrics.of(tenant).began(job)
+        self._metrics.of_tenant(tenant).began(job)
 
     def ended(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
         event = run.event
@@ -42,7 +42,7 @@ class FleetReporting:
             run_log.warn(text)
         run_log.ended(event)
         self._log_problems(tenant, problems)
-        metrics = self._metrics.of(tenant)
+        metrics = self._metrics.of_tenant(tenant)
         metrics.sent(event.requests, run.throttled)
         for stream, terms in run.tallies.items():
             metrics.counted(stream, terms)
@@ -59,7 +59,7 @@ class FleetReporting:
         event = run_notices.could_not_start(job, at, replace(message, advice=f"{advice}It is tried again."))
         _log(tenant, job, at).ended(event)
         self._log_problems(tenant, problems)
-        self._metrics.of(tenant).ended(job, "failed", 0.0)
+        self._metrics.of_tenant(tenant).ended(job, "failed", 0.0)
         self._notices.add(tenant, event, self._clock.now())
 
     def broken(self, tenant: str, error: str) -> None:

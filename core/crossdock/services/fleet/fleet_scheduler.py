@@ -183,7 +183,7 @@ class FleetScheduler:
         self._close_executor()
         for name, each in self.running.items():
             for result in filter(None, map(_result, each.futures)):
-                self._take(name, each.call, result)
+                self._take_result(name, each.call, result)
         self.running.clear()
         self.waiting.clear()
 
@@ -195,7 +195,7 @@ class FleetScheduler:
             result = next((each for each in results if each is not None and each.outcome != "busy"), results[0])
             _cancel(running.futures)
             if result is not None:
-                self._take(name, running.call, result)
+                self._take_result(name, running.call, result)
                 continue
             self._lost(name, running.call, _reason(running.future))
         return bool(ended)
@@ -231,7 +231,7 @@ class FleetScheduler:
             else:
                 running.again.add_done_callback(lambda _: self._wake())
 
-    def _take(self, name: str, call: DueCall, result: CallResult) -> None:
+    def _take_result(self, name: str, call: DueCall, result: CallResult) -> None:
         if result.jobs:
             self._known(name, result.jobs)
             self.schedule.update(name, result.jobs, self._clock.now())
@@ -277,7 +277,7 @@ class FleetScheduler:
         pause = self._tries.setdefault(name, _Tries()).pause()
         if call.notified:
             self.look_at(name, call.notified, after=pause)
-        self.schedule.again(name, self._clock.now() + pause)
+        self.schedule.retry_at(name, self._clock.now() + pause)
 
     def _decide(self, now: datetime) -> None:
         for name in self.schedule.due(now):

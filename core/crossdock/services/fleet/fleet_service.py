@@ -53,12 +53,12 @@ class FleetService:
 
     @property
     def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
-        return {"fleet": (self.look, LOOK_S)}
+        return {"fleet": (self.poll, LOOK_S)}
 
     def reload(self) -> None:
         self._reload = True
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Load what has changed, report what has ended, and start what is due. A failure is logged and reported."""
         self._metrics.beat()
         if self._interrupt.is_set():
@@ -172,7 +172,7 @@ class FleetService:
         self._facts.setdefault(tenant, {}).update({each.job: each for each in facts})
         if tenant in self._scheduler.tenants:
             for job, instant in self._scheduler.schedule.next_due(tenant, self._clock.now()).items():
-                self._metrics.of(tenant).due(job, instant)
+                self._metrics.of_tenant(tenant).due(job, instant)
 
     def _report(self) -> None:
         now, scheduler, tenants = self._clock.now(), self._scheduler, len(self._files.tenants)

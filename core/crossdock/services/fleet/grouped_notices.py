@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 
-from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds
+from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds_of_event
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.scheduler.pending_notices import pause_after
 from crossdock.services.scheduler.stderr_log import LOGGER
@@ -40,12 +40,14 @@ class GroupedNotices:
             self._since = self._since or now
             if run_id is not None:
                 self._collected.add((tenant, run_id))
-        elif run_id is not None and (kinds(event) or not is_news):  # without kinds, the worker has removed the mark
+        elif run_id is not None and (
+            kinds_of_event(event) or not is_news
+        ):  # without kinds, the worker has removed the mark
             self._delivered.append((tenant, run_id))
 
     def flush(self, now: datetime, *, tenants: int, is_idle: bool) -> None:
         """Send the collected events, if the first is old enough and no channel has just failed."""
-        self._take(now)
+        self._collect_outcomes(now)
         is_time = self._since is not None and now - self._since >= (AT_LEAST if is_idle else AT_MOST)
         if is_time and now >= self._again and not self._sending:
             self.send(tenants=tenants)
@@ -68,7 +70,7 @@ class GroupedNotices:
         The notifier bounds that time.
         """
         wait(future for _, future in self._sending)
-        self._take(now)
+        self._collect_outcomes(now)
         self.send(tenants=tenants)
         self._thread.shutdown()
 
@@ -78,7 +80,7 @@ class GroupedNotices:
         events, self._events, self._since = self._events, [], None
         self._sending.append((events, self._thread.submit(self._deliver, events, tenants)))
 
-    def _take(self, now: datetime) -> None:
+    def _collect_outcomes(self, now: datetime) -> None:
         """Take the outcome of what was sent. Events that a channel has not accepted are collected again."""
         while self._sending and self._sending[0][1].done():
             events, future = self._sending.pop(0)

@@ -18,10 +18,11 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.services.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, version_of
 from crossdock.services.fleet.tenants import digest_of
-from crossdock.services.notifications.events import ScheduledRunEnded, kinds
+from crossdock.services.notifications.events import ScheduledRunEnded, kinds_of_event
 from crossdock.services.observability.trace_switch import traced
 from crossdock.services.scheduler import pending_notices, run_notices, stderr_log
-from crossdock.services.scheduler.after_run_tasks import apply_retention, notified, sender
+from crossdock.services.scheduler.pending_notices import notified, sender
+from crossdock.services.scheduler.retention_task import apply_retention
 from crossdock.state import DueRun, Transaction
 from crossdock.state.fleet_database import JobFacts
 from crossdock.values.clock import Clock, SystemClock
@@ -99,13 +100,13 @@ def _looked(loaded: Project, call: ScheduledCall) -> CallResult:
     clock = SystemClock()
     now, recipients = clock.now(), loaded.recipients
     if call.skipped:
-        with loaded.alone() as state:
-            state.apply(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now, recipients=recipients))
+        with loaded.exclusive_state() as state:
+            state.run_transaction(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now, recipients=recipients))
     problems = pending_notices.send_pending(loaded, sender(loaded, clock), clock)
     with closing(loaded.open_state()) as state:
-        state.apply(lambda tx: tx.scheduled_runs.notices_sent(call.notified, "fleet"))
-        pending = state.ask(lambda tx: _pending_notices(tx, loaded, now))
-        jobs = state.apply(lambda tx: _facts(tx, loaded))
+        state.run_transaction(lambda tx: tx.scheduled_runs.notices_sent(call.notified, "fleet"))
+        pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
+        jobs = state.run_transaction(lambda tx: _facts(tx, loaded))
     return CallResult(outcome="looked", jobs=jobs, problems=tuple(problems), pending_notices=pending)
 
 
@@ -130,9 +131,9 @@ def _begun(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) 
 def _run(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
     with state_session.open_session(loaded, clock, attempt=Attempt(due_run, waits=True)) as session:
         state = session.state
-        if due_run.job in state.ask(lambda tx: tx.scheduled_runs.paused()):
-            return CallResult(outcome="paused", jobs=state.apply(lambda tx: _facts(tx, loaded)))
-        check_clock(loaded.platform, clock, loaded.probed[0])
+        if due_run.job in state.run_read_only(lambda tx: tx.scheduled_runs.paused()):
+            return CallResult(outcome="paused", jobs=state.run_transaction(lambda tx: _facts(tx, loaded)))
+        check_clock(loaded.platform, clock, loaded.probed_resources[0])
         problems = tuple(pending_notices.notify_of_killed(loaded, sender(loaded, clock), clock, due_run.job))
         timings = Timings(clock)
         with traced(stderr_log.warn) as trace:
@@ -140,17 +141,17 @@ def _run(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
             trace(timings)
         if report is None:
             now = clock.now()
-            pending = state.ask(lambda tx: _pending_notices(tx, loaded, now))
-            jobs = state.apply(lambda tx: _facts(tx, loaded))
+            pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
+            jobs = state.run_transaction(lambda tx: _facts(tx, loaded))
             return CallResult(outcome="ended_before", jobs=jobs, problems=problems, pending_notices=pending)
         event = run_notices.ended(due_run.job, Due(due_run.due, due_run.business_date), report)
-        event = state.ask(lambda tx: run_notices.compared(tx, event, due_run.due))
-        if not kinds(event):  # nobody is to be told of it
-            state.apply(lambda tx: pending_notices.remember(tx, "fleet", event, delivered=True))
+        event = state.run_read_only(lambda tx: run_notices.compared(tx, event, due_run.due))
+        if not kinds_of_event(event):  # nobody is to be told of it
+            state.run_transaction(lambda tx: pending_notices.remember(tx, "fleet", event, delivered=True))
     if not _INTERRUPT.is_set():
         problems = (*problems, *notified(loaded, event, clock))
     apply_retention(loaded, clock, _INTERRUPT)
-    with loaded.look() as tx:
+    with loaded.read_state() as tx:
         jobs, pending = _facts(tx, loaded), _pending_notices(tx, loaded, clock.now(), but=event.run_id)
     return CallResult(
         outcome="ended", run=_run_facts(report, event), jobs=jobs, problems=problems, pending_notices=pending

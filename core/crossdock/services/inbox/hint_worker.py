@@ -57,7 +57,7 @@ class Partners(NamedTuple):
 
 def partners_of(project: Project) -> dict[str, Partners]:
     scopes = project.scopes
-    return {name: Partners(name.partition(".")[0], scopes[name].target) for name in sorted(project.fetching)}
+    return {name: Partners(name.partition(".")[0], scopes[name].target) for name in sorted(project.fetching_streams)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,14 +248,14 @@ class _Part:
         self._able = {bound.name for bound in run.streams} | run.refused.keys()
 
     def next_due_s(self) -> float:
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             due = tx.inbox.next_due(self._streams)
         return IDLE_S if due is None else max(0.0, (due - self._clock.now()).total_seconds())
 
     def deliver(self) -> Collection[str] | None:
         """Deliver a part. Return the streams of other records to fetch because of it; None if nothing is due."""
         now = self._clock.now()
-        due = self._state.ask(lambda tx: tx.inbox.due(now, self._streams, limit=TOGETHER))
+        due = self._state.run_read_only(lambda tx: tx.inbox.due(now, self._streams, limit=TOGETHER))
         if not due:
             return None
         fewest = sorted(due, key=attrgetter("attempts"))  # those that were not tried alone come first
@@ -272,7 +272,7 @@ class _Part:
 
     def report_withheld(self) -> None:
         """Report removals that need approval as errors of the run."""
-        with self._state.look() as tx:
+        with self._state.read_only() as tx:
             found = [(bound.name, still_withheld(tx, bound)) for bound in self._run.streams]
         for name, error in found:
             if error is not None:
@@ -300,7 +300,7 @@ class _Part:
             again, _ = self._deliver([record])
             failed_alone = failed_alone + 1 if again.failed else 0
             result.failed |= {each: error for each, error in again.failed.items() if each == record}
-            result.blocked |= again.blocked
+            result.postponed |= again.postponed
             result.elsewhere |= again.elsewhere
 
     def _deliver(self, records: Sequence[NamedRecord]) -> tuple[Delivered, set[str]]:
@@ -322,17 +322,17 @@ class _Part:
                 again.append(_later(hint, now, FIRST_PAUSE))
             elif hint.record in result.failed:
                 again.append(_failed(hint, result.failed[hint.record], now))
-            elif hint.record in result.blocked:
+            elif hint.record in result.postponed:
                 again.append(_later(hint, now, SOON))
             else:
                 done.append(hint)
 
         def settle(tx: Transaction) -> None:
             tx.inbox.hint(sorted(result.elsewhere), at=now)
-            tx.inbox.fetched(done)
-            tx.inbox.again(again)
+            tx.inbox.remove_fetched(done)
+            tx.inbox.retry_later(again)
 
-        self._state.apply(settle)
+        self._state.run_transaction(settle)
 
 
 def _later(hint: HintedRecord, now: datetime, least: timedelta) -> HintedRecord:

@@ -129,7 +129,7 @@ class RefusedCounts:
         with self._lock:
             self._counts[connection, reason] += 1
 
-    def take(self) -> Mapping[tuple[str, str], int]:
+    def pop_counts(self) -> Mapping[tuple[str, str], int]:
         """Return the counts since the last call."""
         with self._lock:
             counts, self._counts = self._counts, Counter()

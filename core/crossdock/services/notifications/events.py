@@ -93,7 +93,7 @@ class RunWaiting:
 Event = ScheduledRunEnded | RunOverdue | RunWaiting
 
 
-def kinds(event: Event) -> set[Kind]:
+def kinds_of_event(event: Event) -> set[Kind]:
     """Return the kinds of *event*; empty for a run without news and for a skipped run."""
     if isinstance(event, RunOverdue | RunWaiting):
         return {"late"}
@@ -130,7 +130,7 @@ def compose(event: Event, selected: Collection[Kind], at: datetime) -> Message:
 
 def compose_group(events: Sequence[tuple[str, Event]], tenants: int, at: datetime) -> Message:
     """Make one message about several events, each with its tenant. *tenants* is the number of tenants in the fleet."""
-    found = {kind: sum(kind in kinds(event) for _, event in events) for kind in BY_SEVERITY}
+    found = {kind: sum(kind in kinds_of_event(event) for _, event in events) for kind in BY_SEVERITY}
     counts = ", ".join(f"{number:,} {kind}" for kind, number in found.items() if number)
     names = {tenant for tenant, _ in events}
     subject = f"{len(names):,} of {tenants:,} tenants: {counts}"
@@ -139,7 +139,10 @@ def compose_group(events: Sequence[tuple[str, Event]], tenants: int, at: datetim
     if (more := len(ordered) - _MAX_GROUP_LINES) > 0:
         lines.append(f"... and {more:,} more; 'crossdock runs --fleet' lists them")
     listed = [
-        {"tenant": printable(tenant), **_described(event, [kind for kind in BY_SEVERITY if kind in kinds(event)])}
+        {
+            "tenant": printable(tenant),
+            **_described(event, [kind for kind in BY_SEVERITY if kind in kinds_of_event(event)]),
+        }
         for tenant, event in ordered[:_MAX_GROUP]
     ]
     data = {"kinds": [kind for kind, number in found.items() if number], "tenants": tenants, "events": listed}
@@ -149,7 +152,7 @@ def compose_group(events: Sequence[tuple[str, Event]], tenants: int, at: datetim
 
 
 def _severity(event: Event) -> int:
-    return min(BY_SEVERITY.index(kind) for kind in kinds(event))
+    return min(BY_SEVERITY.index(kind) for kind in kinds_of_event(event))
 
 
 def _group_line(tenant: str, event: Event) -> str:
@@ -171,7 +174,7 @@ def _outcome(event: Event) -> str:
         return "is running late"
     if isinstance(event, RunWaiting):
         return "has not started"
-    outcome = "recovered" if "recovered" in kinds(event) else _OUTCOMES[event.status]
+    outcome = "recovered" if "recovered" in kinds_of_event(event) else _OUTCOMES[event.status]
     if event.status == "degraded":
         return f"{outcome} with open records"
     return f"{outcome} with warnings" if event.status == "done" and event.warnings else outcome

@@ -10,7 +10,7 @@ from functools import partial
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError
-from crossdock.services.notifications.events import Event, Message, compose, compose_group, kinds
+from crossdock.services.notifications.events import Event, Message, compose, compose_group, kinds_of_event
 from crossdock.services.notifications.mail import MailChannel
 from crossdock.services.notifications.webhook import WebhookChannel
 from crossdock.values.clock import Clock
@@ -43,11 +43,11 @@ class Notifier:
 
         Return a sentence for each channel that failed.
         """
-        selected = kinds(event) & self._when
+        selected = kinds_of_event(event) & self._when
         return self._send(compose(event, selected, self._clock.now())) if selected else []
 
     def is_selected(self, event: Event) -> bool:
-        return bool(kinds(event) & self._when)
+        return bool(kinds_of_event(event) & self._when)
 
     def notify_group(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
         """Send one message about at least one selected event, each with its tenant. The rest is as in `notify`."""

@@ -144,7 +144,7 @@ class Metrics(RunMetrics):
             self.sent(0)
         self.beat()
 
-    def of(self, tenant: str) -> RunMetrics:
+    def of_tenant(self, tenant: str) -> RunMetrics:
         found = RunMetrics(self._values, tenant)
         found.sent(0)
         return found

@@ -51,7 +51,7 @@ class Served(Protocol):
     def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
         """The other functions to call, each with its interval in seconds."""
 
-    def look(self) -> None: ...
+    def poll(self) -> None: ...
 
     def close(self) -> None: ...
 
@@ -119,13 +119,13 @@ class Daemon:
         self._schedules = self._service.schedules
         self._timer.remove_all_jobs("default")
         for name, schedule in self._schedules.items():
-            self._add(self._look, ScheduleTrigger(schedule), f"due: {name}")
-        for name, (call, seconds) in {"look": (self._look, LOOK_S), **self._service.tasks}.items():
+            self._add(self._poll, ScheduleTrigger(schedule), f"due: {name}")
+        for name, (call, seconds) in {"poll": (self._poll, LOOK_S), **self._service.tasks}.items():
             self._add(call, IntervalTrigger(seconds=seconds, timezone=UTC), name)
         self._wake()
 
     def _wake(self) -> None:
-        self._add(self._look, _NOW, "wake")
+        self._add(self._poll, _NOW, "wake")
 
     def _add(self, call: Callable[[], None], trigger: Any, name: str) -> None:
         self._timer.add_job(self._guarded, trigger, [call], id=name, replace_existing=True)
@@ -141,10 +141,10 @@ class Daemon:
 
     def _call_and_look(self, call: Callable[[], None]) -> None:
         call()
-        self._look()
+        self._poll()
 
-    def _look(self) -> None:
-        self._service.look()
+    def _poll(self) -> None:
+        self._service.poll()
         if self._service.schedules is not self._schedules:
             self._schedule()
         if self._interrupt.is_set() and not self._service.busy:

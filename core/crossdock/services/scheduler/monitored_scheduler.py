@@ -45,7 +45,7 @@ class Webhooks:
 
 
 def report_refused(refused: RefusedCounts, metrics: Metrics) -> None:
-    for (connection, reason), number in refused.take().items():
+    for (connection, reason), number in refused.pop_counts().items():
         of = f" of {connection}" if connection else ""
         LOGGER.warning("webhooks%s: %s not processed (%s)", of, f"{number:,}", reason)
         metrics.refused(connection, reason, number)
@@ -97,7 +97,7 @@ class Service:
     def busy(self) -> bool:
         return self._scheduler.busy
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Report ended runs, and start due ones. A failure is logged and reported."""
         self._metrics.beat()
         now = self._clock.now()
@@ -135,7 +135,10 @@ class Service:
         """Log the webhooks refused since the last call and the systems that delay records, and measure the inbox."""
         if self._webhooks is None:
             return
-        with suppress(CrossdockError), self.project.look() as tx:  # a state that cannot be read was reported above
+        with (
+            suppress(CrossdockError),
+            self.project.read_state() as tx,
+        ):  # a state that cannot be read was reported above
             failing = sum(number for _, number in tx.inbox.failing())
             self._metrics.inbox(tx.inbox.count() - failing, failing)
         report_refused(self._webhooks.refused, self._metrics)

@@ -13,7 +13,8 @@ from datetime import date, datetime, timedelta
 
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
-from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds
+from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds_of_event
+from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.scheduler import run_notices
 from crossdock.state import PendingNotice, Recipients, Transaction
 from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
@@ -83,7 +84,7 @@ def send_pending(
 
 def _next(project: Project, ended_before: datetime, seen: set[int]) -> ScheduledRunEnded | None:
     """Return the next event, compared again: the message before may have made it a repetition."""
-    with project.look() as tx:
+    with project.read_state() as tx:
         for run in tx.scheduled_runs.pending_notices("own"):
             if run.run_id not in seen:
                 seen.add(run.run_id)
@@ -133,7 +134,7 @@ def remember(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded, 
 def _remember(project: Project, event: ScheduledRunEnded, *, delivered: bool) -> None:
     """Store it if the state can be written. The state is opened for writing only if something changes."""
     with suppress(CrossdockError):
-        with project.look() as tx:
+        with project.read_state() as tx:
             is_marked = any(each.run_id == event.run_id for each in tx.scheduled_runs.pending_notices("own"))
             is_stored = is_marked != delivered and not (delivered and _covered(tx, "own", event))
         if not is_stored:
@@ -159,8 +160,24 @@ def _covers(event: ScheduledRunEnded, old: ScheduledRunEnded) -> bool:
 
 def _says_it_all(event: ScheduledRunEnded, old_run: int, old_due: datetime, old_status: str) -> bool:
     """Return whether *event* has the open records of an earlier degraded run, or is the next attempt that failed."""
-    if event.run_id is None or old_run >= event.run_id or not kinds(event):
+    if event.run_id is None or old_run >= event.run_id or not kinds_of_event(event):
         return False
     if event.status == "degraded":
         return old_status == "degraded"
     return event.status not in COMPLETED and old_status not in COMPLETED and old_due == event.due
+
+
+def notified(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
+    """Send *event*, and what people were not notified of before. Return a sentence for each channel that failed."""
+    send = sender(loaded, clock)
+    return tuple(notify(loaded, send, event, clock) if isinstance(event, ScheduledRunEnded) else send(event))
+
+
+def sender(loaded: Project, clock: Clock) -> Send:
+    if loaded.notify is None:
+        return lambda _: ()
+    try:
+        return Notifier(loaded.notify, clock).notify
+    except CrossdockError as error:  # a secret that is missing on this host
+        problem = str(error)
+        return lambda _: (problem,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
@@ -39,19 +40,25 @@ class RetentionTask:
 
     @staticmethod
     def _due(project: Project, now: datetime) -> datetime:
-        with project.look() as tx:
+        with project.read_state() as tx:
             last = tx.retention.applied_at()
         return now if last is None or last > now else last + EVERY  # a later time means that the clock was ahead then
 
     def _purge(self, project: Project, now: datetime) -> bool:
         assert project.retention is not None
-        ages = project.ages(project.retention, now)
-        with project.alone() as state:
+        ages = project.retention_ages(project.retention, now)
+        with project.exclusive_state() as state:
             purged, is_whole = purge.purge_batches(state, ages, batches=BATCHES)
             if is_whole:
-                state.apply(lambda tx: tx.retention.applied(now))
+                state.run_transaction(lambda tx: tx.retention.applied(now))
                 self._next = now + EVERY
         counts = [f"{number:,} {name.replace('_', ' ')}" for name, number in asdict(purged).items() if number]
         if counts:
             LOGGER.info("retention: %s", ", ".join(counts))
         return is_whole
+
+
+def apply_retention(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
+    task, is_more_left = RetentionTask(clock), True
+    while is_more_left and not interrupt.is_set():
+        is_more_left = task.run(loaded)

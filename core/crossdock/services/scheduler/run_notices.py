@@ -54,7 +54,7 @@ def ended(job: str, one: Due, report: Report) -> ScheduledRunEnded:
 def compared_if_readable(
     project: Project, event: ScheduledRunEnded, due: datetime, earlier: ScheduledRun | None = None
 ) -> ScheduledRunEnded:
-    with suppress(CrossdockError), project.look() as tx:
+    with suppress(CrossdockError), project.read_state() as tx:
         return compared(tx, event, due, earlier)
     return event
 
@@ -118,7 +118,7 @@ def deadline_watched(
     *tell* is called in a thread of its own if the run has begun.
     """
     job, at = session.project.jobs[due_run.job], Due(due_run.due, due_run.business_date)
-    expected = session.state.ask(lambda tx: tx.scheduled_runs.expected_seconds_and_requests(due_run.job))
+    expected = session.state.run_read_only(lambda tx: tx.scheduled_runs.expected_seconds_and_requests(due_run.job))
     expected_end = clock.now() + timedelta(seconds=expected[0] if expected is not None else 0.0)
 
     def is_in_time() -> bool:

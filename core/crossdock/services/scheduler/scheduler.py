@@ -174,7 +174,7 @@ class Scheduler:
         worker = self._hint_worker
         if worker is None:
             return False
-        due = self._open_state().ask(lambda tx: worker.due(self._project, tx))
+        due = self._open_state().run_read_only(lambda tx: worker.due(self._project, tx))
         due = {each: streams for each, streams in due.items() if each not in self._hints.keys() | self._hints_failed}
         if not due:
             return False
@@ -198,7 +198,7 @@ class Scheduler:
             plans = self._due_jobs.plans(tx.scheduled_runs, now, self._on_time_since)
             early = [] if self._is_clock_checked(now) else self._begun_early(tx, now)
         if early or any(plan.starts or plan.skipped for plan in plans):
-            self._check_clock(now)
+            self._check_clock_with_platform(now)
         if early and self._is_clock_checked(now):
             plans = self._without_early(state, early, now)
         with state.begin() as tx:
@@ -224,10 +224,10 @@ class Scheduler:
             tx.scheduled_runs.remove(early, now)
             return self._due_jobs.plans(tx.scheduled_runs, now, self._on_time_since)
 
-    def _check_clock(self, now: datetime) -> None:
+    def _check_clock_with_platform(self, now: datetime) -> None:
         """Compare the clock with the platform's, once and whenever it was set. Raise ClockError if it is wrong."""
         if not self._is_clock_checked(now):
-            compared = check_clock(self._project.platform, self._clock, self._project.probed[0])
+            compared = check_clock(self._project.platform, self._clock, self._project.probed_resources[0])
             self._checked_offset_s = self._offset_s(now) if compared else None
 
     def _is_clock_checked(self, now: datetime) -> bool:
@@ -286,11 +286,11 @@ class Scheduler:
                 tx.scheduled_runs.skip(plan.skipped, at=now, recipients=self._project.recipients)
 
         if self._session is not None:
-            self._session.state.apply(write)
+            self._session.state.run_transaction(write)
         else:
             try:
                 with state.exclusive(this_process()):
-                    state.apply(write)
+                    state.run_transaction(write)
             except StateBusyError:
                 return  # the process that is running writes them, or a later call does
         for plan in plans:

@@ -60,7 +60,7 @@ class Hash(TypeDecorator[int]):
         return None if value is None else int.from_bytes(value, "big")
 
 
-def scope() -> list[Column[object]]:
+def scope_columns() -> list[Column[object]]:
     return [
         Column("target", String(64), primary_key=True),
         Column("resource", String(32), primary_key=True),
@@ -68,7 +68,7 @@ def scope() -> list[Column[object]]:
     ]
 
 
-def record() -> list[Column[object]]:
+def record_columns() -> list[Column[object]]:
     return [
         Column("key", Text, nullable=False),
         Column("record_fp", Hash),

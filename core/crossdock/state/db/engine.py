@@ -100,7 +100,7 @@ def open_shared(url: URL) -> Engine:
 
 def identity(engine: Engine, url: URL) -> str:
     """Return the identity of a state, which its copies share."""
-    with translated(url), reading(engine) as connection:
+    with translated(url), read_only_connection(engine) as connection:
         return _facts(connection)[migrations.IDENTITY]
 
 
@@ -114,7 +114,7 @@ def exclusive_schema_change(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
+def read_only_connection(engine: Engine) -> Iterator[Connection]:
     """Begin a transaction that cannot write. It neither waits for writers nor blocks them, and flushes nothing."""
     with engine.connect().execution_options(**{_READONLY: True}) as connection, connection.begin():
         if engine.dialect.name != "sqlite":

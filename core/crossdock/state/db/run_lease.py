@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError
 from crossdock.errors import StateBusyError, StateError
 from crossdock.state.db import sql_statements
 from crossdock.state.db.database_errors import place_of, translated_os_errors
-from crossdock.state.db.engine import reading
+from crossdock.state.db.engine import read_only_connection
 from crossdock.state.db.migrations import LONG_AGO
 from crossdock.state.db.schema import leases as table
 from crossdock.values.clock import SystemClock
@@ -64,7 +64,7 @@ class Lease:
 
 
 def fence(engine: Engine) -> int:
-    with reading(engine) as connection:
+    with read_only_connection(engine) as connection:
         return int(connection.execute(_LAST).one().fence)
 
 
@@ -79,7 +79,7 @@ def is_held(connection: Connection) -> bool:
 
 
 @contextmanager
-def held(engine: Engine, url: URL, owner: str, *, above: int = 0) -> Iterator[Lease]:
+def hold(engine: Engine, url: URL, owner: str, *, above: int = 0) -> Iterator[Lease]:
     """Hold the lease during the block, with a fence above *above*. Raises StateBusyError if another run holds it."""
     with _lock(engine, url) as try_lock:
         lease = Lease(url, _acquire(engine, url, owner, above, try_lock))
@@ -106,7 +106,7 @@ def _acquire(engine: Engine, url: URL, owner: str, above: int, try_lock: Callabl
         if locked or time.monotonic() >= deadline:
             with engine.begin() as connection:
                 return _take(connection, url, owner, above=above, locked=locked)
-        with reading(engine) as connection:
+        with read_only_connection(engine) as connection:
             _refuse_if_held(connection.execute(_LAST).one(), _now(connection), url)
         time.sleep(0.02)
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record, scope, stream_and_key
+from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record_columns, scope_columns, stream_and_key
 
 VERSION = 19
 
@@ -67,7 +67,7 @@ run_messages = Table(
 bindings = Table(
     "bindings",
     metadata,
-    *scope(),
+    *scope_columns(),
     Column("key_hash", Hash, primary_key=True),
     Column("key", Text, nullable=False),
     Column("target_id", String(128), nullable=False, index=True),
@@ -110,7 +110,7 @@ unknown_references = Table(
 untrimmed_keys = Table(  # keys with white space around them, from before keys were trimmed
     "untrimmed_keys",
     metadata,
-    *scope(),
+    *scope_columns(),
     Column("key_hash", Hash, primary_key=True),
     Column("key", Text, nullable=False),
 )
@@ -126,7 +126,7 @@ intents = Table(
     Column("resource", String(32), nullable=False),
     Column("namespace", String(128), nullable=False),
     Column("key_hash", Hash, nullable=False),
-    *record(),
+    *record_columns(),
     Column("operation", String(16), nullable=False),
     Column("counter", BigInteger, nullable=False),
     Column("idempotency_key", String(64), nullable=False, unique=True),
@@ -167,7 +167,7 @@ dead_letters = Table(
     "dead_letters",
     metadata,
     *stream_and_key(),
-    *record(),
+    *record_columns(),
     Column("step", String(8), nullable=False),
     Column("stage", String(16), nullable=False),
     Column("code", String(32), nullable=False),
@@ -185,7 +185,7 @@ waiting_records = Table(
     "waiting_records",
     metadata,
     *stream_and_key(),
-    *record(),
+    *record_columns(),
     Column("waits_for", ExactJson, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("since", UtcDateTime, nullable=False),
@@ -289,7 +289,7 @@ begun_undos = Table(
 key_stamps = Table(
     "key_stamps",
     metadata,
-    *scope(),
+    *scope_columns(),
     Column("stamp", BigInteger, nullable=False),  # changes whenever a binding of the scope does
 )
 

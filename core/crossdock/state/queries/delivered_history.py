@@ -45,7 +45,7 @@ class DeliveredHistory:
             query = query.where(intents.c.key_hash > after)
         return list(self._connection.execute(query.order_by(intents.c.key_hash).limit(limit)).scalars())
 
-    def of(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, list[DeliveredOperation]]:
+    def of_records(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, list[DeliveredOperation]]:
         """Return what any run has delivered for each of *key_hashes*, oldest first, as far as retention keeps it."""
         names = ("key_hash", "key", "run_id", "operation", "step", "before", "untouched", "status")
         own = attempts.c.intent_id == intents.c.id, attempts.c.outcome == "in_doubt"

@@ -141,7 +141,7 @@ def _crc32(file: BinaryIO) -> int:
     return crc32
 
 
-def nothing() -> pl.DataFrame:
+def empty_index() -> pl.DataFrame:
     return pl.DataFrame(schema={KEY_HASH: HASH, KNOWN_FP: HASH})
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select
 
 from crossdock.state.db.schema import begun_undos as table
-from crossdock.state.tables.snapshots_and_approvals import KEY_BYTES
+from crossdock.state.tables.pending_approvals import KEY_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class Intake:
         """Return the files that *stream* finished under *version* and of which retention kept only the digests."""
         if not self._is_last(stream, version):
             return Digests()
-        return removed_input_digests.of(self._connection, "file", stream, version)
+        return removed_input_digests.load(self._connection, "file", stream, version)
 
     def _is_last(self, stream: str, version: str) -> bool:
         query = select(table.c.version).where(table.c.stream == stream).order_by(table.c.accepted_at.desc()).limit(1)

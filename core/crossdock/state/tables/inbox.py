@@ -173,12 +173,12 @@ class Inbox:
         found = (self._connection.execute(query.where(hints.c.stream == each)).scalar() for each in streams)
         return min((due for due in found if due is not None), default=None)
 
-    def fetched(self, done: Sequence[HintedRecord]) -> None:
+    def remove_fetched(self, done: Sequence[HintedRecord]) -> None:
         """Remove *done*, except those with a new hint."""
         columns = sql_statements.by_column(done, of="stream", this="key_hash", fetched="number")
         _DONE.run(self._connection, columns)
 
-    def again(self, failed: Sequence[HintedRecord]) -> None:
+    def retry_later(self, failed: Sequence[HintedRecord]) -> None:
         """Store when *failed* are fetched again, except those with a new hint, which are due at once."""
         columns = sql_statements.by_column(
             failed, of="stream", this="key_hash", fetched="number", later="due_at", failed="attempts", why="error"

@@ -64,7 +64,7 @@ class Intent:
     def resource(self) -> str:
         return self.scope.resource
 
-    def leave(self, at: datetime) -> None:
+    def mark_sending(self, at: datetime) -> None:
         self.status, self.attempts = "sending", self.attempts + 1
         self.first_sent_at = self.first_sent_at or at
 
@@ -137,7 +137,7 @@ class Intents:
         columns = sql_statements.by_column(items, row="id", **{f"new_{name}": name for name in _SENDING})
         _MARK.run(self._connection, columns)
 
-    def move(self, items: Sequence[Intent], *, at: datetime) -> None:
+    def write_outcomes(self, items: Sequence[Intent], *, at: datetime) -> None:
         """Write status and result of *items*. The raw form of a delivered or replaced one is deleted."""
         for statement, is_done in ((_FINISH, True), (_MOVE, False)):
             group = [item for item in items if (item.status in _DONE) is is_done]
@@ -183,7 +183,7 @@ class Intents:
         query = select(func.min(attempts.c.ended_at)).where(attempts.c.intent_id == item.id)
         return self._connection.execute(query).scalar()
 
-    def note(self, items: Sequence[Attempt]) -> None:
+    def add_attempts(self, items: Sequence[Attempt]) -> None:
         rows = [{name: getattr(item, name) for name in Attempt.__slots__} for item in items]
         sql_statements.upsert(self._connection, attempts, rows)
 

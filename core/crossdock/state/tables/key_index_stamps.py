@@ -56,7 +56,7 @@ class Stamps:
             self.touched[scope] = self._renew(scope)
         self.touched[scope].changes += changes
 
-    def of(self, scope: Scope) -> int:
+    def current(self, scope: Scope) -> int:
         return stamp_of(self._connection, scope)
 
     def contributions(self, scope: Scope) -> list[Scope]:

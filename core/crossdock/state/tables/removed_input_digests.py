@@ -37,14 +37,14 @@ class Digests:
         return self.packed[place * _BYTES : (place + 1) * _BYTES]
 
 
-def of(connection: Connection, kind: Kind, stream: str, version: str = "") -> Digests:
+def load(connection: Connection, kind: Kind, stream: str, version: str = "") -> Digests:
     """Return the digests of *stream*. Files are kept per version, snapshots are not."""
     query = select(table.c.packed).where(table.c.kind == kind, table.c.stream == stream, table.c.version == version)
     return Digests(connection.execute(query).scalar() or b"")
 
 
 def add(connection: Connection, kind: Kind, stream: str, version: str, contents: Iterable[str]) -> None:
-    packed = of(connection, kind, stream, version).with_more(contents).packed
+    packed = load(connection, kind, stream, version).with_more(contents).packed
     sql_statements.upsert(connection, table, [{"kind": kind, "stream": stream, "version": version, "packed": packed}])
 
 

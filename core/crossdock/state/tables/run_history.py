@@ -1,4 +1,4 @@
-"""Runs, and what one run passes to the next: cursors, and when a full list was read."""
+"""Runs: their beginning, end, messages and requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from crossdock.state.db import run_lease, sql_statements
-from crossdock.state.db.schema import cursors, full_lists, intents, meta, run_messages, runs
+from crossdock.state.db.schema import intents, meta, run_messages, runs
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
@@ -155,7 +155,7 @@ class Runs:
 
     def declare_restored(self, *, at: datetime, remembered: datetime | None = None) -> None:
         """Mark this state as a restored backup. Only the first declaration sets *remembered*: see `remembered`."""
-        before = self.remembered() if self.restored() else remembered
+        before = self.newest_restored_change() if self.restored() else remembered
         last = self._connection.execute(select(func.max(intents.c.id))).scalar_one() or 0
         rows = [{"name": _RESTORED, "value": at.isoformat()}, {"name": _LAST_INTENT, "value": str(last)}]
         sql_statements.upsert(self._connection, meta, rows)
@@ -166,10 +166,10 @@ class Runs:
         self._connection.execute(update(intents).where(*was_resolved).values(resolved_at=None))  # it may be sent since
 
     def restored(self) -> bool:
-        """Return True from `declare_restored` until a complete run calls `trusted_again`."""
+        """Return True from `declare_restored` until a complete run calls `forget_restored`."""
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _RESTORED)).first() is not None
 
-    def remembered(self) -> datetime | None:
+    def newest_restored_change(self) -> datetime | None:
         """Return when the newest record that a restored backup knows was changed; None if that is unknown."""
         found = self._connection.execute(select(meta.c.value).where(meta.c.name == _REMEMBERED)).scalar()
         return None if found is None else datetime.fromisoformat(found)
@@ -186,7 +186,7 @@ class Runs:
     def is_compared(self) -> bool:
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _COMPARED)).first() is not None
 
-    def trusted_again(self) -> None:
+    def forget_restored(self) -> None:
         self._connection.execute(delete(meta).where(meta.c.name.in_([_RESTORED, _LAST_INTENT, _COMPARED, _REMEMBERED])))
 
     def listed(self, *, limit: int) -> list[RunRecord]:
@@ -234,43 +234,6 @@ class Runs:
         rows = [{"run_id": run_id, "number": number} | each.as_json() for number, each in enumerate(messages)]
         if rows:
             self._connection.execute(insert(run_messages), rows)
-
-
-class Cursors:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def get(self, stream: str, version: str) -> str | None:
-        """Return where *stream* continues; None under another version, so that a changed mapping reads all again."""
-        query = select(cursors.c.value).where(cursors.c.stream == stream, cursors.c.version == version)
-        return self._connection.execute(query).scalar()
-
-    def version(self, stream: str) -> str | None:
-        return self._connection.execute(select(cursors.c.version).where(cursors.c.stream == stream)).scalar()
-
-    def reset(self, stream: str, version: str, value: str | None) -> None:
-        if value is not None:
-            self.put(stream, version, value)
-        else:
-            self.forget(stream)
-
-    def forget(self, stream: str) -> None:
-        self._connection.execute(delete(cursors).where(cursors.c.stream == stream))
-
-    def put(self, stream: str, version: str, value: str) -> None:
-        sql_statements.upsert(self._connection, cursors, [{"stream": stream, "version": version, "value": value}])
-
-
-class FullLists:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def read_at(self, stream: str) -> datetime | None:
-        """Return when the last full list of *stream* was read to its end; None if there was none."""
-        return self._connection.execute(select(full_lists.c.read_at).where(full_lists.c.stream == stream)).scalar()
-
-    def put(self, stream: str, *, at: datetime) -> None:
-        sql_statements.upsert(self._connection, full_lists, [{"stream": stream, "read_at": at}])
 
 
 def _has_ended(run: RunRecord) -> bool:

@@ -31,7 +31,7 @@ from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state.db import sql_statements
 from crossdock.state.db.database_errors import translated
-from crossdock.state.db.engine import StateUrl, exclusive_schema_change, open_shared, reading
+from crossdock.state.db.engine import StateUrl, exclusive_schema_change, open_shared, read_only_connection
 from crossdock.state.db.schema import buckets
 from crossdock.values.clock import Clock
 
@@ -70,7 +70,7 @@ class SharedBucket:
         self._url, self._clock, self._name = url, clock, name
         self._engine = open_shared(url)
         self._failing_since: float | None = None
-        with translated(url), reading(self._engine) as connection:
+        with translated(url), read_only_connection(self._engine) as connection:
             exists = _is_current(connection)
         if not exists:
             with translated(url), exclusive_schema_change(self._engine) as connection:

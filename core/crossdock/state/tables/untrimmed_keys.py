@@ -17,7 +17,7 @@ class UntrimmedKeys:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def of(self, scope: Scope) -> list[str]:
+    def of_scope(self, scope: Scope) -> list[str]:
         """Return those of the bindings and intents of *scope*."""
         found = self._connection.execute(select(table.c.key).where(within(table, scope)).order_by(table.c.key))
         return list(found.scalars())

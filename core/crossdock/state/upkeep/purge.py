@@ -30,7 +30,7 @@ def purge(state: State, url: StateUrl, ages: Ages) -> PurgeResult:
 
 def purge_batches(state: State, ages: Ages, *, batches: int) -> tuple[PurgeResult, bool]:
     """Remove or empty at most *batches* batches, each in a transaction. Return also whether nothing is left to do."""
-    with state.look() as tx:
+    with state.read_only() as tx:
         names = list(tx.retention.steps)
     done: Counter[str] = Counter()
     for name in names:

@@ -30,7 +30,7 @@ from crossdock.state.tables.intents import UNSETTLED
 from crossdock.state.tables.record_identity import Scope
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.state.tables.scheduled_runs import RECENT
-from crossdock.state.tables.snapshots_and_approvals import COMPARED_SNAPSHOTS
+from crossdock.state.tables.snapshots import COMPARED_SNAPSHOTS
 
 MAX_AGE = timedelta(days=36_525)
 _OPEN_MIGRATION = migrations.c.signed_off_at.is_(None)

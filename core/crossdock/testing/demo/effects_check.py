@@ -22,7 +22,7 @@ def compare(project: Project, reports: list[Report]) -> Counter[str]:
     if not all(report.balanced for report in reports):
         raise InternalError("the tally does not balance")
     effects = list(_effects(project))
-    with project.look() as tx:
+    with project.read_state() as tx:
         intents = tx.intents.listed(("delivered",), limit=len(effects) + 1)
     logged = Counter((effect["idempotencyKey"], effect["operation"], effect["id"]) for effect in effects)
     expected = Counter({(intent.idempotency_key, intent.operation, intent.target_id) for intent in intents})

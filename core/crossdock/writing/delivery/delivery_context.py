@@ -10,9 +10,10 @@ from typing import Protocol
 
 from crossdock.state import Intent, State, Unchanged
 from crossdock.values.clock import Clock
+from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
 from crossdock.writing.delivery.records_in_progress import OwnRecords, RecordsInProgress
 from crossdock.writing.delivery.restored_state import NO_DOUBTS, StateDoubts
-from crossdock.writing.delivery.send_queue import CircuitBreaker, SendQueue
+from crossdock.writing.delivery.send_queue import SendQueue
 from crossdock.writing.delivery.senders import SendTask
 from crossdock.writing.targets.target import Target
 

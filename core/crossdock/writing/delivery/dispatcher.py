@@ -101,7 +101,7 @@ class Dispatcher:
     def put_back(self) -> None:
         """After a stop, leave sent operations that may have been executed in doubt, and all others pending."""
         left = self._policy.give_back()
-        self._writer.move(left)
+        self._writer.write_outcomes(left)
         for intent in left:
             self._report_settled(Settlement(intent, Outcome("unavailable", "the run was stopped")))
 

@@ -50,7 +50,7 @@ class ExistingRecords:
             task.retry_state.conflict = outcome
             self._run.queue.put(replace(task, purpose="look_up"))
         elif is_conflict and task.retry_state.ambiguous:
-            self._retries.again(task, outcome, decisions)
+            self._retries.retry(task, outcome, decisions)
         elif is_conflict and not expected:
             self.not_visible(task, outcome, decisions)
         else:
@@ -144,7 +144,7 @@ class ExistingRecords:
             self.absent(task, outcome, decisions)
             return
         doubt = Outcome("in_doubt", "the target has a removed record of this name, which may be this one")
-        decisions.note(replace(task, purpose="send"), doubt, at=self._run.clock.now())
+        decisions.add_attempt(replace(task, purpose="send"), doubt, at=self._run.clock.now())
         decisions.settle("in_doubt", task.intent, doubt)
 
     def not_visible(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
@@ -165,11 +165,13 @@ class ExistingRecords:
         if in_doubt_rules.are_too_many(self._others, self.accepted):
             self._stop_forgetful(task, decisions, others=self._others)
             return
-        refused = in_doubt_rules.of_others(task.intent, outcome, self._target)
+        refused = in_doubt_rules.conflict_with_others(task.intent, outcome, self._target)
         decisions.settle("rejected", task.intent, refused)
 
     def _stop_forgetful(self, task: SendTask, decisions: Decisions, *, others: int = 0) -> None:
         """Send nothing more: the state may also have forgotten records that are written once."""
         matches = task.intent.identity.stream in self._run.rules.matching
-        self._run.stop_with(in_doubt_rules.forgotten(task.intent, self._target, matches=matches, others=others))
+        self._run.stop_with(
+            in_doubt_rules.forgotten_records_error(task.intent, self._target, matches=matches, others=others)
+        )
         self._retries.leave_out(task, Outcome("unavailable", "already exists"), decisions)

@@ -62,14 +62,14 @@ def are_too_many(others: int, accepted: int) -> bool:
     return others > OTHERS_AT_MOST and others * OTHERS_SHARE > accepted
 
 
-def of_others(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
+def conflict_with_others(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
     id_of = f", {outcome.target_id}" if outcome.target_id else ""
     message = f"{target.title} has another record under this name{id_of}, which was not sent from this state"
     pointer = target.resources[intent.resource].name_pointer
     return Outcome("rejected", f"{message}; nothing was written", 409, reason="conflict", pointer=pointer)
 
 
-def forgotten(intent: Intent, target: Target, *, matches: bool, others: int = 0) -> RefusedError:
+def forgotten_records_error(intent: Intent, target: Target, *, matches: bool, others: int = 0) -> RefusedError:
     """Return the error for records that the target has and that the state considers new."""
     stream, key = intent.identity.stream, intent.identity.key
     adopt = "replace 'adopt: {by: ...}' by" if matches else "set"

@@ -52,7 +52,7 @@ def make_intent(operation: Operation, target: Target, counter: int, salt: str = 
     return _intent(operation, target.with_key(operation.scope.resource, _request(operation, target), key), key, counter)
 
 
-def unsent(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
+def unsent_intent(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
     """Make the intent of an *operation* that has no request. It is settled without being sent."""
     key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter, salt)
     return _intent(operation, Request("", ""), key, counter)

@@ -60,7 +60,7 @@ def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Int
     if last.operation == "create":
         last.target_id = None
     last.status, last.http_status, last.resolved_at = "in_doubt", None, None
-    tx.intents.move([last], at=at)
+    tx.intents.write_outcomes([last], at=at)
     return last
 
 
@@ -92,7 +92,7 @@ def settle_as_not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: d
     """Settle operations in doubt as not delivered. The next run sends them with the same key and bytes."""
     for intent in intents:
         intent.status, intent.first_sent_at, intent.resolved_at = "pending", None, at
-    tx.intents.move(intents, at=at)
+    tx.intents.write_outcomes(intents, at=at)
     restored_state.trust_if_settled(tx)
 
 
@@ -112,7 +112,7 @@ def drop(
     unsent = _unsent_of(tx, [*dead_letters, *waiting])
     for intent in (*intents, *unsent):
         intent.status = "dropped"
-    tx.intents.move([*intents, *unsent], at=at)
+    tx.intents.write_outcomes([*intents, *unsent], at=at)
     # a record may wait for its second step while the first is in doubt: then the waiting one counts, and comes last
     given_up += [_of_waiting(record) for record in waiting]
     tx.dead_letters.put(given_up, run_id=_last_run(tx), at=at)
@@ -135,11 +135,11 @@ def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
     )
 
 
-def in_doubt(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
+def in_doubt_intents(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
     return _unsettled(tx, choice, "in_doubt")
 
 
-def pending(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
+def pending_intents(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
     return _unsettled(tx, choice, "pending")
 
 

@@ -156,7 +156,7 @@ class OutcomePolicy:
         if outcome.kind == "expired":
             self._retries.delay(task, 0.0, outcome, decisions, free=True)
             return
-        decisions.note(task, outcome, at=self._clock.now())
+        decisions.add_attempt(task, outcome, at=self._clock.now())
         if outcome.kind == "throttled":
             self._throttled(task, outcome)
             return
@@ -167,7 +167,7 @@ class OutcomePolicy:
         breaker = self._run.queue.circuit_breaker
         if outcome.kind in {"unavailable", "in_doubt"}:
             breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
-            self._retries.again(task, outcome, decisions)
+            self._retries.retry(task, outcome, decisions)
             return
         breaker.succeeded()
         self._throttled_since = None
@@ -178,7 +178,9 @@ class OutcomePolicy:
         may_be_done = outcome.kind == "undecided" and task.purpose == "send"
         if outcome.status is not None:
             self._run.queue.circuit_breaker.succeeded()
-        decisions.note(task, replace(outcome, kind="in_doubt" if may_be_done else "rejected"), at=self._clock.now())
+        decisions.add_attempt(
+            task, replace(outcome, kind="in_doubt" if may_be_done else "rejected"), at=self._clock.now()
+        )
         self._settle_failed(task.intent, outcome, decisions, ambiguous=may_be_done or task.retry_state.ambiguous)
 
     @contextmanager

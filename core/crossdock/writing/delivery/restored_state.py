@@ -26,5 +26,5 @@ def in_doubt(tx: Transaction) -> int:
 def trust_if_settled(tx: Transaction) -> None:
     """Trust the state again after a complete comparison, if no create is in doubt because of the backup."""
     if tx.runs.is_compared() and not any(map(may_be_forgotten, tx.intents.unsettled())):
-        tx.runs.trusted_again()
+        tx.runs.forget_restored()
         tx.unverified.end()

@@ -236,7 +236,7 @@ class Masks:
     ) -> None:
         self._marked, self._resources = marked, resources
 
-    def of(self, stream: str, scope: Scope) -> frozenset[str]:
+    def personal_members(self, stream: str, scope: Scope) -> frozenset[str]:
         of_resource = self._resources.get((scope.target, scope.resource), frozenset())
         return of_resource | self._marked.get(stream, frozenset())
 
@@ -245,7 +245,7 @@ class Masks:
         if not outcome.message and not outcome.pointer:
             return outcome
         members, payloads = (
-            self.of(intent.identity.stream, intent.scope),
+            self.personal_members(intent.identity.stream, intent.scope),
             (intent.before or {}, payload_after(intent)),
         )
         texts = [text.casefold() for text in _texts([payload.get(name) for name in members for payload in payloads])]

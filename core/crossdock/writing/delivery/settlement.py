@@ -39,7 +39,7 @@ def write(
         item.intent.untouched = item.untouched
         if item.intent.status == "delivered":
             item.intent.target_id = item.intent.target_id or item.outcome.target_id
-    tx.intents.move([item.intent for item in settled], at=at)
+    tx.intents.write_outcomes([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
     _bind(tx, delivered, run_id=run_id, at=at, unverified=doubts.unverified)
     if doubts.restored and delivered:
@@ -93,7 +93,7 @@ def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: date
             if owner != own:
                 intent.status = "in_doubt"
                 message = f"the target answered with an id that belongs to another record, {namespace}:{key}"
-                tx.intents.note([Attempt(intent.id, intent.attempts, at, "in_doubt", None, message)])
+                tx.intents.add_attempts([Attempt(intent.id, intent.attempts, at, "in_doubt", None, message)])
 
 
 def _whole(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:

@@ -15,7 +15,7 @@ from crossdock.state.tables.intents import Status
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.delivery_context import DeliveringRun
-from crossdock.writing.delivery.operations import Operation, make_intent, unsent
+from crossdock.writing.delivery.operations import Operation, make_intent, unsent_intent
 from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.senders import SendTask
 from crossdock.writing.delivery.settlement import Settlement
@@ -64,14 +64,14 @@ class TurnWriter:
                     for key_hash, number in known.items():
                         counters[scope, key_hash] = max(number, counters.get((scope, key_hash), 0))
 
-        self._state.ask(count)
+        self._state.run_read_only(count)
         made = list[Intent]()
         for operation in operations:
             counter = 1 + counters.get((operation.scope, operation.identity.key_hash), 0)
             try:
                 made.append(make_intent(operation, self._target, counter, self._salt_of(operation)))
             except (AuthorCodeError, RecordError) as error:
-                made.append(unsent(operation, self._target, counter))
+                made.append(unsent_intent(operation, self._target, counter))
                 decisions.settle("rejected", made[-1], outcomes.rejected_by_target_code(error))
         return made
 
@@ -90,15 +90,15 @@ class TurnWriter:
         run, now = self._run, self._clock.now()
         sending = [task.intent for task in leaving if task.purpose == "send"]
         for intent in sending:
-            intent.leave(now)
+            intent.mark_sending(now)
         new, known = [*fresh, *decisions.successors], [intent for intent in sending if intent.id]
 
         def write(tx: Transaction) -> None:
             tx.intents.add(new, run_id=run.id, fence=run.state.fence, at=now)
             settlement.write(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
             settlement.doubt_changed(tx, decisions.settled, self._target)
-            tx.intents.move(decisions.moved, at=now)
-            tx.intents.note(decisions.attempts)
+            tx.intents.write_outcomes(decisions.moved, at=now)
+            tx.intents.add_attempts(decisions.attempts)
             if chunk:
                 chunk.write(tx)
             tx.intents.mark_sending(known)  # the new ones were written as sending
@@ -109,7 +109,7 @@ class TurnWriter:
         if leaving:
             self._state.write_fence()
         leave_by = self._clock.monotonic() + self._leave_within_s
-        self._state.apply(write)
+        self._state.run_transaction(write)
         for task in leaving:
             task.may_leave = lambda: self._clock.monotonic() <= leave_by
 
@@ -117,9 +117,9 @@ class TurnWriter:
         """Double the time for the next request. One was too late to be sent, so the machine may be slow."""
         self._leave_within_s = min(LEAVE_AT_MOST_S, 2 * self._leave_within_s)
 
-    def move(self, intents: Sequence[Intent]) -> None:
+    def write_outcomes(self, intents: Sequence[Intent]) -> None:
         now = self._clock.now()
-        self._state.apply(lambda tx: tx.intents.move(intents, at=now))
+        self._state.run_transaction(lambda tx: tx.intents.write_outcomes(intents, at=now))
 
 
 @dataclass(slots=True)
@@ -144,7 +144,7 @@ class Decisions:
             self.attempts.pop()
         self.attempts.append(Attempt(intent.id, intent.attempts, at, "in_doubt", outcome.status, outcome.message))
 
-    def note(self, task: SendTask, outcome: Outcome, *, at: datetime) -> None:
+    def add_attempt(self, task: SendTask, outcome: Outcome, *, at: datetime) -> None:
         intent = task.intent
         if task.purpose == "send" and (outcome.kind != "delivered" or intent.attempts > 1):
             attempt = Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message)

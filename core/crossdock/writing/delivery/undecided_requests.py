@@ -26,7 +26,7 @@ class UndecidedRequests:
         self._run, self._target, self._clock = run, run.target, run.clock
         self._left_out = 0
 
-    def again(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def retry(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Send or look up again after a pause, unless that could execute it twice, or it failed too often."""
         retry_state, limits = task.retry_state, self._target.retry
         settle_s = 0.0

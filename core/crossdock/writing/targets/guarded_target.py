@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 from crossdock.errors import RecordError
 from crossdock.printable import is_storable, printable
 from crossdock.records import REASONS
-from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of, shortened
+from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of, shortened_error
 from crossdock.values.misspelt_attributes import misspelt
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
@@ -96,7 +96,7 @@ class _GuardedTarget:
             return self._checked(name, value, arguments)
         except AuthorCodeError as error:
             cause = error.__cause__
-            short = shortened(cause) if name in BEFORE_SENDING and isinstance(cause, RecordError) else None
+            short = shortened_error(cause) if name in BEFORE_SENDING and isinstance(cause, RecordError) else None
             if short is not None and short.code in REASONS:
                 raise short from None
             if (instead := _INSTEAD.get(name)) is None:

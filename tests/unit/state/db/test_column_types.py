@@ -29,7 +29,7 @@ from crossdock.state import (
 )
 from crossdock.state.db.column_types import UtcDateTime
 from crossdock.state.sidecar_files.key_index import HASH, KEY_HASH, KNOWN_FP
-from crossdock.state.tables.snapshots_and_approvals import PendingApproval, packed
+from crossdock.state.tables.pending_approvals import PendingApproval, packed
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")
@@ -82,11 +82,11 @@ def test_every_table_gives_back_the_hashes_that_it_took(state: State, facts: dic
         assert {key: fp for key, fp, *_ in tx.dead_letters.facts(STREAM)}.items() >= facts.items()
         assert tx.dead_letters.among(STREAM, keys) == set(keys)
         assert {key: tx.waiting_records.fingerprint(STREAM, key) for key in keys} == facts
-        tx.snapshots.ask(PendingApproval(STREAM, "delete", packed(keys), AT))
-        asked = tx.snapshots.get(STREAM)
+        tx.approvals.ask(PendingApproval(STREAM, "delete", packed(keys), AT))
+        asked = tx.approvals.get(STREAM)
         tx.dead_letters.clear(STREAM, keys)
         tx.waiting_records.clear(STREAM, keys)
-        tx.snapshots.forget(STREAM)
+        tx.approvals.forget(STREAM)
         assert tx.dead_letters.among(STREAM, keys) == set()
         assert tx.waiting_records.chosen(DeadLetterFilter(STREAM)) == []
     assert asked is not None
@@ -117,7 +117,7 @@ def test_the_key_index_holds_every_hash(state: State, first: dict[int, int], lat
 def test_hashes_sort_as_numbers(state: State) -> None:
     """The database compares all 128 bits, and none of them as a sign."""
     put(state, dict.fromkeys(NEAR_EDGES, 2))
-    with state.look() as tx:
+    with state.read_only() as tx:
         found = tx.dead_letters.facts(STREAM)
         assert sorted(tx.bindings.ids(SCOPE, NEAR_EDGES)) == NEAR_EDGES
     assert sorted(key for key, *_ in found) == NEAR_EDGES

@@ -125,7 +125,7 @@ def test_version_2_stores_durations(state_url: StateUrl) -> None:
     engine.dispose()
     assert not create(state_url, PIN)
     opened = State(state_url, PIN)
-    with opened.look() as tx:
+    with opened.read_only() as tx:
         durations = {run.id: run.duration for run in tx.runs.listed(limit=9)}
     opened.close()
     assert durations == {ended: after - AT, killed: None, running: None}
@@ -176,7 +176,7 @@ def test_version_4_has_the_ids_of_targets(state_url: StateUrl) -> None:
         assert index_names(connection) == new
     engine.dispose()
     opened = State(state_url, PIN)
-    with opened.look() as tx:
+    with opened.read_only() as tx:
         assert tx.bindings.get(SCOPE, [1]) == {1: binding(1)}
         assert [each.target_id for each in tx.intents.unsettled()] == ["prd_1"]
     opened.close()
@@ -213,8 +213,8 @@ def test_an_upgrade_remembers_the_keys_with_white_space(state_url: StateUrl) -> 
     engine.dispose()
     create(state_url, PIN)
     state = State(state_url, PIN)
-    with state.look() as tx:
-        assert tx.untrimmed_keys.of(SCOPE) == ["%200017", "A|%E3%80%80B"]
+    with state.read_only() as tx:
+        assert tx.untrimmed_keys.of_scope(SCOPE) == ["%200017", "A|%E3%80%80B"]
     state.close()
 
 
@@ -236,7 +236,7 @@ def test_version_11_keeps_what_runs_had_to_say(state_url: StateUrl) -> None:
     engine.dispose()
     assert not create(state_url, PIN)
     opened = State(state_url, PIN)
-    with opened.look() as tx:
+    with opened.read_only() as tx:
         found = {each.id: each.messages for each in tx.runs.listed(limit=9)}
     opened.close()
     said = RunMessage("error", "", "f.csv: is short"), RunMessage("note", "wms.lots", "no new file")

@@ -11,7 +11,7 @@ def deliver(state: State, run_id: int, item: Intent, *, untouched: bool = False,
     with state.begin() as tx:
         tx.intents.add([item], run_id=run_id, fence=1, at=AT)
         item.status, item.untouched = status, untouched  # type: ignore[assignment]  # one of its statuses
-        tx.intents.move([item], at=AT)
+        tx.intents.write_outcomes([item], at=AT)
 
 
 def test_a_history_has_each_delivery_of_a_record(state: State) -> None:
@@ -22,8 +22,8 @@ def test_a_history_has_each_delivery_of_a_record(state: State) -> None:
     deliver(state, second, intent(1, idempotency_key="b", counter=2, **update))
     deliver(state, second, intent(1, idempotency_key="c", counter=3, **update), status="rejected")
     deliver(state, second, intent(2, idempotency_key="d"), untouched=True)
-    with state.look() as tx:
-        found = tx.delivered.of(SCOPE, [1, 2])
+    with state.read_only() as tx:
+        found = tx.delivered.of_records(SCOPE, [1, 2])
         assert tx.delivered.scopes([second]) == {("wms.products", SCOPE)}
     assert [(each.run_id, each.operation, each.before, each.untouched) for each in found[1]] == [
         (first, "create", None, False),
@@ -41,7 +41,7 @@ def test_keys_come_in_pages(state: State) -> None:
             deliver(state, wanted, intent(key_hash, idempotency_key=f"{number}-{again}", counter=again + 1))
     deliver(state, other, intent(7, idempotency_key="other"))
     found: list[int] = []
-    with state.look() as tx:
+    with state.read_only() as tx:
         while page := tx.delivered.keys(SCOPE, [wanted], after=found[-1] if found else None, limit=3):
             found += page
     assert found == hashes
@@ -53,13 +53,13 @@ def test_an_unanswered_create_is_remembered(state: State) -> None:
     create = intent(1, idempotency_key="a")
     deliver(state, run_id, create, status="replaced")
     with state.begin() as tx:
-        tx.intents.note([Attempt(create.id, 1, AT, "in_doubt", None, "lost")])
+        tx.intents.add_attempts([Attempt(create.id, 1, AT, "in_doubt", None, "lost")])
     deliver(state, run_id, intent(1, idempotency_key="b", counter=2, operation="update", before={"name": "x"}))
     refused = intent(2, idempotency_key="c")
     deliver(state, run_id, refused, status="replaced")
     with state.begin() as tx:
-        tx.intents.note([Attempt(refused.id, 1, AT, "rejected", 409, "exists")])
+        tx.intents.add_attempts([Attempt(refused.id, 1, AT, "rejected", 409, "exists")])
     deliver(state, run_id, intent(2, idempotency_key="d", counter=2, operation="update", before={"name": "x"}))
-    with state.look() as tx:
-        found = tx.delivered.of(SCOPE, [1, 2])
+    with state.read_only() as tx:
+        found = tx.delivered.of_records(SCOPE, [1, 2])
     assert [found[key][0].was_decided_again for key in (1, 2)] == [True, False]

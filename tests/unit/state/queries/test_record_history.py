@@ -22,8 +22,8 @@ def fill(state: State) -> None:
     with state.begin() as tx:
         tx.intents.add([made[1]], run_id=run, fence=1, at=AT)
         made[1].status, made[1].target_id = "delivered", "prd_1"
-        tx.intents.move([made[1]], at=AT)
-        tx.intents.note([Attempt(made[1].id, n, AT, "unavailable", 503, "try later") for n in (1, 2)])
+        tx.intents.write_outcomes([made[1]], at=AT)
+        tx.intents.add_attempts([Attempt(made[1].id, n, AT, "unavailable", 503, "try later") for n in (1, 2)])
         tx.bindings.put(SCOPE, [binding(1)], run_id=run, at=AT)
         letter = DeadLetter(made[2].identity, "mapping", "bad_value", None, "is bad", {}, None)
         tx.dead_letters.put([letter], run_id=run, at=AT)
@@ -33,7 +33,7 @@ def fill(state: State) -> None:
 def test_a_record_is_found_by_its_ids(state: State) -> None:
     """By the id at its target and by an idempotency key, with its scope or its stream."""
     fill(state)
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert tx.tracing.of_name("prd_1") == {FoundRecord(SCOPE, None, 1), FoundRecord(SCOPE, STREAM, 1)}
         assert tx.tracing.of_name("key-1") == {FoundRecord(SCOPE, STREAM, 1)}
         assert tx.tracing.of_name("nothing") == set()
@@ -43,7 +43,7 @@ def test_a_record_is_found_by_its_key_in_its_place_only(state: State) -> None:
     """A key hash means one record in each scope and stream."""
     fill(state)
     other = replace(SCOPE, resource="order")
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert (tx.tracing.scopes(), tx.tracing.streams()) == ({SCOPE}, {STREAM})
         assert tx.tracing.with_keys([SCOPE, other], [STREAM], [2, 3]) == {
             FoundRecord(None, STREAM, 2),
@@ -58,7 +58,7 @@ def test_a_record_is_found_by_its_line(state: State) -> None:
     again = intent(4, line=20)
     with state.begin() as tx:
         tx.intents.add([again], run_id=1, fence=1, at=AT)
-    with state.look() as tx:
+    with state.read_only() as tx:
         found = [tx.tracing.at("f.csv", line) for line in (9, 10, 29, 99)]
         assert [(line, {each.key_hash for each in records}) for line, records in found] == [
             (0, set()), (10, {1}), (20, {2, 4}), (30, {3}),
@@ -72,14 +72,14 @@ def test_a_long_source_is_found_and_told_apart(state: State) -> None:
     run = start(state)
     with state.begin() as tx:
         tx.intents.add([intent(n, source=f"{long}{n}") for n in (1, 2)], run_id=run, fence=1, at=AT)
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert tx.tracing.at(f"{long}2", 2) == (2, {FoundRecord(SCOPE, STREAM, 2)})
 
 
 def test_rows_have_no_data(state: State) -> None:
     """All columns but those with the record's data, and the attempts of each operation in order."""
     fill(state)
-    with state.look() as tx:
+    with state.read_only() as tx:
         (operation,) = tx.tracing.operations(SCOPE, 1)
         letters, waits = tx.tracing.dead_letters(STREAM, 2), tx.tracing.waits(STREAM, 3)
         found = [operation, *tx.tracing.bindings(SCOPE, 1), *letters, *waits]
@@ -99,7 +99,7 @@ def test_every_query_uses_an_index(state: State) -> None:
         own.execute(f"{kind} {statement}", parameters)
         plans.append("\n".join(map(str, own.fetchall())))
 
-    with state.look() as tx:
+    with state.read_only() as tx:
         connection = tx.tracing._connection
         if connection.dialect.name == "postgresql":
             connection.execute(text("SET LOCAL enable_seqscan = off"))  # else it prefers one for a table of one page

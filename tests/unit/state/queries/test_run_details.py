@@ -68,7 +68,7 @@ def test_deliveries_are_a_runs_own_and_the_slowest_comes_first(state: State) -> 
         tx.intents.add([quick, slow, late], run_id=run, fence=1, at=AT)
         for item, minutes in ((quick, 1), (slow, 2), (late, 61)):
             item.status = "delivered"
-            tx.intents.move([item], at=AT + timedelta(minutes=minutes))
+            tx.intents.write_outcomes([item], at=AT + timedelta(minutes=minutes))
         assert tx.reporting.deliveries(finish(tx, run)) == [
             Delivery("wms.b", 1, AT, AT + timedelta(minutes=2)),
             Delivery("wms.a", 1, AT, AT + timedelta(minutes=1)),

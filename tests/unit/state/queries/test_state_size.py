@@ -19,7 +19,7 @@ from crossdock.state.tables.intents import Status
 
 
 def contents(state: State) -> Contents:
-    with state.look() as tx:
+    with state.read_only() as tx:
         return tx.statistics.contents()
 
 

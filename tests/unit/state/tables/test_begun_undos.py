@@ -6,7 +6,7 @@ import pytest
 from tests.unit.state.samples import AT
 
 from crossdock.state import BegunUndo
-from crossdock.state.tables.snapshots_and_approvals import packed
+from crossdock.state.tables.pending_approvals import packed
 
 KEYS = (0, 7, 2**64, 2**128 - 1)
 

@@ -48,7 +48,7 @@ def test_look_ups_find_what_there_is(state: State, kept: list[int], asked: list[
         tx.bindings.put(scope, [binding(each, counter=1) for each in kept], run_id=run, at=AT)
         tx.bindings.put(scope, [binding(each, counter=number) for each in kept[::3]], run_id=run, at=AT)
         tx.bindings.put(OTHER, [binding(each, target_id="other") for each in asked], run_id=run, at=AT)
-    with state.look() as tx:
+    with state.read_only() as tx:
         last = dict.fromkeys(kept, 1) | dict.fromkeys(kept[::3], number)
         there = {each: last[each] for each in wanted if each in last}
         assert tx.bindings.idempotency_counters(scope, wanted) == there
@@ -100,7 +100,7 @@ def test_pages_of_a_resource_have_contributions_on_request(state: State) -> None
 
     def listed(*, contributions: bool) -> list[tuple[Scope, int]]:
         found, after = list[tuple[Scope, int]](), None
-        with state.look() as tx:
+        with state.read_only() as tx:
             while page := tx.bindings.of_resource(
                 "platform", SCOPE.resource, after=after, limit=1, contributions=contributions
             ):
@@ -122,7 +122,7 @@ def test_the_last_page_of_a_resource_costs_no_more_than_the_second(empty_state: 
         with state.begin() as tx:
             tx.bindings.put(SCOPE, [binding(number) for number in range(2_000)], run_id=run, at=AT)
         pages, taken, after = list[int](), list[int](), None
-        with state.look() as tx:
+        with state.read_only() as tx:
             for _ in range(20):
                 before = steps.taken
                 page = tx.bindings.of_resource(SCOPE.target, SCOPE.resource, after=after, limit=100)

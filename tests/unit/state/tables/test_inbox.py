@@ -26,7 +26,7 @@ def test_a_copy_of_a_webhook_changes_nothing(state: State) -> None:
         tx.inbox.receive([_received("a", ONE), _received("a", ONE), _received("b", TWO)], at=AT)
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE, TWO)], at=LATER)
-    with state.look() as tx:
+    with state.read_only() as tx:
         found = tx.inbox.due(AT, OF, limit=5)
     assert [(each.record, each.number, each.last_at) for each in found] == [(TWO, 1, AT), (ONE, 1, AT)]
 
@@ -46,7 +46,7 @@ def test_many_hints_for_a_record_are_one(state: State) -> None:
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE)], at=AT)
         (first,) = tx.inbox.due(AT, OF, limit=5)
-        tx.inbox.again([replace(first, due_at=LATER, attempts=1, error="unavailable")])
+        tx.inbox.retry_later([replace(first, due_at=LATER, attempts=1, error="unavailable")])
         assert tx.inbox.due(AT, OF, limit=5) == []
         assert tx.inbox.next_due(OF) == LATER
         assert list(tx.inbox.failing()) == [("shop.orders", 1)]
@@ -63,7 +63,7 @@ def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State, faile
         listed = tx.inbox.due(AT, OF, limit=5)
         tx.inbox.hint([ONE], at=LATER)
         again = [replace(each, due_at=LATER + timedelta(hours=1), attempts=9, error="away") for each in listed]
-        tx.inbox.again(again) if failed else tx.inbox.fetched(listed)
+        tx.inbox.retry_later(again) if failed else tx.inbox.remove_fetched(listed)
         (found,) = tx.inbox.due(LATER, OF, limit=5)
         assert (found.record, found.number, found.attempts, found.error) == (ONE, 2, 0, None)
         assert tx.inbox.count() == (2 if failed else 1)

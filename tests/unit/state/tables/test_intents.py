@@ -20,10 +20,10 @@ def test_intents_move_and_are_found_again(state: State) -> None:
     with state.begin() as tx:
         tx.intents.add([first, second, third], run_id=run, fence=1, at=AT)
         for item in (first, second):
-            item.leave(AT)
+            item.mark_sending(AT)
         tx.intents.mark_sending([first, second])
         second.status, second.target_id, second.http_status = "delivered", "prd_2", 201
-        tx.intents.move([second], at=AT)
+        tx.intents.write_outcomes([second], at=AT)
     with state.begin() as tx:
         left = tx.intents.unsettled()
         assert [(each.identity.key, each.status, each.attempts) for each in left] == [
@@ -57,7 +57,7 @@ def test_the_highest_counter_of_each_key_is_found(state: State) -> None:
     items.append(intent(1, counter=9, idempotency_key="other", namespace="other"))
     with state.begin() as tx:
         tx.intents.add(items, run_id=run, fence=1, at=AT)
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert tx.intents.idempotency_counters(SCOPE, [2, 1, 1, 3]) == {1: 3, 2: 3}
         assert tx.intents.idempotency_counters(SCOPE, []) == {}
 
@@ -84,11 +84,11 @@ def test_an_intent_that_leaves_at_once_is_written_as_sending(state: State) -> No
     """New intents are written as they are; of those that stand there already the ones that leave are marked."""
     run = start(state)
     leaving, staying = intent(1), intent(2)
-    leaving.leave(AT)
+    leaving.mark_sending(AT)
     for _ in range(2):
         with state.begin() as tx:
             tx.intents.add([leaving, staying], run_id=run, fence=1, at=AT)
-    staying.leave(AT + timedelta(seconds=1))
+    staying.mark_sending(AT + timedelta(seconds=1))
     with state.begin() as tx:
         tx.intents.add([leaving, staying], run_id=run, fence=1, at=AT)
         assert tx.intents.unsettled() == [leaving, staying]

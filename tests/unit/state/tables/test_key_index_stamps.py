@@ -12,7 +12,7 @@ OTHER = Scope("platform", "product", "other")
 
 
 def stamp(state: State, scope: Scope = SCOPE) -> int:
-    with state.look() as tx:
+    with state.read_only() as tx:
         return stamp_of(tx.stamps._connection, scope)
 
 
@@ -51,5 +51,5 @@ def test_contributions_belong_to_one_namespace(state: State) -> None:
     with state.begin() as tx:
         for part in parts.values():
             tx.stamps.changed(part, [])
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert {scope: tx.stamps.contributions(scope) for scope in parts} == {s: [part] for s, part in parts.items()}

@@ -119,11 +119,11 @@ def test_a_job_is_paused_and_counts_from_its_first_sight(state: State, *, paused
 
 def test_the_next_run_is_estimated_from_the_latest(state: State) -> None:
     """Medians of the latest runs that are done; None before the first."""
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert tx.scheduled_runs.expected_seconds_and_requests("daily") is None
     execute(state, 0, seconds=9_999, requests=9_999)
     for number in range(1, RECENT + 1):
         execute(state, number, seconds=10 * number, requests=number)
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert tx.scheduled_runs.expected_seconds_and_requests("daily") == (30.0, 3)
         assert tx.scheduled_runs.expected_seconds_and_requests("other") is None

@@ -17,7 +17,7 @@ def test_a_condition_selects_one_scope(state: State) -> None:
     with state.begin() as tx:
         for scope in (SCOPE, *OTHERS):
             tx.stamps.changed(scope, [])
-    with state.look() as tx:
+    with state.read_only() as tx:
         connection = tx.stamps._connection
         for scope in (SCOPE, *OTHERS):
             query = select(*(key_stamps.c[name] for name in scope.columns))

@@ -18,7 +18,7 @@ def test_those_come_first_that_were_read_longest_ago(state: State) -> None:
         tx.unfinished_records.put([*records, UnfinishedRecord("shop.others", 1, "K", AT)])
         tx.unfinished_records.put([UnfinishedRecord(STREAM, 2**128 - 1, "K1", AT + timedelta(days=9), missed=2)])
         tx.unfinished_records.forget(STREAM, [2**128 - 2])
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert [each.key for each in tx.unfinished_records.oldest(STREAM, 2)] == ["K3", "K4"]
         assert [(each.key, each.missed) for each in tx.unfinished_records.oldest(STREAM, 9)][-1] == ("K1", 2)
         assert tx.unfinished_records.count(STREAM) == 3
@@ -31,5 +31,5 @@ def test_a_full_list_is_remembered_by_stream(state: State) -> None:
         assert tx.full_lists.read_at(STREAM) is None
         tx.full_lists.put(STREAM, at=AT)
         tx.full_lists.put(STREAM, at=AT + timedelta(days=7))
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert tx.full_lists.read_at(STREAM) == AT + timedelta(days=7)

@@ -44,7 +44,7 @@ def settle(state: State, run_id: int, items: list[Intent], status: Status, at: d
         tx.intents.add(items, run_id=run_id, fence=1, at=at)
         for item in items:
             item.status = status
-        tx.intents.move(items, at=at)
+        tx.intents.write_outcomes(items, at=at)
         if status == "delivered":
             bound = [binding(item.identity.key_hash, counter=item.counter) for item in items]
             tx.bindings.put(SCOPE, bound, run_id=run_id, at=at)

@@ -33,7 +33,7 @@ def test_compacting_gives_back_room(tmp_path: Path) -> None:
         assert after.free == 0
         assert after.size < before.size - 900_000
         assert after.size == sum((tmp_path / name).stat().st_size for name in ("state.db", "state.db-wal"))
-        with state.look() as tx:
+        with state.read_only() as tx:
             assert sorted(tx.bindings.ids(SCOPE, range(1_000))) == list(range(10))
 
 
@@ -56,7 +56,7 @@ def test_a_server_looks_at_what_it_holds(state: State, state_url: StateUrl) -> N
         fill(state, 500)
     compact.compact(state, state_url)
     size = table(state, "bindings").size
-    with state.look() as tx:
+    with state.read_only() as tx:
         seen = tx.bindings._connection.exec_driver_sql("SELECT reltuples FROM pg_class WHERE relname = 'bindings'")
         assert seen.scalar_one() == 500
     fill(state, 500)
@@ -80,7 +80,7 @@ def test_a_reader_blocks_compacting(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     create(url, PIN)
     with closing(State(url, PIN)) as state, closing(State(url, PIN)) as other:
         fill(state, 10)
-        with other.look() as seen:
+        with other.read_only() as seen:
             assert seen.bindings.count() == {"product": 10}
             with pytest.raises(
                 StateError, match="cannot be compacted: another process is reading the state"

@@ -58,7 +58,7 @@ def test_old_scheduled_runs_go_and_count_as_finished(state: State, state_url: St
     open_ = execute(state, 155, status="running")
     young = [execute(state, number) for number in (20, 10)]
     skipped = execute(state, 300, job="off", status="skipped"), execute(state, 200, job="off", status="skipped")
-    with state.look() as tx:
+    with state.read_only() as tx:
         expected, last = (
             tx.scheduled_runs.expected_seconds_and_requests("daily"),
             tx.scheduled_runs.last_finished("daily"),
@@ -90,7 +90,7 @@ def test_old_files_go_and_are_recognised(state: State, state_url: StateUrl) -> N
         tx.intake.accept("other", "1", [file("only", OLD, "1")], at=OLD)
         tx.intake.finish("other", "1")
     assert purge(state, state_url) == PurgeResult(files_removed=2)
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert [facts.name for facts in tx.intake.done("s", "1").values()] == ["newest", "listed", "last"]
         assert list(tx.intake.unfinished("s")) == ["hash of unfinished"]
         assert max(facts.stamp for facts in tx.intake.known("s")) == "9"
@@ -108,7 +108,7 @@ def test_old_snapshots_go_and_are_recognised(state: State, state_url: StateUrl) 
         tx.snapshots.remember("t", "content", PastSnapshot(1, 1), at=OLD)
         latest = tx.snapshots.latest("s", 3)
     assert purge(state, state_url) == PurgeResult(snapshots_removed=3)
-    with state.look() as tx:
+    with state.read_only() as tx:
         assert tx.snapshots.latest("s", 9) == latest
         assert all(tx.snapshots.knows("s", f"content {day}") for day in range(6))
         assert not tx.snapshots.knows("s", "content 6")

@@ -85,7 +85,7 @@ class WaitingOnce:
         self._coming, self._listener = coming, listener
         self._kept: dict[int, WaitingRecord] = {}
 
-    def take(self, decided: PlannedChunk) -> None:
+    def add(self, decided: PlannedChunk) -> None:
         coming = {(scope.resource, scope.namespace) for scope in self._coming}
         for record in decided.waits:
             if any((each["resource"], each["namespace"]) in coming for each in record.waits_for):

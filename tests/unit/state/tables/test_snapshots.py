@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crossdock.state import Binding, PastSnapshot, PendingApproval, Scope, State, Step
-from crossdock.state.tables.snapshots_and_approvals import packed
+from crossdock.state.tables.pending_approvals import packed
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")
@@ -44,15 +44,15 @@ def test_an_approval_is_of_exactly_what_was_asked(state: State) -> None:
     asked = PendingApproval("wms.p", "delete product in wms", packed([TOP, 2, 1]), AT)
     assert (asked.number, asked.key_hashes) == (3, [1, 2, TOP])
     with state.begin() as tx:
-        tx.snapshots.ask(asked)
-        tx.snapshots.approve(asked, at=AT)
-        tx.snapshots.ask(PendingApproval("wms.p", asked.what, asked.keys, AT + timedelta(days=1)))
-        assert tx.snapshots.listed() == [PendingApproval("wms.p", asked.what, asked.keys, AT, AT)]
+        tx.approvals.ask(asked)
+        tx.approvals.approve(asked, at=AT)
+        tx.approvals.ask(PendingApproval("wms.p", asked.what, asked.keys, AT + timedelta(days=1)))
+        assert tx.approvals.listed() == [PendingApproval("wms.p", asked.what, asked.keys, AT, AT)]
         other = PendingApproval("wms.p", "archive product in wms", asked.keys, AT)
-        tx.snapshots.ask(other)
-        assert tx.snapshots.get("wms.p") == other
-        tx.snapshots.forget("wms.p")
-        assert tx.snapshots.get("wms.p") is None
+        tx.approvals.ask(other)
+        assert tx.approvals.get("wms.p") == other
+        tx.approvals.forget("wms.p")
+        assert tx.approvals.get("wms.p") is None
 
 
 @pytest.mark.parametrize("keys", [[], [1], list(range(600))])

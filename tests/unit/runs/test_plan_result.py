@@ -8,7 +8,7 @@ from typing import Any
 from tests.unit.planning.accounts import account, bound_accounts
 
 from crossdock.planning.planned_chunk import PlannedChunk
-from crossdock.runs.plan_results import PlanListener, WaitingOnce
+from crossdock.runs.plan_result import PlanListener, WaitingOnce
 from crossdock.state import Step, WaitingRecord
 from crossdock.writing.delivery.operations import Operation
 
@@ -35,7 +35,7 @@ def told(*chunks: PlannedChunk) -> tuple[list[str], list[str]]:
         {BOUND.scope}, PlanListener(ignored[0], ignored[1], lambda record: keys.append(record.identity.key), *ignored)
     )
     for each in chunks:
-        waiting.take(each)
+        waiting.add(each)
     before = list(keys)
     waiting.finish()
     return before, keys[len(before) :]

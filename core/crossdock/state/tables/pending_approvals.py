@@ -1,0 +1,89 @@
+"""Removals and updates of a stream that wait for approval, or are approved and not executed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, select
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import pending_removals
+
+KEY_BYTES = 16
+
+
+def packed(key_hashes: Iterable[int]) -> bytes:
+    return b"".join(key.to_bytes(KEY_BYTES, "big") for key in sorted(key_hashes))
+
+
+@dataclass(frozen=True, slots=True)
+class PendingApproval:
+    """Removals or updates of a stream that exceed a limit and wait for approval.
+
+    Attributes:
+        keys: What an approval covers, ascending, 16 bytes each: the key hash of each record to remove, or a digest of
+            the key hash and new content of each record to update.
+        since: When a run first stopped at exactly these.
+    """
+
+    stream: str
+    what: str
+    keys: bytes
+    since: datetime
+    approved_at: datetime | None = None
+
+    @property
+    def number(self) -> int:
+        return len(self.keys) // KEY_BYTES
+
+    @property
+    def key_hashes(self) -> list[int]:
+        starts = range(0, len(self.keys), KEY_BYTES)
+        return [int.from_bytes(self.keys[start : start + KEY_BYTES], "big") for start in starts]
+
+    def is_same(self, other: PendingApproval) -> bool:
+        return (self.stream, self.what, self.keys) == (other.stream, other.what, other.keys)
+
+
+_FIELDS = tuple(pending_removals.c[name] for name in PendingApproval.__slots__)
+
+
+class PendingApprovals:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, stream: str) -> PendingApproval | None:
+        """Return the approval that is pending, or given and not used yet."""
+        row = self._connection.execute(select(*_FIELDS).where(pending_removals.c.stream == stream)).first()
+        return None if row is None else PendingApproval(*row)
+
+    def listed(self) -> list[PendingApproval]:
+        query = select(*_FIELDS).order_by(pending_removals.c.stream)
+        return [PendingApproval(*row) for row in self._connection.execute(query)]
+
+    def ask(self, pending: PendingApproval) -> None:
+        """Store *pending* for approval, replacing a different one of its stream."""
+        known = self.get(pending.stream)
+        if known is None or not known.is_same(pending):
+            self._put(pending)
+
+    def approve(self, pending: PendingApproval, *, at: datetime) -> None:
+        self._put(replace(pending, approved_at=at))
+
+    def settle(self, stream: str, key_hashes: Iterable[int]) -> None:
+        """Remove these records from what waits for approval or is approved."""
+        known = self.get(stream)
+        left = {*known.key_hashes}.difference(key_hashes) if known else set()
+        if known and left and len(left) < known.number:
+            self._put(replace(known, keys=packed(left)))
+        elif not left:
+            self.forget(stream)
+
+    def forget(self, stream: str) -> None:
+        self._connection.execute(delete(pending_removals).where(pending_removals.c.stream == stream))
+
+    def _put(self, pending: PendingApproval) -> None:
+        row = {name: getattr(pending, name) for name in PendingApproval.__slots__}
+        sql_statements.upsert(self._connection, pending_removals, [row])

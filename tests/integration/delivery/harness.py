@@ -23,7 +23,7 @@ from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Trans
 from crossdock.state.tables.intents import Status
 from crossdock.targets import Client, Request
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun
+from crossdock.writing.delivery.delivery_context import Counters, DeliveringRun, TakeOverRules
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Kind, Operation
 from crossdock.writing.delivery.restored_state import StateDoubts
@@ -261,7 +261,8 @@ class Bench:
     settings: dict[str, Any] = field(default_factory=dict)
     settled: list[Settlement] = field(default_factory=list)
     interrupt: threading.Event = field(default_factory=threading.Event)
-    throttled: int = 0
+    counters: Counters = field(default_factory=Counters)
+    warnings: list[str] = field(default_factory=list)
     clock: Clock = field(default_factory=SystemClock)
     adopting: frozenset[str] = frozenset()
     matching: dict[str, str] = field(default_factory=dict)
@@ -284,7 +285,7 @@ class Bench:
         with self.state.begin() as tx:
             run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
         with Senders(target, profile.in_flight) as senders:
-            run = DeliveringRun(self.state, run_id, clock, self.interrupt)
+            run = DeliveringRun(self.state, run_id, clock, self.interrupt, warn=self.warnings.append)
             dispatcher = Dispatcher(
                 run,
                 target,
@@ -297,7 +298,7 @@ class Bench:
             try:
                 return work(dispatcher)
             finally:
-                self.throttled = run.counters.throttled
+                self.counters = run.counters
 
     def deliver(self, count: int) -> None:
         self.carry_out([operation(n) for n in range(count)])

@@ -20,6 +20,7 @@ from tests.integration.delivery.harness import (
 
 from crossdock.errors import StoppedError, UnauthorizedError, UnavailableError
 from crossdock.state import State, StateUrl
+from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.operations import Operation
 
@@ -105,6 +106,19 @@ def test_a_refused_connection_is_tried_again_and_then_stops_the_run(bench: Bench
     assert (bench.statuses(), bench.bound(), len(platform.seen)) == ({"delivered": 5}, 5, 5)
 
 
+def test_an_outage_is_told_once(bench: Bench, platform: Platform) -> None:
+    """When it begins, with how long it is probed, and when it ends."""
+    bench.clock = ManualClock()
+    platform.script = lambda seen: created(seen) if bench.warnings else (503, {}, b"")
+    bench.deliver(40)
+    address = f"http://127.0.0.1:{bench.port}"
+    assert bench.warnings == [
+        f"{address} is unavailable; probing for at most 3 times",
+        f"{address} is available again",
+    ]
+    assert bench.bound() == 40
+
+
 def test_a_key_the_platform_has_forgotten_is_not_sent_again(
     bench: Bench, platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,7 +178,7 @@ def test_throttling_costs_time_and_no_attempt(bench: Bench, platform: Platform) 
     """More 429s than the attempts allowed fail nothing: waiting for the allowance is no failure."""
     platform.script = lambda seen: (429, {"retry-after": "0"}, b"{}") if seen.turn <= 5 else created(seen)
     bench.deliver(2)
-    assert (bench.statuses(), bench.throttled) == ({"delivered": 2}, 10)
+    assert (bench.statuses(), bench.counters.throttled) == ({"delivered": 2}, 10)
 
 
 def test_an_interrupt_settles_what_is_on_its_way(bench: Bench, platform: Platform) -> None:

@@ -47,11 +47,12 @@ def test_the_time_to_leave_is_far_inside_the_lease() -> None:
 
 
 def test_what_waited_too_long_is_asked_for_again(bench: Bench, platform: Platform) -> None:
-    """A request that finds its time over goes back, is allowed again, and arrives once."""
+    """A request that finds its time over goes back, is allowed again, arrives once, and is counted once."""
     clock = bench.clock = ManualClock()
     bench.pauses = sleeping(clock, LEAVE_WITHIN_S + 0.5, times=1)
     bench.carry_out([invoice(number) for number in range(5)])
     assert len(platform.of("POST")) == len({seen.body for seen in platform.seen}) == 5
+    assert bench.counters.requests == 5
     assert bench.statuses() == {"delivered": 5}
 
 

@@ -114,6 +114,7 @@ class SmallBatches:
         self.units.pop()
         batch = self._batches.pop()
         self._rows -= batch.load().height
+        self._bytes -= int(batch.load().estimated_size())
         return [batch]
 
     def prepared(self, trimmed_rows: Callable[[int], object]) -> pl.DataFrame:

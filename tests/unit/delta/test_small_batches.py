@@ -74,6 +74,19 @@ def test_many_files_are_prepared_at_once(tmp_path: Path) -> None:
     assert not reads
 
 
+def test_files_are_prepared_together_up_to_a_size(tmp_path: Path) -> None:
+    """The first part of a file that goes on is not one of them, and does not count."""
+    goes_on = rereadable(batch([{"K": "x", "V": "a"}, {"K": "y", "V": "a"}], "x.csv"), 1)
+    files = [rereadable(batch([{"K": f"{n}", "V": "a"}], f"{n}.csv"), 1)[0] for n in range(8)]
+    limit = 4 * int(files[0].load().estimated_size())
+    with (
+        mock.patch.object(source_units, "_BYTES_AT_ONCE", limit),
+        mock.patch("crossdock.delta.source_units.prepare", wraps=prepare) as prepared,
+    ):
+        scanned(Things(mode="append"), [*goes_on, *files], tmp_path)
+    assert prepared.call_count == 2
+
+
 def test_an_error_names_the_file(tmp_path: Path) -> None:
     """Also if its rows were to be prepared with those of other files."""
     rows: list[Rows] = [[{"K": "1", "V": "a"}], [{"L": "2", "V": "a"}]]

@@ -30,7 +30,7 @@ def test_what_others_refer_to_is_kept(project: GoneCustomers) -> None:
     )
     assert project.dangling() == []
     kept = project.kept()
-    assert kept["C2"].startswith("referenced_by: order shop:S1 refers to it")
+    assert kept["C2"].startswith("referenced_by: order shop:S1 refers to it; it is deleted when they are")
     assert kept["C3"].startswith("referenced_by: order wms:O2 refers to it"), "an order of the same night"
     project.write_night([], {"O1": "C1"}, {}, {})
     report = project.night(1)

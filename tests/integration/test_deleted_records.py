@@ -136,6 +136,21 @@ def test_without_on_gone_deleted_records_are_counted(bench: Bench) -> None:
     assert (report.exit_code, records(report), held(bench)) == (0, {"read": 1, "ignored": 1}, "a b")
 
 
+def test_a_deleted_record_is_archived_once(bench: Bench) -> None:
+    """A source that names it again changes nothing."""
+    stream = Changes()
+    stream.on_gone = "archive"
+    bench.begin([stream])
+    stream.pages = ["a b"]
+    bench.sync()
+    stream.pages += ["-a"]
+    report = bench.sync()
+    assert (report.exit_code, records(report)) == (0, {"read": 1, "updated": 1})
+    stream.pages += ["-a"]
+    report = bench.sync()
+    assert (report.exit_code, records(report), held(bench)) == (0, {"read": 1, "ignored": 1}, "a b")
+
+
 def test_a_source_that_fails_later_deletes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deleted records are removed at the end of the reading; the next run reads them again."""
     monkeypatch.setattr(cursor_parts, "PART_ROWS", 1)
@@ -219,7 +234,8 @@ def test_a_list_is_read_as_often_as_the_stream_says(bench: Bench) -> None:
     stream.changed, stream.listed = [], RemoteError("responded with HTTP 502", where="/ids")
     assert bench.sync().exit_code == 3
     stream.listed = ["a", "b", "c"]
-    assert bench.sync().exit_code == 4
+    report = bench.sync()
+    assert (report.exit_code, "1 record is gone, more" in str(report.errors["b.products"])) == (4, True)
     approve(bench)
     assert (bench.sync().exit_code, held(bench)) == (0, "a b c")
     stream.listed = RemoteError("responded with HTTP 502", where="/ids")

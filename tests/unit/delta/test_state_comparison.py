@@ -20,7 +20,7 @@ from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME, UNIT
 from crossdock.delta.state_comparison import KeyOrder
 from crossdock.planning.references import key_hashes
-from crossdock.records import LINE
+from crossdock.records import LINE, RawBatch
 from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
 from crossdock.values.tally import Tally
@@ -101,6 +101,17 @@ def test_gone_and_waiting_records_are_found_among_recognised_rows(tmp_path: Path
     found = state_comparison.compare(scan.latest, known_of(first), waiting=[waits], unsettled=[], snapshot=True)
     assert (found.unchanged, found.changed.height) == (8, 0)
     assert (found.gone.to_list(), found.replaced, found.unmoved) == ([hashes["4"]], [hashes["2"]], [hashes["2"]])
+
+
+def test_the_dead_letter_of_a_refused_removal_stays(tmp_path: Path) -> None:
+    """One of an earlier version needs no correction once the record is deleted; that of the removal itself does."""
+    deleted = RawBatch("page", batch([{"K": "", "V": ""}]).load().clear(), deleted=(("a",), ("b",)))
+    scan, _ = scanned(Things(yields_deleted=True), [deleted], tmp_path)
+    a, b = key_hashes(["a", "b"]).values()
+    letters = [DeadLetterFacts(a, None, None, "rejected", "remove"), DeadLetterFacts(b, 2, None, "rejected", "whole")]
+    known = known_as({a: 1, b: 1})
+    found = compare.compare(scan.latest, known, dead_letters=letters, waiting=[], unsettled=[], snapshot=False)
+    assert (set(found.deleted), found.cured) == ({a, b}, [b])
 
 
 def test_the_delta_of_a_scan_and_a_state(state: State, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.delta.things import Things, batch
 from tests.unit.planning.accounts import bound_accounts
@@ -128,6 +128,7 @@ def test_without_a_count_the_usual_size_is_required(state: State, tmp_path: Path
     assert reason(state, found(tmp_path, None, rows=8)) is None
 
 
+@example(rows=80, past=[100])
 @given(rows=st.integers(0, 3000), past=st.lists(st.integers(0, 3000), max_size=3))
 def test_a_short_snapshot_is_named(rows: int, past: list[int]) -> None:
     """It has more than 20 percent and at least 10 rows fewer than each of the previous ones."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from crossdock.errors import UnavailableError
 from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.send_queue import FIRST_PAUSE_S, OPENS_AT
 
 STREAM = "wms.products"
 INVOICES = Scope("platform", "invoice", "wms")
@@ -90,6 +92,25 @@ def test_what_the_last_run_left_is_postponed_while_all_of_it_fails(
     bench.run(night)
     assert bench.statuses()["delivered"] == 10
     assert len(bench.unsettled()) == len(left) > 0
+
+
+def test_in_an_outage_a_pause_follows_each_request(bench: Bench, platform: Platform, shelf: Shelf) -> None:
+    """Also a ping, which is sent when one record has failed too often."""
+    bench.settings, clock = {"in_flight": 1}, ManualClock()
+    bench.clock, failed = clock, list[tuple[str, float]]()
+
+    def script(seen: Seen) -> Answer:
+        if is_number(seen, 0):
+            return shelf(seen)
+        failed.append((seen.method, clock.monotonic()))
+        return 500, {}, b""
+
+    platform.script = script
+    with pytest.raises(UnavailableError):
+        bench.deliver(30)
+    probes = failed[OPENS_AT:]
+    assert {method for method, _ in probes} == {"POST", "GET"}
+    assert min(after - before for (_, before), (_, after) in pairwise(probes)) >= FIRST_PAUSE_S / 2
 
 
 def test_parked_records_leave_nobody_behind(bench: Bench, platform: Platform, shelf: Shelf) -> None:

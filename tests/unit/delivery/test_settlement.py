@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.operations import bytes_after, payload_after
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.target import Target
 
 values = st.recursive(
     st.none()
@@ -66,6 +68,29 @@ def test_every_kind_of_delivery_is_bound(state: State) -> None:
             2: ("p2", price, None),
         }
         assert tx.intents.unsettled() == []
+
+
+class ShopTarget:
+    """A parcel takes units from the stock."""
+
+    name = "platform"
+
+    def also_changes(self, resource: str, payload: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+        return [("stock", key) for key in payload.get("takes", ()) if resource == "parcel"]
+
+
+def test_what_a_delivery_also_changes_is_in_doubt(state: State) -> None:
+    """Only of what was delivered; a refused parcel has taken nothing."""
+    stock, run = replace(SCOPE, resource="stock"), start(state)
+    turn = [
+        Settlement(intent(number, resource="parcel", body=b'{"takes":["K%d"]}' % number, status=status), Outcome(kind))
+        for number, status, kind in ((1, "delivered", "delivered"), (2, "rejected", "rejected"))
+    ]
+    with state.begin() as tx:
+        tx.bindings.put(stock, [binding(1), binding(2)], run_id=run, at=AT)
+        settlement.doubt_changed(tx, turn, cast("Target", ShopTarget()))
+        found = tx.bindings.get(stock, [1, 2])
+    assert {number: bool(each.payload) for number, each in found.items()} == {1: False, 2: True}
 
 
 def test_the_work_of_a_turn_does_not_grow_with_the_state(empty_state: Path, tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import xxhash
 
 from crossdock.planning.references import References, earlier_keys, found_in, key_hashes
 from crossdock.resources import Reference
-from crossdock.state import Binding, Scope, State
+from crossdock.state import Binding, DeadLetter, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.values.record_keys import key_text
 
+AT = datetime(2026, 1, 1, tzinfo=UTC)
 MEMBERS = {
     "customerId": Reference("customer", "17850"),
     "items": [
@@ -27,11 +28,14 @@ def wms(reference: Reference) -> tuple[str, str]:
 
 
 def bind(state: State, scope: Scope, key: str, target_id: str) -> None:
-    at = datetime(2026, 1, 1, tzinfo=UTC)
     with state.begin() as tx:
-        run = tx.runs.start(business_date="2026-01-01", at=at)
+        run = tx.runs.start(business_date="2026-01-01", at=AT)
         binding = Binding(key_hashes([key])[key], key, target_id, 1, None, "whole", {}, None, 1)
-        tx.bindings.put(scope, [binding], run_id=run, at=at)
+        tx.bindings.put(scope, [binding], run_id=run, at=AT)
+
+
+def identified(stream: str, key: str) -> RecordIdentity:
+    return RecordIdentity(stream, key, key_hashes([key])[key], 1, None, "f", 1)
 
 
 def test_every_reference_is_found_and_resolved(state: State) -> None:
@@ -92,13 +96,20 @@ def test_a_reference_points_to_the_key_text_of_a_record(parts: tuple[str, ...]) 
 
 
 def test_a_reference_finds_a_record_that_was_stored_before_keys_were_trimmed(state: State) -> None:
-    """It keeps its name; one that is stored under its trimmed key too has that one."""
+    """It keeps its name; one that is stored under its trimmed key too has that one. So do rejected and waiting ones."""
     scope = Scope("platform", "product", "wms")
     for key, target_id in (("%200017", "prd_1"), ("0018%C2%A0", "prd_2"), ("0018", "prd_3"), ("a%20b", "prd_4")):
         bind(state, scope, key, target_id)
     references = References("platform")
     wanted = {"items": [Reference("product", key) for key in ("0017", "0018", "a b")]}
+    rejected = [identified(*each) for each in (("wms.products", "%09L1"), ("wms.products", "L2"), ("other", "L3%20"))]
     with state.begin() as tx:
         references.look_up(references.scoped_keys(found_in(wanted), wms), tx)
         assert earlier_keys(tx, scope) == {"0017": "%200017"}
+        run = tx.runs.start(business_date="2026-01-01", at=AT)
+        letters = [DeadLetter(each, "mapping", "bad_value", None, "", {}, None) for each in rejected]
+        tx.dead_letters.put(letters, run_id=run, at=AT)
+        waits = WaitingRecord(identified("wms.products", "L4%20"), [], {})
+        tx.waiting_records.put([waits], run_id=run, at=AT)
+        assert earlier_keys(tx, scope, "wms.products") == {"0017": "%200017", "L1": "%09L1", "L4": "L4%20"}
     assert references.resolved(wanted, wms) == {"items": ["prd_1", "prd_3", "prd_4"]}

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.testing.target_connector import OrdersContract, OrderTarget, connector, orders
 
 from crossdock.config.registry import load
-from crossdock.errors import RecordError
+from crossdock.errors import CrossdockError, RecordError
 from crossdock.sources import Api
 from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, RecordShape, Request, TargetResource
 from crossdock.testing import ManualClock
@@ -236,13 +236,13 @@ def test_a_target_that_believes_any_404_is_refused() -> None:
 
 
 class Answering:
-    """A client whose target answers every look-up in one way."""
+    """A client whose target answers every look-up in one way, and every ping in another."""
 
-    def __init__(self, body: bytes) -> None:
-        self.body = body
+    def __init__(self, body: bytes, status: int = 200) -> None:
+        self.body, self.status = body, status
 
     def send(self, method: str, path: str, **_: Any) -> Answer:
-        return Answer(404, {}, self.body) if "by-reference" in path else Answer(200, {}, b"{}")
+        return Answer(404, {}, self.body) if "by-reference" in path else Answer(self.status, {}, b"{}")
 
     def close(self) -> None: ...
 
@@ -252,16 +252,31 @@ class Answering:
 )
 def test_check_looks_up_a_name_that_no_record_has(body: bytes, says: str) -> None:
     """The declared 404 is an answer, and any other one shows that the path is wrong."""
-
-    class Reached(OneByReference):
-        def client(self) -> Any:
-            return Answering(body)
-
-    target = Reached()
-    target.connect("depot", "acme", lambda: Api("https://depot.example"), ManualClock())
-    try:
-        found = target.reach()
-    except Exception as error:  # noqa: BLE001  its text is compared
-        found = f"{error} {getattr(error, 'hint', '')}"
+    found = reached(OneByReference, Answering(body))
     assert says in found
     assert ("check connections.depot.base_url" in found) == (body == b"no route")
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (200, "https://depot.example answers; can be written: orders"),
+        (401, "https://depot.example: rejected the credential (HTTP 401)"),
+        (403, "https://depot.example: rejected the credential (HTTP 403)"),
+        (404, "https://depot.example answers HTTP 404 to GET /orders?limit=1; can be written: orders; check "),
+        (503, "https://depot.example: responded with HTTP 503"),
+    ],
+)
+def test_check_says_what_a_ping_shows(status: int, says: str) -> None:
+    """Any answer is enough but a refused credential, and one that only a target in trouble gives."""
+    assert reached(OrderTarget, Answering(b"", status)).startswith(says)
+
+
+def reached(target: type[OrderTarget], client: Answering) -> str:
+    """What a check of the target says."""
+    connected = type("Reached", (target,), {"client": lambda _: client})()
+    connected.connect("depot", "acme", lambda: Api("https://depot.example"), ManualClock())
+    try:
+        return str(connected.reach())
+    except CrossdockError as error:
+        return str(error)

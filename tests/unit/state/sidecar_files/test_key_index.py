@@ -71,8 +71,8 @@ def state(state_url: StateUrl, tmp_path: Path) -> Iterator[State]:
         yield state
 
 
-def test_it_equals_the_state(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After it is brought up to date it is read instead of the bindings, changes, burials and all."""
+def test_it_equals_the_state(state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After it is brought up to date it is read instead of the bindings, changes, burials and all. One file stays."""
     put(state, {n: (n + 1, None) for n in range(5)})
     assert from_file(state, monkeypatch) is None
     state.update_key_index(SCOPE)
@@ -83,6 +83,7 @@ def test_it_equals_the_state(state: State, monkeypatch: pytest.MonkeyPatch) -> N
     state.update_key_index(SCOPE)
     expected = {2: (99, None), 3: (4, None), 4: (5, None), 7: (1 << 127, "2026")}
     assert from_file(state, monkeypatch) == facts_of(state.known(SCOPE)) == expected
+    assert len(list(tmp_path.rglob("*.arrow"))) == 1
 
 
 def keys_of(state: State) -> list[int]:

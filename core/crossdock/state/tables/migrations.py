@@ -66,10 +66,10 @@ class Migrations:
         self._connection = connection
 
     def current(self) -> Migration | None:
-        return self._one(select(*_FIELDS).where(_OPEN).order_by(migrations.c.id.desc()).limit(1))
+        return self._one(select(*_FIELDS).where(_OPEN).order_by(migrations.c.id.desc()))
 
     def last(self) -> Migration | None:
-        return self._one(select(*_FIELDS).order_by(migrations.c.id.desc()).limit(1))
+        return self._one(select(*_FIELDS).order_by(migrations.c.id.desc()))
 
     def signed_off_with(self, report_sha256: str) -> Migration | None:
         return self._one(select(*_FIELDS).where(migrations.c.report_sha256 == report_sha256))

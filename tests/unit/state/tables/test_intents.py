@@ -92,6 +92,8 @@ def test_an_intent_that_leaves_at_once_is_written_as_sending(state: State) -> No
     with state.begin() as tx:
         tx.intents.add([leaving, staying], run_id=run, fence=1, at=AT)
         assert tx.intents.unsettled() == [leaving, staying]
+        tx.intents.add([intent(3)], run_id=run, fence=1, at=AT)
+        assert tx.intents.of_run(run) == {"pending": 3}, "what is being sent counts as pending"
     assert (staying.status, staying.attempts, staying.id > leaving.id) == ("sending", 1, True)
 
 

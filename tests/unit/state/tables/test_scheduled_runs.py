@@ -55,7 +55,8 @@ def test_one_that_could_not_begin_is_tried_again(state: State) -> None:
         day = due.business_date.isoformat()
         refusals = [tx.runs.refuse(why, business_date=day, at=AT, job=due.job) for _ in range(2)]
         assert len(set(refusals)) == 1
-        tx.scheduled_runs.refuse(due, refusals[0], at=AT, busy=False)
+        assert tx.scheduled_runs.refuse(due, refusals[0], at=AT, busy=False)
+        assert not tx.scheduled_runs.refuse(due, refusals[0], at=AT, busy=False)
         (night,) = tx.scheduled_runs.listed(limit=9)
         assert (night.status, night.run_id, night.attempts) == ("failed", refusals[0], 1)
         assert tx.scheduled_runs.last_finished(due.job) is None
@@ -70,8 +71,21 @@ def test_one_that_could_not_begin_is_tried_again(state: State) -> None:
         assert (night.status, night.run_id, night.note) == ("skipped", refusals[0], "could not begin; later")
     execute(state, 1, seconds=1, requests=1)
     with state.begin() as tx:
-        tx.scheduled_runs.refuse(due_run(1), refusals[0], at=AT, busy=False)
+        assert not tx.scheduled_runs.refuse(due_run(1), refusals[0], at=AT, busy=False)
         assert tx.scheduled_runs.listed(limit=1)[0].status == "done"
+
+
+def test_what_is_removed_is_as_if_its_job_had_not_run(state: State) -> None:
+    """A job that was first seen later counts from then on, and no other job does."""
+    later = AT + 5 * DAY
+    with state.begin() as tx:
+        for job in ("daily", "other"):
+            tx.scheduled_runs.counted_since(job, later)
+        assert tx.scheduled_runs.begin(due_run(), at=later)
+        tx.scheduled_runs.remove(tx.scheduled_runs.listed(limit=9), AT + DAY)
+        assert tx.scheduled_runs.listed(limit=9) == []
+        assert tx.scheduled_runs.counted_since("daily", later) == AT + DAY
+        assert tx.scheduled_runs.counted_since("other", later) == later
 
 
 def test_skipped_runs_never_begin(state: State) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from sqlalchemy import select
 from tests.unit.state.samples import SCOPE
 
@@ -24,3 +26,11 @@ def test_a_condition_selects_one_scope(state: State) -> None:
             assert connection.execute(query.where(within(key_stamps, scope))).all() == [tuple(scope.columns.values())]
             given = connection.execute(query.where(within_given(key_stamps)), scope.columns)
             assert given.all() == [tuple(scope.columns.values())]
+
+
+def test_a_long_name_of_a_contribution_keeps_its_form() -> None:
+    """It is stored, so that another form would not be found; a short one has the name of its stream."""
+    assert SCOPE.contribution("shop.prices").namespace.endswith("shop.prices")
+    scope = SCOPE.contribution("s" * 192)
+    name = hashlib.sha256(b"s" * 192).hexdigest()[:32]
+    assert (scope.namespace[-33:-32] + name, scope.is_contribution, scope.whole) == (scope.namespace[-33:], True, SCOPE)

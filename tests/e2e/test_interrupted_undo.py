@@ -80,6 +80,19 @@ def test_the_same_plan_completes_it(interrupted: Site) -> None:
     assert "wms:P6" in held(interrupted, "product")
 
 
+def test_an_undo_ends_with_its_last_operation(interrupted: Site, front: Front) -> None:
+    """While the platform fails for one of them, the undo goes on each time, and its stream is not synced."""
+    last = held(interrupted, "product")["wms:P5"]["id"]
+    front.fate = lambda seen: Reply(500) if seen.method == "DELETE" and last in seen.path else FORWARD
+    resumed = interrupted.run("apply", "--resume")
+    assert "the undo has not ended, and its streams are not synced" in resumed.err
+    assert interrupted.sync("wms.products").code == 4
+    front.fate = lambda _: FORWARD
+    assert interrupted.run("apply", "--resume").code == 1, "a row of the export is rejected"
+    assert interrupted.sync("wms.products").code == 1
+    assert sorted(held(interrupted, "product")) == ["wms:P1", "wms:P2", "wms:P3", "wms:P6"]
+
+
 def test_an_undo_is_given_up(interrupted: Site) -> None:
     """What it has done stays, what was sent is settled, and the next sync delivers what the sources name."""
     deleted = len([each for each in interrupted.effects("product") if each["operation"] == "delete"])

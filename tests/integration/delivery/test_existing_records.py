@@ -14,6 +14,7 @@ from tests.integration.delivery.harness import (
     Platform,
     Seen,
     Shelf,
+    created,
     deleting,
     operation,
     updating,
@@ -238,6 +239,23 @@ def test_a_new_record_that_the_platform_has_under_our_name_stops_the_run(
     assert platform.told() == ["POST", "GET"]
     assert (bench.dead_letters(), bench.bound(), len(shelf.held)) == ({}, 0, 1)
     assert set(bench.unsettled().values()) <= {"pending"}
+
+
+@pytest.mark.parametrize("member", ["externalId", "sku"])
+def test_a_conflict_that_cannot_be_looked_up_is_decided_by_what_it_names(
+    bench: Bench, platform: Platform, member: str
+) -> None:
+    """About the external id it shows a forgetful state, which sends nothing more; about another member, bad data."""
+    bench.settings = {"lookup": {"enabled": False}}
+    problem = b'{"errors":[{"pointer":"/%s","detail":"is taken"}]}' % member.encode()
+    platform.script = lambda seen: (409, {}, problem) if is_number(seen, 0) else created(seen)
+    if member == "sku":
+        bench.deliver(2)
+        assert (bench.dead_letters(), bench.bound()) == ({"0": "conflict"}, 1)
+        return
+    with pytest.raises(RefusedError, match="the state has no record of sending it"):
+        bench.deliver(1)
+    assert (bench.dead_letters(), bench.unsettled()) == ({}, {"0": "pending"})
 
 
 def test_a_record_of_others_under_our_name_is_a_dead_letter(bench: Bench, platform: Platform, shelf: Shelf) -> None:

@@ -234,20 +234,21 @@ def _of_bound(
 
 
 class Defective(PlatformTarget):
-    """A target that fails in an unforeseen way after it has sent a body of which *breaks* is true.
+    """A target that fails with *failure* after it has sent a body of which *breaks* is true.
 
     Attributes:
         pauses: Called with each body before it is sent.
     """
 
     breaks: Callable[[bytes], bool]
+    failure: Exception
     pauses: Callable[[bytes], None]
 
     def send(self, client: Client, resource: str, request: Request, *options: Any) -> HttpAnswer:
         self.pauses(request.body or b"")
         answer = super().send(client, resource, request, *options)
         if self.breaks(request.body or b""):
-            raise ZeroDivisionError
+            raise self.failure
         return answer
 
 
@@ -268,6 +269,7 @@ class Bench:
     matching: dict[str, str] = field(default_factory=dict)
     state_restored: bool = False
     breaks: Callable[[bytes], bool] = lambda _body: False
+    failure: Exception = field(default_factory=ZeroDivisionError)
     pauses: Callable[[bytes], None] = lambda _body: None
 
     def run(self, work: Callable[[Dispatcher], Any]) -> Any:
@@ -280,7 +282,7 @@ class Bench:
         }
         profile = Profile.model_validate(facts | self.settings, context={"folder": Path()})
         target, clock = Defective(profile), self.clock
-        target.breaks, target.pauses = self.breaks, self.pauses
+        target.breaks, target.failure, target.pauses = self.breaks, self.failure, self.pauses
         self.allowance = allowance(clock)
         with self.state.begin() as tx:
             run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())

@@ -29,6 +29,7 @@ from tests.integration.delivery.harness import (
 from crossdock.errors import RefusedError, RemoteError, StoppedError, UnauthorizedError, UnavailableError
 from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.author_code import AuthorCodeError
 
 STREAM = "wms.products"
 INVOICES = Scope("platform", "invoice", "wms")
@@ -108,6 +109,17 @@ def test_what_nobody_foresaw_ends_the_run_and_loses_nothing(bench: Bench, platfo
     bench.breaks = lambda _body: False
     bench.resume()
     assert (bench.bound(), len(shelf.held), bench.unsettled()) == (40, 40, {})
+
+
+@pytest.mark.parametrize(("method", "status"), [("send", "in_doubt"), ("headers", "rejected")])
+def test_code_of_an_author_that_fails_concerns_its_record(
+    bench: Bench, platform: Platform, method: str, status: str
+) -> None:
+    """What fails in sending may have been sent; what fails before was not."""
+    bench.breaks, bench.failure = lambda body: b'"wms:7"' in body, AuthorCodeError(method, "raised KeyError")
+    bench.deliver(9)
+    assert bench.statuses() == {"delivered": 8, status: 1}
+    assert bench.dead_letters() == ({} if status == "in_doubt" else {"7": "target_failed"})
 
 
 def test_a_refused_credential_leaves_doubt_where_it_was(bench: Bench, platform: Platform, shelf: Shelf) -> None:

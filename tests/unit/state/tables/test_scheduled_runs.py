@@ -109,12 +109,14 @@ def test_skipped_runs_never_begin(state: State) -> None:
 
 
 def test_what_was_purged_is_finished(state: State) -> None:
-    """A run due until then does not begin, a later one does; an earlier bound does not replace a later one."""
+    """A run due until then does not begin or fail, a later one does; an earlier bound does not replace a later one."""
     with state.begin() as tx:
+        run = tx.runs.start(business_date=AT.date().isoformat(), at=AT)
         tx.scheduled_runs.end_until("daily", AT + DAY)
         tx.scheduled_runs.end_until("daily", AT)
         assert [tx.scheduled_runs.is_forgotten(due_run(number)) for number in range(3)] == [True, True, False]
         assert not tx.scheduled_runs.begin(due_run(1), at=AT)
+        assert not tx.scheduled_runs.refuse(due_run(1), run, at=AT, busy=False)
         assert tx.scheduled_runs.begin(due_run(2), at=AT)
         assert not tx.scheduled_runs.is_forgotten(due_run(job="other"))
 

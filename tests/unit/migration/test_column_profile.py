@@ -106,6 +106,7 @@ def odd(text: str) -> set[str]:
     }
 
 
+@example(["a", "ccc", "bb"], [1, 2])
 @given(COLUMN, st.lists(st.integers(0, 40), max_size=4))
 def test_rows_may_be_divided_anywhere(cells: list[str | None], cuts: list[int]) -> None:
     """The profiles of parts, added up, are the profile of the whole."""

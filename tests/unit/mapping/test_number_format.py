@@ -6,7 +6,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, localco
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from crossdock.errors import RecordError
@@ -30,6 +30,9 @@ def written(number: Decimal, mark: str, thousands: str | None, sign: str) -> str
     return {"leading": f"-{text}", "trailing": f"{text}-", "parentheses": f"({text})"}[sign]
 
 
+@example(Decimal("-1.2345"), ".", None, "leading", 0, "", "")
+@example(Decimal("-1.2345"), ".", None, "trailing", 0, "", "")
+@example(Decimal("-1.2345"), ".", None, "parentheses", 0, "", "")
 @given(NUMBERS, MARKS, THOUSANDS, SIGNS, st.integers(0, 9), SPACE, SPACE)
 def test_every_number_is_read_exactly_in_every_format(
     number: Decimal, mark: DecimalMark, thousands: Thousands | None, sign: Sign, zeros: int, before: str, after: str

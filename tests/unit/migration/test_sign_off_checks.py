@@ -140,11 +140,12 @@ def test_a_missing_fact(ready: LoadedMigration, change: Change, what: list[str],
     assert any(hint in each.hint for each in found)
 
 
-def test_what_a_load_would_send(ready: LoadedMigration) -> None:
+@pytest.mark.parametrize(("number", "requests"), [(1, "1 request"), (3, "3 requests")])
+def test_what_a_load_would_send(ready: LoadedMigration, number: int, requests: str) -> None:
     """A source that has something new is not loaded."""
-    ready.now.operations["create"] = 3
+    ready.now.operations["create"] = number
     (found,) = ready.obstacles()
-    assert found.what == "a load would still send 3 requests"
+    assert found.what == f"a load would still send {requests}"
 
 
 def test_an_undo_is_not_called_a_change_of_the_sources(ready: LoadedMigration) -> None:

@@ -27,6 +27,16 @@ def target(**settings: Any) -> PlatformTarget:
             id="create",
         ),
         pytest.param(
+            target().create("lot_movement", {"lotId": "l/1", "quantity": 2}),
+            Request("POST", "/api/v1/inventory/lots/l%2F1/movements", b'{"quantity":2}'),
+            id="movement",
+        ),
+        pytest.param(
+            target().create("invoice_approval", {"invoiceId": "i1"}),
+            Request("POST", "/api/v1/finance/invoices/i1/approve", b"{}"),
+            id="approval",
+        ),
+        pytest.param(
             target().update("order", "o/1", Update({}, {"a": 2}, {"a": 2, "b": 1})),
             Request("PATCH", "/api/v1/sales/orders/o%2F1", b'{"a":2}'),
             id="update",
@@ -49,6 +59,15 @@ def target(**settings: Any) -> PlatformTarget:
 def test_requests(request_: Request, expected: Request) -> None:
     """Method, path and exact bytes."""
     assert request_ == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "setting"),
+    [(401, "platform.auth"), (403, "platform.tenant"), (404, "paths.order"), (405, "paths.order"), (429, "rate")],
+)
+def test_advice_names_a_setting(status: int, setting: str) -> None:
+    """The one that a refusal of every record is about."""
+    assert setting in target().advice("order", status)
 
 
 def test_only_resources_with_an_external_id_send_it() -> None:

@@ -23,6 +23,7 @@ from crossdock.state.tables.scheduled_runs import Status as Ending
 from crossdock.state.upkeep import purge as purging
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.state.upkeep.retention import PurgeResult
+from crossdock.values.run_messages import RunMessage
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OLD, YOUNG = NOW - timedelta(days=100), NOW - timedelta(days=10)
@@ -34,7 +35,7 @@ def run(state: State, at: datetime = OLD, *, finished: bool = True) -> int:
     with state.begin() as tx:
         number = tx.runs.start(business_date="2026-01-01", at=at)
         if finished:
-            tx.runs.finish(number, RunResult("done"), at=at)
+            tx.runs.finish(number, RunResult("done", messages=[RunMessage("note", "", "is said")]), at=at)
     return number
 
 

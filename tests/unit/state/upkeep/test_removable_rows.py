@@ -20,25 +20,29 @@ from tests.unit.state.upkeep.old_rows import (
 )
 
 from crossdock.state import (
+    Attempt,
     DeadLetterFilter,
     RecordIdentity,
     State,
     StateUrl,
     WaitingRecord,
 )
-from crossdock.state.db.schema import intents, runs
+from crossdock.state.db.schema import attempts, intents, run_messages, runs
 from crossdock.state.tables.intents import Status
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.state.upkeep.retention import PurgeResult
 
 
 def test_old_delivered_operations_go(state: State, state_url: StateUrl) -> None:
-    """A delivered operation is removed once it is old enough; its binding keeps the counter."""
-    number = run(state)
-    settle(state, number, [item(1), item(2)], "delivered")
-    settle(state, number, [item(2, 2), item(3)], "delivered", at=YOUNG)
+    """A delivered operation is removed with its attempts once it is old enough; its binding keeps the counter."""
+    number, old, young = run(state), item(1), item(3)
+    settle(state, number, [old, item(2)], "delivered")
+    settle(state, number, [item(2, 2), young], "delivered", at=YOUNG)
+    with state.begin() as tx:
+        tx.intents.note([Attempt(each.id, 1, OLD, "in_doubt", 500, "is away") for each in (old, young)])
     assert purge(state, state_url).operations_removed == 2
     assert [(row["key_hash"], row["counter"]) for row in rows(state_url, intents)] == [(2, 2), (3, 1)]
+    assert [row["intent_id"] for row in rows(state_url, attempts)] == [young.id]
     assert [minted_next(state, key) for key in (1, 2, 3)] == [2, 3, 2]
 
 
@@ -124,7 +128,7 @@ def test_the_platform_memory_of_keys_is_kept(state: State, state_url: StateUrl) 
 
 
 def test_runs_go_when_nothing_refers_to_them(state: State, state_url: StateUrl) -> None:
-    """A finished run goes with its last operation; those referred to, running, young, or the last of all stay."""
+    """A finished run goes with its messages; those referred to, running, young, or the last of all stay."""
     gone, bound, killed, waiting = run(state), run(state), run(state, finished=False), run(state)
     settle(state, gone, [item(1)], "delivered")
     with state.begin() as tx:
@@ -133,3 +137,4 @@ def test_runs_go_when_nothing_refers_to_them(state: State, state_url: StateUrl) 
     young, last = run(state, at=YOUNG), run(state)
     assert purge(state, state_url) == PurgeResult(1, 0, 0, 1)
     assert [row["id"] for row in rows(state_url, runs)] == [bound, killed, waiting, young, last]
+    assert [row["run_id"] for row in rows(state_url, run_messages)] == [bound, waiting, young, last]

@@ -22,6 +22,15 @@ def test_requests_are_known_while_a_run_goes_on(state: State) -> None:
     assert (killed.status, killed.requests, killed.throttled, killed.duration) == ("incomplete", 7_500, 20, None)
 
 
+def test_a_run_has_its_job_or_its_command(state: State) -> None:
+    """The command of a job is that of its schedule."""
+    with state.begin() as tx:
+        tx.runs.start(business_date="2026-03-29", at=AT, command="sync wms")
+        tx.runs.start(business_date="2026-03-29", at=AT, job="nightly", command="sync wms")
+        found = [(run.job, run.command) for run in tx.runs.listed(limit=2)]
+    assert found == [("nightly", None), (None, "sync wms")]
+
+
 def finish(state: State) -> int:
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", at=AT)

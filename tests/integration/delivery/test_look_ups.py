@@ -6,17 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.integration.delivery.harness import (
-    PRODUCTS,
-    Answer,
-    Bench,
-    Platform,
-    Seen,
-    Shelf,
-    created,
-    deleting,
-    updating,
-)
+from tests.integration.delivery.harness import PRODUCTS, Answer, Bench, Platform, Seen, Shelf, created, updating
 
 from crossdock.errors import UnavailableError
 from crossdock.state import StateUrl, parse_url
@@ -99,13 +89,3 @@ def test_an_update_that_meets_a_foreign_record_stops_there(bench: Bench, platfor
         bench.carry_out([updating(binding, binding.payload | {"name": "y"})])
     assert len(platform.of("PATCH")) == 1
     assert platform.of("GET")[0].path == f"{PRODUCTS}/{binding.target_id}"
-
-
-def test_a_delete_that_is_answered_with_a_foreign_record_is_in_doubt(bench: Bench, platform: Platform) -> None:
-    """Nobody knows which record is gone; the binding stays."""
-    bench.settings = {"after_ambiguous": "park"}
-    bench.deliver(1)
-    binding = bench.binding(0)
-    platform.script = lambda _seen: (200, {}, json.dumps({"id": binding.target_id, **FOREIGN}).encode())
-    bench.carry_out([deleting(binding)])
-    assert (bench.unsettled(), bench.bound()) == ({"0": "in_doubt"}, 1)

@@ -70,6 +70,9 @@ def test_every_kind_of_delivery_is_bound(state: State) -> None:
         assert tx.intents.unsettled() == []
 
 
+DELIVERED, REFUSED = Outcome("delivered"), Outcome("rejected")
+
+
 class ShopTarget:
     """A parcel takes units from the stock."""
 
@@ -82,10 +85,10 @@ class ShopTarget:
 def test_what_a_delivery_also_changes_is_in_doubt(state: State) -> None:
     """Only of what was delivered; a refused parcel has taken nothing."""
     stock, run = replace(SCOPE, resource="stock"), start(state)
-    turn = [
-        Settlement(intent(number, resource="parcel", body=b'{"takes":["K%d"]}' % number, status=status), Outcome(kind))
-        for number, status, kind in ((1, "delivered", "delivered"), (2, "rejected", "rejected"))
-    ]
+    parcels = (intent(n, resource="parcel", body=b'{"takes":["K%d"]}' % n) for n in (1, 2))
+    turn = [Settlement(each, outcome) for each, outcome in zip(parcels, (DELIVERED, REFUSED), strict=True)]
+    for each in turn:
+        each.intent.status = "delivered" if each.outcome is DELIVERED else "rejected"
     with state.begin() as tx:
         tx.bindings.put(stock, [binding(1), binding(2)], run_id=run, at=AT)
         settlement.doubt_changed(tx, turn, cast("Target", ShopTarget()))

@@ -33,9 +33,9 @@ def found(repeated: RepeatedRows, *, with_examples: bool = True) -> RepeatedKeys
 
 def test_a_key_has_its_places() -> None:
     """In the order of files and lines; of many, the first and the last, which counts."""
-    listed = rows((BIG + 1, 0, 2), (2, 0, 3), (2, 1, 4), (2, 1, 5), (2, 2, 6), (BIG + 1, 1, 7))
-    repeated = RepeatedRows(rows((BIG + 1, 1, 7), (2, 2, 6)), listed)
-    examples = RepeatedKey("K1", ("0.csv:2", "1.csv:7")), RepeatedKey("K2", ("0.csv:3", "1.csv:4", "2.csv:6"))
+    listed = rows((BIG + 1, 0, 2), (2, 0, 3), (2, 1, 4), (2, 1, 5), (2, 2, 1), (BIG + 1, 1, 7))
+    repeated = RepeatedRows(rows((BIG + 1, 1, 7), (2, 2, 1)), listed)
+    examples = RepeatedKey("K1", ("0.csv:2", "1.csv:7")), RepeatedKey("K2", ("0.csv:3", "1.csv:4", "2.csv:1"))
     assert found(repeated) == RepeatedKeys(2, examples)
     assert found(repeated, with_examples=False) == RepeatedKeys(2)
 

@@ -19,7 +19,7 @@ from tests.allowances import allowance
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.transport.http_results import Answer as HttpAnswer
 from crossdock.records import Record
-from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction
+from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction, Unchanged
 from crossdock.state.tables.intents import Status
 from crossdock.targets import Client, Request
 from crossdock.values.clock import Clock, SystemClock
@@ -268,6 +268,7 @@ class Bench:
     adopting: frozenset[str] = frozenset()
     matching: dict[str, str] = field(default_factory=dict)
     state_restored: bool = False
+    only_unchanged: Unchanged | None = None
     breaks: Callable[[bytes], bool] = lambda _body: False
     failure: Exception = field(default_factory=ZeroDivisionError)
     pauses: Callable[[bytes], None] = lambda _body: None
@@ -287,7 +288,14 @@ class Bench:
         with self.state.begin() as tx:
             run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
         with Senders(target, profile.in_flight) as senders:
-            run = DeliveringRun(self.state, run_id, clock, self.interrupt, warn=self.warnings.append)
+            run = DeliveringRun(
+                self.state,
+                run_id,
+                clock,
+                self.interrupt,
+                only_unchanged=self.only_unchanged,
+                warn=self.warnings.append,
+            )
             dispatcher = Dispatcher(
                 run,
                 target,

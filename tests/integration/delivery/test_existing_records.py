@@ -334,3 +334,26 @@ def test_an_update_in_doubt_is_looked_at(bench: Bench, platform: Platform, shelf
     }
     assert {each["name"] for each in shelf.held.values()} == {"y"}
     assert bench.statuses() == {"delivered": 4}
+
+
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_an_undo_in_doubt_is_sent_again_only_for_the_version_that_it_is_for(
+    bench: Bench, platform: Platform, shelf: Shelf, *, is_edited: bool
+) -> None:
+    """Its request was lost. It is refused if others have changed any member since, also one that was never written."""
+    bench.settings, bench.clock, bench.only_unchanged = VERIFY, ManualClock(), "record"
+    bench.deliver(1)
+    (name,) = shelf.held
+
+    def lose(seen: Seen) -> Answer:
+        if seen.method != "PATCH" or len(platform.of("PATCH")) > 1:
+            return shelf(seen)
+        if is_edited:
+            shelf.edit(name, color="red")
+        return None
+
+    platform.script = lose
+    binding = bench.binding(0)
+    bench.carry_out([updating(binding, binding.payload | {"name": "y"})])
+    assert bench.dead_letters() == ({"0": "conflict"} if is_edited else {})
+    assert shelf.held[name]["name"] == ("x" if is_edited else "y")

@@ -59,6 +59,18 @@ def test_retries_wait_for_the_budget() -> None:
     assert box.due() == RetryBudget.FLOOR + 3
 
 
+def test_first_attempts_earn_retries() -> None:
+    """Look-ups and second attempts earn none."""
+    box = queue(ManualClock())
+    for number in range(30):
+        box.put(SendTask(intent(number), "send" if number < 20 else "look_up"))
+    box.put(SendTask(intent(30, attempts=1)))
+    box.take(box.due())
+    for number in range(30):
+        box.delay(SendTask(intent(number)), 0.0)
+    assert box.due() == RetryBudget.FLOOR + 2
+
+
 def test_held_tasks_leave_when_they_are_released() -> None:
     """A release may leave out the tasks of some streams."""
     box = queue(ManualClock())

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -59,4 +60,4 @@ def pytest_sessionfinish() -> None:
     folder = Path(os.environ["CROSSDOCK_EXECUTED"])
     folder.mkdir(parents=True, exist_ok=True)
     if RECORDER.tests:
-        (folder / f"{os.getpid()}.json").write_text(json.dumps(RECORDER.tests), "utf-8")
+        (folder / f"{uuid4().hex}.json").write_text(json.dumps(RECORDER.tests), "utf-8")

@@ -1,7 +1,8 @@
 """Which small faults the tests notice: ``python -m tests.mutants --executed executed --number 300 --seed 1``.
 
 Each mutant is one changed expression or statement of a function in `PACKAGES`. The tests that execute it run until one
-fails, those that execute the fewest functions first. Record them before, which takes twice the time of the suite:
+fails, those that execute the fewest functions first. Record them before, which takes twice the time of the suite, or
+folder by folder: all recordings in ``executed`` count.
 
     CROSSDOCK_EXECUTED=executed pytest -n 2 -p tests.executed_functions
 
@@ -115,9 +116,9 @@ def _faults(node: ast.AST) -> Iterator[str]:
             return
 
 
-def chosen(number: int, seed: int) -> list[Mutant]:
-    """So many mutants of all packages, each equally likely."""
-    modules = sorted(path for package in PACKAGES for path in (ROOT / "core" / "crossdock" / package).rglob("*.py"))
+def chosen(number: int, seed: int, packages: Sequence[str] = PACKAGES) -> list[Mutant]:
+    """So many mutants of *packages*, each equally likely."""
+    modules = sorted(path for package in packages for path in (ROOT / "core" / "crossdock" / package).rglob("*.py"))
     every = [mutant for module in modules for mutant in mutants(module)]
     return random.Random(seed).sample(every, number)
 
@@ -130,13 +131,13 @@ class ExecutedFunctions:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._tests: dict[tuple[str, int], list[str]] = defaultdict(list)
+        self._tests: dict[tuple[str, int], set[str]] = defaultdict(set)
         self.functions = dict[str, int]()
         for path in sorted(folder.glob("*.json")):
             for test, executed in json.loads(path.read_text("utf-8")).items():
                 self.functions[test] = len(executed)
                 for module, line in executed:
-                    self._tests[module, line].append(test)
+                    self._tests[module, line].add(test)
 
     def tests(self, mutant: Mutant) -> list[str]:
         """Return the tests that execute the function of *mutant*, those that execute the fewest functions first."""
@@ -146,7 +147,7 @@ class ExecutedFunctions:
             for node in ast.walk(tree)
             if isinstance(node, ast.FunctionDef) and node.lineno <= mutant.line <= (node.end_lineno or 0)
         ]
-        found = self._tests.get((mutant.module, max(lines)), []) if lines else []
+        found = self._tests.get((mutant.module, max(lines)), set()) if lines else set[str]()
         return sorted(found, key=lambda test: (self.functions[test], test))
 
 
@@ -187,6 +188,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--number", type=int, default=300)
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--package", action="append", choices=PACKAGES, help="only mutants of these (repeatable)")
     options.add_argument("--again", type=Path, help="a file of --to, whose mutants are tried")
     options.add_argument("--executed", type=Path, required=True, help="the folder with the executed functions")
     options.add_argument("--most", type=int, default=600, help="most tests for a mutant (%(default)s)")
@@ -196,7 +198,7 @@ def main() -> None:
     if given.again:
         tried = [Mutant(**each["mutant"]) for each in json.loads(given.again.read_text("utf-8"))]
     else:
-        tried = chosen(given.number, given.seed)
+        tried = chosen(given.number, given.seed, given.package or PACKAGES)
     executed, results, more = ExecutedFunctions(given.executed), [], ["--nightly"] * given.nightly
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "main"
@@ -206,7 +208,8 @@ def main() -> None:
             by = killed_by(mutant, tree, tests, *more)
             results.append({"mutant": asdict(mutant), "tests": len(tests), "killed_by": by})
             given.to.write_text(json.dumps(results, indent=1), "utf-8")
-            print(f"{number}/{len(tried)} {'survives' if by is None else 'killed'} {mutant}", flush=True)
+            outcome = f"survives {len(tests)} tests:" if by is None else "killed"
+            print(f"{number}/{len(tried)} {outcome} {mutant}", flush=True)
     print(f"{sum(each['killed_by'] is not None for each in results)} of {len(results)} mutants were killed")
 
 

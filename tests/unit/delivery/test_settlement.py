@@ -20,6 +20,7 @@ from crossdock.state import State, parse_url
 from crossdock.values import exact_json
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.operations import bytes_after, payload_after
+from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Target
@@ -68,6 +69,22 @@ def test_every_kind_of_delivery_is_bound(state: State) -> None:
             2: ("p2", price, None),
         }
         assert tx.intents.unsettled() == []
+
+
+def test_what_depends_on_no_unverified_binding_verifies_it(state: State) -> None:
+    """A new creation does; an update of what was held does not, and its record is mapped again."""
+    run, payload = start(state), {"name": "x"}
+    created = intent(1, body=exact_json.dumps(payload), target_id="prd_1")
+    updated = intent(2, operation="update", before={"name": "y"}, after=payload, body=b"{}", target_id="prd_2")
+    turn = [Settlement(each, Outcome("delivered")) for each in (created, updated)]
+    with state.begin() as tx:
+        tx.intents.add([created, updated], run_id=run, fence=1, at=AT)
+        created.status = updated.status = "delivered"
+        tx.bindings.put(SCOPE, [binding(1), binding(2)], run_id=run, at=AT)
+        tx.unverified.distrust(SCOPE, [binding(1), binding(2)])
+        settlement.write(tx, turn, run_id=run, at=AT, doubts=StateDoubts(unverified=True))
+        assert list(tx.unverified.counts()) == [(SCOPE, 1)]
+        assert {n: each.fingerprint for n, each in tx.bindings.get(SCOPE, [1, 2]).items()} == {1: 5, 2: None}
 
 
 DELIVERED, REFUSED = Outcome("delivered"), Outcome("rejected")

@@ -23,7 +23,7 @@ from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Trans
 from crossdock.state.tables.intents import Status
 from crossdock.targets import Client, Request
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.writing.delivery.delivery_context import Counters, DeliveringRun, TakeOverRules
+from crossdock.writing.delivery.delivery_context import AdoptionRules, Counters, DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Kind, Operation
 from crossdock.writing.delivery.restored_state import StateDoubts

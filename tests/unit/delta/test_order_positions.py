@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.delta.things import Rows, Things, batch, records, scanned
 
-from crossdock.delta import compare, row_preparation
+from crossdock.delta import row_preparation, state_comparison
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.order_positions import of_rows
 from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION
@@ -118,9 +118,9 @@ def test_a_time_with_another_offset_than_the_stored_one_is_found(
     """Text of summer and winter time cannot be compared; the records are neither ignored nor delivered."""
     monkeypatch.setattr(row_preparation, "_AT_ONCE", parts)
     scan, _ = scanned(Things(order_by=("T",)), [batch([{"K": str(n), "T": WINTER} for n in range(9)])], tmp_path)
-    found = compare.compare(scan.latest, _known(scan, SUMMER), waiting=[], unsettled=[], snapshot=False)
+    found = state_comparison.compare(scan.latest, _known(scan, SUMMER), waiting=[], unsettled=[], snapshot=False)
     assert found.mixed_zones.height == 9
-    same = compare.compare(scan.latest, _known(scan, WINTER), waiting=[], unsettled=[], snapshot=False)
+    same = state_comparison.compare(scan.latest, _known(scan, WINTER), waiting=[], unsettled=[], snapshot=False)
     assert (same.mixed_zones.height, same.changed.height) == (0, 9)
 
 

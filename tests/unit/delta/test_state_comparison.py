@@ -110,7 +110,7 @@ def test_the_dead_letter_of_a_refused_removal_stays(tmp_path: Path) -> None:
     a, b = key_hashes(["a", "b"]).values()
     letters = [DeadLetterFacts(a, None, None, "rejected", "remove"), DeadLetterFacts(b, 2, None, "rejected", "whole")]
     known = known_as({a: 1, b: 1})
-    found = compare.compare(scan.latest, known, dead_letters=letters, waiting=[], unsettled=[], snapshot=False)
+    found = state_comparison.compare(scan.latest, known, dead_letters=letters, waiting=[], unsettled=[], snapshot=False)
     assert (set(found.deleted), found.cured) == ({a, b}, [b])
 
 

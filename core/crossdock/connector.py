@@ -227,7 +227,10 @@ class Stream(StreamFacts, ABC, Generic[S]):
             raise RecordError("mapping_failed", message + place)
         if self.member_overrides is not None:
             made = self.member_overrides.applied_to(made, self._copied(record))
-        return kind.model_validate(made)
+        draft = kind.model_validate(made)
+        record.parts.clear()  # it may be mapped several times
+        record.parts.update(copied.parts)
+        return draft
 
     def _copied(self, record: Record) -> Record:
         is_json = any(JSON in row for row in record.rows)  # otherwise no path is missing

@@ -216,6 +216,7 @@ class Record(JsonAccess):
         rows: A mapping of column to text for each row, in source order.
         lines: The line of each row in *source*.
         before: For each row, the original text of the cells that repairs have changed.
+        parts: What the mapping has told by `count`, with its number.
     """
 
     key: str
@@ -223,6 +224,7 @@ class Record(JsonAccess):
     source: str
     lines: tuple[int, ...]
     before: tuple[dict[str, str], ...] = field(default=(), repr=False, compare=False)
+    parts: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
     _documents: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # by their text
 
     @property
@@ -234,6 +236,14 @@ class Record(JsonAccess):
     def row(self) -> dict[str, str | None]:
         """The first row, which is the only one of a record that is not grouped."""
         return self.rows[0]
+
+    def count(self, part: str) -> None:
+        """Tell that the mapping leaves out, changes or assumes a part of the record, for the tally of the run.
+
+        Args:
+            part: What is done, in a few words without data, such as ``address left out``.
+        """
+        self.parts[part] = self.parts.get(part, 0) + 1
 
     def copy(self) -> Record:
         """Return a copy whose rows may be changed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ TALLY = st.builds(
     rows_superseded=NUMBER,
     rows_rejected=NUMBER,
     rows_in_records=NUMBER,
+    parts=st.dictionaries(st.sampled_from(["city assumed", "name cut"]), st.integers(1, 9)).map(Counter),
 )
 
 
@@ -51,6 +54,8 @@ def test_rows_of_two_tallies_add_up(one: Tally, other: Tally) -> None:
     for name in ("read", "superseded", "rejected", "in_records"):
         assert shown[name] == sum(part[name] for part in parts)
     names = list(dict.fromkeys([*one.rows_filtered, *other.rows_filtered]))
+    assert whole.parts == one.parts + other.parts
+    assert Tally.of_json(whole.as_json()) == whole
     assert list(shown["filtered"]) == names
     assert shown["filtered"] == {name: sum(part["filtered"].get(name, 0) for part in parts) for name in names}
 

@@ -42,14 +42,16 @@ class TallyTable:
         return any(number for _, *numbers in self.lines for number in numbers)
 
 
-def tables(streams: Mapping[str, Any]) -> tuple[TallyTable, TallyTable]:
-    """Return the accounts of rows and of records, from the *streams* of `run_document`, without terms that are zero."""
+def tables(streams: Mapping[str, Any]) -> list[TallyTable]:
+    """Return the accounts of rows, records and parts of records, from the *streams* of `run_document`, without zeros."""
     rows = {name: _row_terms(stream["rows"]) for name, stream in streams.items()}
     records = {name: _record_terms(stream["records"]) for name, stream in streams.items()}
-    return (
+    parts = {name: stream["parts"] for name, stream in streams.items() if stream.get("parts")}
+    return [
         _account("Rows", rows, always=("read", "in records")),
         _account("Records", records, always=("read", "unchanged", "created")),
-    )
+        *([_account("Parts of records", parts, always=())] if parts else []),
+    ]
 
 
 def run_document(run: RunRecord) -> dict[str, Any]:

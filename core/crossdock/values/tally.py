@@ -23,7 +23,11 @@ OUT: tuple[Term, ...] = (
 
 @dataclass(slots=True)
 class Tally:
-    """The tally of one stream in one run. *rows_filtered* is by filter, in their order."""
+    """The tally of one stream in one run. *rows_filtered* is by filter, in their order.
+
+    *parts* counts the parts of decided records that the mapping left out, changed or assumed, by what was done. They
+    are no term of the balance.
+    """
 
     rows_read: int = 0
     rows_filtered: dict[str, int] = field(default_factory=dict)
@@ -31,13 +35,14 @@ class Tally:
     rows_rejected: int = 0
     rows_in_records: int = 0
     records: Counter[Term] = field(default_factory=Counter)
+    parts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of_json(cls, document: Mapping[str, Any]) -> Self:
         rows, records = document["rows"], document["records"]
         terms = Counter({term: records[term] for term in (*IN, *OUT) if records.get(term)})
         counts = rows["read"], dict(rows["filtered"]), rows["superseded"], rows["rejected"], rows["in_records"]
-        return cls(*counts, terms)
+        return cls(*counts, terms, Counter(document.get("parts", {})))
 
     def count(self, term: Term, number: int = 1) -> None:
         self.records[term] += number
@@ -50,6 +55,7 @@ class Tally:
         self.rows_rejected += other.rows_rejected
         self.rows_in_records += other.rows_in_records
         self.records.update(other.records)
+        self.parts.update(other.parts)
 
     @property
     def delivered(self) -> int:
@@ -72,6 +78,7 @@ class Tally:
                 "in_records": self.rows_in_records,
             },
             "records": {term: self.records[term] for term in (*IN, *OUT)} | {"delivered": self.delivered},
+            "parts": dict(sorted(self.parts.items())),
             "balanced": self.balanced,
         }
 

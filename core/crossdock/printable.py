@@ -19,6 +19,10 @@ BLANKS = (
     "\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
 )
 """White space of Unicode, and characters without a width: at the ends of a text they mean nothing."""
+_WITHOUT_WIDTH = re.compile(  # but joiners, which scripts and emoji need inside of a word, and white space
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
+)
 _INVISIBLE = re.compile(f"[\n{_BUT_LINE_BREAKS}]")
 _INVISIBLE_IN_JSON = re.compile(f"[{_BUT_LINE_BREAKS}]")  # JSON has line breaks only between values
 
@@ -28,6 +32,11 @@ def printable(text: str) -> str:
     ``, ``\x1b`` and ``\u202e`` for invisible characters. Idempotent.
     """
     return text if text.isprintable() else _INVISIBLE.sub(_escape, text)
+
+
+def visible(text: str) -> str:
+    """Return *text* without characters that nobody sees, and without blanks at its ends."""
+    return text if text.isprintable() else _WITHOUT_WIDTH.sub("", text).strip(BLANKS)
 
 
 def printable_lines(text: str) -> str:

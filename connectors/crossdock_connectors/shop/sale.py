@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, Decimal
 
-from crossdock import LineDraft, RecordError, Reference
+from crossdock import LineDraft, Record, RecordError, Reference
 from crossdock.values.field_types import minor_unit
-from crossdock_connectors.shop.settings import ChargeKind
+from crossdock_connectors.shop.settings import ChargeKind, ShopSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,17 @@ class Sale:
         return self.total - sum((item.amount for item in self.items), Decimal(0)) - sum(self.charges.values())
 
 
-def lines_of(sale: Sale, pointer: str) -> tuple[LineDraft, ...]:
+def lines_of(record: Record, sale: Sale, pointer: str, settings: ShopSettings) -> tuple[LineDraft, ...]:
     """Return lines whose sum is the total, or raise RecordError. Items without units are left out, unless alone."""
     charges = dict(sale.charges)
     if difference := sale.difference:
-        if abs(difference) > sale.rounding:
-            message = f"is {sale.total}, but items and charges add up to {sale.total - difference} {sale.currency}"
+        kind: ChargeKind = "rounding" if abs(difference) <= sale.rounding else "difference"
+        if kind == "difference" and settings.differences == "reject":
+            found = f"items and charges add up to {sale.total - difference} {sale.currency}"
+            message = f"is {sale.total}, but {found}; differences: line makes a line of {difference}"
             raise RecordError("bad_value", message, pointer=pointer)
-        charges["rounding"] = charges.get("rounding", Decimal(0)) + difference
+        record.count(f"{kind} in a line of its own")
+        charges[kind] = charges.get(kind, Decimal(0)) + difference
     lines = [
         line
         for item in sale.items

@@ -9,16 +9,17 @@ from pydantic import Field
 
 from crossdock import ConfigModel
 from crossdock.sources import HttpSettings, Name
-from crossdock.values.field_types import Code, Instant, Text
+from crossdock.values.field_types import Code, Country, Instant, Text
 from crossdock.webhooks import WebhookSettings
 
 ChargeKind = Literal[
-    "discount", "shipping", "fee", "tax", "duty", "tip", "gift_card", "custom_item", "rounding", "refund"
+    "discount", "shipping", "fee", "tax", "duty", "tip", "gift_card", "custom_item", "rounding", "refund",
+    "difference",
 ]  # fmt: skip
 MAPPED = {
-    "charges", "currency", "guests", "invoices", "locations", "lot", "price_currency", "product_key",
-    "product_namespace", "progress", "refunds", "statuses", "stock_quantity", "tracking_carriers", "unit_of_measure",
-    "warehouse",
+    "charges", "cities", "clean", "currency", "differences", "guests", "incomplete_addresses", "invoices",
+    "locations", "lot", "price_currency", "product_key", "product_namespace", "progress", "refunds", "statuses",
+    "stock_quantity", "tracking_carriers", "unit_of_measure", "warehouse",
 }  # fmt: skip
 """The settings of any shop that mappings use."""
 
@@ -41,7 +42,19 @@ CHARGES: Mapping[ChargeKind, ChargeProduct] = {
     "custom_item": ChargeProduct(sku="CUSTOM-ITEM", name="Item without a product"),
     "rounding": ChargeProduct(sku="ROUNDING", name="Rounding"),
     "refund": ChargeProduct(sku="REFUND", name="Refund adjustment"),
+    "difference": ChargeProduct(sku="DIFFERENCE", name="Unexplained difference"),
 }
+CITIES: Mapping[str, str] = {
+    "GI": "Gibraltar",
+    "HK": "Hong Kong",
+    "MC": "Monaco",
+    "MO": "Macao",
+    "SG": "Singapore",
+    "VA": "Vatican City",
+}
+"""Cities of countries that have one, or whose addresses name none: github.com/google/libaddressinput has the formats.
+Shops do not ask for it there.
+"""
 
 
 class ShopSettings(HttpSettings):
@@ -65,6 +78,20 @@ class ShopSettings(HttpSettings):
     refunds: Literal["credit_note", "reject"] = "credit_note"
     """What a refund after the invoice becomes: ``credit_note``, an invoice with negative quantities; or ``reject``, the
     invoice becomes a dead letter with the reason ``changed_after_delivery``."""
+    differences: Literal["reject", "line"] = "reject"
+    """What an order or refund becomes whose parts do not add up to its total, such as one with a gift card that lowers
+    the total, or an exchange: ``reject``, a dead letter with both amounts; or ``line``, a line of the charge
+    ``difference``."""
+    incomplete_addresses: Literal["reject_order", "reject", "leave_out"] = "reject_order"
+    """What an address without a street, city or valid country becomes: ``reject_order``, an order with it is a dead
+    letter, and a customer has no address; ``reject``, a customer with it is a dead letter as well; or ``leave_out``, no
+    address in both."""
+    cities: Mapping[Country, Text] = {}
+    """The city of addresses without one, by country; besides the usual ones of city states, which each can be
+    replaced."""
+    clean: bool = True
+    """Whether characters that nobody sees are removed from names, addresses and descriptions, and those that are too
+    long are cut; each is counted. Otherwise too long ones are dead letters."""
     test_orders: bool = False
     """Whether test orders are read."""
     progress: Literal["shop", "other"] = "shop"
@@ -91,6 +118,10 @@ class ShopSettings(HttpSettings):
     @property
     def all_statuses(self) -> Mapping[str, str]:
         return {**self.known_statuses, **self.statuses}
+
+    @property
+    def all_cities(self) -> Mapping[str, str]:
+        return {**CITIES, **self.cities}
 
     @property
     def all_charges(self) -> Mapping[ChargeKind, ChargeProduct]:

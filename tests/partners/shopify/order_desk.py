@@ -19,6 +19,7 @@ from tests.partners.shopify.payments import (
     OrderAdjustment,
     OrderTransaction,
     Refund,
+    RefundDuty,
     RefundLineItem,
     RefundShippingLine,
 )
@@ -144,15 +145,18 @@ class OrderDesk:
         restock: Location | None = None,
         shipping: Decimal = _NOTHING,
         less: Decimal | Literal["all"] = _NOTHING,
+        duties: Decimal = _NOTHING,
+        status: str = "SUCCESS",
         note: str | None = None,
     ) -> Refund:
-        """Pay units back by SKU, and shipping.
+        """Pay units back by SKU, shipping and duties.
 
         Units that have not shipped are cancelled and available again; shipped ones are returned to *restock*, if it is
         given.
 
         Args:
             less: What is kept back, in the shop's currency; an adjustment shows it. If it is all, no money moves.
+            status: That of the payment; `settle` changes it.
         """
         currencies, records = order.currencies, self._records
         refund = Refund(order=order, note=note)
@@ -166,6 +170,9 @@ class OrderDesk:
             refund.refund_shipping_lines.append(part)
             amount += part.subtotal_amount_set
             amount = amount if order.taxes_included else amount + part.tax_amount_set
+        if duties:
+            refund.duties.append(RefundDuty(amount_set=currencies.bag(duties)))
+            amount += currencies.bag(duties)
         if less:
             kept = currencies.bag(0) - amount if less == "all" else currencies.bag(-less)
             refund.order_adjustments.append(
@@ -173,11 +180,18 @@ class OrderDesk:
             )
             amount += kept
         if less != "all":
-            paid = self._transact(order, "REFUND", amount, parent_transaction=order.transactions[0])
+            paid = self._transact(order, "REFUND", amount, parent_transaction=order.transactions[0], status=status)
             refund.transactions.append(paid)
         order.refunds.append(records.add(refund))
         records.touch(order)
         return refund
+
+    def settle(self, refund: Refund, status: str = "SUCCESS", *, quietly: bool = False) -> None:
+        """End the payment of a refund. If *quietly*, the order does not count as changed."""
+        for one in refund.transactions:
+            one.status = status
+        if not quietly:
+            self._records.touch(refund.order)
 
     # Inside
 

@@ -148,7 +148,8 @@ class Order(Record):
 
     @property
     def current_total_duties_set(self) -> MoneyBag | None:
-        return self.duties
+        back = [duty.amount_set for refund in self.refunds for duty in refund.duties]
+        return self.duties - self.currencies.total(back) if self.duties else None
 
     @property
     def original_total_additional_fees_set(self) -> MoneyBag | None:
@@ -192,7 +193,8 @@ class Order(Record):
 
     @property
     def current_total_price_set(self) -> MoneyBag:
-        net = self.current_subtotal_price_set + self.current_shipping_price_set + self.tip + self._extra
+        net = self.current_subtotal_price_set + self.current_shipping_price_set + self.tip
+        net += self.currencies.total(one for one in (self.current_total_duties_set, self.fees) if one)
         return net if self.taxes_included else net + self.current_total_tax_set
 
     # Payments

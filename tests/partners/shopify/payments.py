@@ -87,6 +87,11 @@ class OrderAdjustment(Record):
 
 
 @dataclass(eq=False, kw_only=True)
+class RefundDuty(Record):
+    amount_set: MoneyBag
+
+
+@dataclass(eq=False, kw_only=True)
 class Refund(Record):
     order: Order = field(repr=False)
     note: str | None = None
@@ -94,6 +99,7 @@ class Refund(Record):
     refund_shipping_lines: list[RefundShippingLine] = field(default_factory=list)
     order_adjustments: list[OrderAdjustment] = field(default_factory=list)
     transactions: list[OrderTransaction] = field(default_factory=list)
+    duties: list[RefundDuty] = field(default_factory=list)
 
     @property
     def processed_at(self) -> datetime:
@@ -101,4 +107,5 @@ class Refund(Record):
 
     @property
     def total_refunded_set(self) -> MoneyBag:
-        return self.order.currencies.total(one.amount_set for one in self.transactions)
+        """What has been paid; a pending transaction is none yet."""
+        return self.order.currencies.total(one.amount_set for one in self.transactions if one.status == "SUCCESS")

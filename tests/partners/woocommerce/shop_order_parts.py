@@ -22,7 +22,7 @@ def refunds_answer(
     """*rest* is what follows *url*, the address of the list."""
 
     def view(refund: Any) -> dict[str, Any]:
-        return refund_view(refund, query.settings)
+        return refund_view(refund, query.settings, query.number("dp", query.settings.decimals))
 
     match [request.method, *rest]:
         case ["GET"]:
@@ -46,7 +46,15 @@ def all_refunds_answer(orders: Orders, request: PartnerRequest, query: Query, ur
         raise no_route()
     found = [(order, refund) for order in orders.orders.values() for refund in order.refunds if query.chosen(refund.id)]
     found.sort(key=lambda each: each[1].id)
-    return paged(query, found, url, lambda each: {**refund_view(each[1], query.settings), "parent_id": each[0].id})
+    return paged(
+        query,
+        found,
+        url,
+        lambda each: {
+            **refund_view(each[1], query.settings, query.number("dp", query.settings.decimals)),
+            "parent_id": each[0].id,
+        },
+    )
 
 
 def notes_answer(

@@ -56,19 +56,19 @@ def order_view(order: Order, settings: ShopSettings, decimals: int | None = None
     }
 
 
-def refund_view(refund: Refund, settings: ShopSettings) -> dict[str, Any]:
+def refund_view(refund: Refund, settings: ShopSettings, decimals: int | None = None) -> dict[str, Any]:
     """A refund with a positive ``amount``; its line items have negative quantities and totals, and no tax, since
     nobody gives ``refund_tax`` here."""
     items = []
     for line, quantity, total in refund.lines:
-        view = line_view(line, settings)
+        view = line_view(line, settings, decimals)
         meta = [{"id": 0, "key": "_refunded_item_id", "value": str(line.id)}]
-        untaxed = {"total": settings.amount(-total), "total_tax": settings.amount(Decimal(0))}
+        untaxed = {"total": settings.amount(-total, decimals), "total_tax": settings.amount(Decimal(0), decimals)}
         items.append(view | {"quantity": -quantity, **untaxed, "taxes": [], "meta_data": meta})
     return {
         "id": refund.id,
         **settings.times("date_created", refund.created),
-        "amount": settings.amount(refund.amount),
+        "amount": settings.amount(refund.amount, decimals),
         "reason": refund.reason,
         "refunded_by": 1,
         "refunded_payment": False,

@@ -3,16 +3,24 @@
 from collections.abc import Sequence
 
 from crossdock import Connector
+from crossdock.mapping.stream_facts import OpenUntil
 from crossdock_connectors.shop.shopify.check import check
 from crossdock_connectors.shop.shopify.dialect import ShopifyDialect
+from crossdock_connectors.shop.shopify.invoicing import SETTLED
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.shopify.target import ShopifyTarget
 from crossdock_connectors.shop.shopify.webhooks import received
 from crossdock_connectors.shop.streams import ShopStream, streams
 
+_SETTLED = OpenUntil(field=SETTLED, in_=("true",))  # a refund may not count as a change of its order when it is paid
+
 
 def _streams(settings: ShopifySettings) -> Sequence[ShopStream[ShopifySettings]]:
-    return streams(ShopifyDialect(settings))
+    made = streams(ShopifyDialect(settings))
+    for stream in made:
+        if stream.name == "invoices":
+            stream.open_until = _SETTLED
+    return made
 
 
 CONNECTOR = Connector(

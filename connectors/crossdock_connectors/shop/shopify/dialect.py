@@ -158,7 +158,7 @@ class ShopifyDialect(Dialect[ShopifySettings]):
         return mapping.product(record, self.settings)
 
     def customer(self, record: Record) -> CustomerDraft:
-        return mapping.customer(record)
+        return mapping.customer(record, self.settings)
 
     def order(self, record: Record) -> OrderDraft:
         return mapping.order(record, self.settings)

@@ -37,15 +37,28 @@ def check_payment(order: JsonAccess) -> None:
         raise RecordError("bad_value", "is a status that crossdock does not know", pointer="/displayFinancialStatus")
 
 
+_NOT_YET = frozenset({"AWAITING_RESPONSE", "PENDING", "UNKNOWN"})
+SETTLED = "settled"
+"""The member of a row which says whether all of its money has been paid, or could not be."""
+
+
 def refund_rows(order: Any) -> Iterator[Item]:
+    """Yield a row for each refund of an order. A refund whose money is on its way is due when it has arrived."""
     refunds = at_path(order, "refunds")
     own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
     for refund in refunds if isinstance(refunds, list) else ():
         gid = at_path(refund, "id")
         key = f"{CREDIT_NOTE}-{number_of(gid)}" if isinstance(gid, str) else None
         amount = at_path(refund, "totalRefundedSet.shopMoney.amount")
-        row = refund if isinstance(refund, dict) else {}
-        yield {**row, "key": key, "order": own, "test": own.get("test"), "due": not _is_zero(amount)}
+        row, settled = refund if isinstance(refund, dict) else {}, is_settled(refund)
+        due = settled and not _is_zero(amount)
+        yield {**row, "key": key, "order": own, "test": own.get("test"), "due": due, SETTLED: settled}
+
+
+def is_settled(refund: Any) -> bool:
+    transactions = at_path(refund, "transactions.nodes")
+    found = transactions if isinstance(transactions, list) else ()
+    return not any(at_path(each, "status") in _NOT_YET for each in found)
 
 
 def _is_zero(amount: Any) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from crossdock import (
-    Address,
     CustomerDraft,
     InventoryLotDraft,
     InvoiceDraft,
@@ -19,6 +18,7 @@ from crossdock import (
 )
 from crossdock.resources import ShippingAddress, Tracking
 from crossdock.values.json_access import JsonAccess
+from crossdock_connectors.shop.addresses import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, Texts
 from crossdock_connectors.shop.record_values import customer_of, product_of, status_of, text
 from crossdock_connectors.shop.sale import lines_of
 from crossdock_connectors.shop.shopify import sales
@@ -28,33 +28,42 @@ from crossdock_connectors.shop.shopify.sales import Amounts
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 UNNAMED_CARRIER = "unknown"
+_ADDRESS = AddressFields("/address1", "/address2", "/city", ("/provinceCode", "/province"), "/zip", "/countryCodeV2")
 _DEFAULT_TITLE = "Default Title"  # of the one variant of a product without options
 
 
 def product(record: Record, settings: ShopifySettings) -> ProductDraft:
-    title, own = record.at("/title", str), text(record, "/variant/title")
-    price = record.decimal("/variant/price")
+    texts, sku = _texts(record, settings), text(record, "/variant/sku")
+    title, own = texts.of(record, "/title"), texts.of(record, "/variant/title")
+    if sku is None:
+        record.count("SKU assumed")
+    if title is None:
+        record.count("name assumed")
+        title = f"Product {number_of(record.at('/variant/id', str))}"
     return ProductDraft(
-        sku=text(record, "/variant/sku") or number_of(record.at("/variant/id", str)),
-        name=title if own in {None, _DEFAULT_TITLE} else f"{title} - {own}",
-        description=text(record, "/descriptionHtml"),
-        barcode=text(record, "/variant/barcode"),
-        unit_price=price,
+        sku=sku or number_of(record.at("/variant/id", str)),
+        name=title if own in {None, _DEFAULT_TITLE} else texts.cut(f"{title} - {own}"),
+        description=texts.of(record, "/descriptionHtml", LONGEST_DESCRIPTION),
+        barcode=texts.whole(record, "/variant/barcode", LONGEST_CODE),
+        unit_price=record.decimal("/variant/price"),
         currency=text(record, "/currency"),
         unit_of_measure=settings.unit_of_measure,
         active=record.at("/status", str) in {"ACTIVE", "UNLISTED"},
     )
 
 
-def customer(record: Record) -> CustomerDraft:
-    address = _address(record, "/defaultAddress")
-    name, email = text(record, "/displayName"), text(record, "/defaultEmailAddress/emailAddress")
-    phone = text(record, "/defaultPhoneNumber/phoneNumber")
+def customer(record: Record, settings: ShopifySettings) -> CustomerDraft:
+    texts = _texts(record, settings)
+    email = texts.whole(record, "/defaultEmailAddress/emailAddress")
+    phone = texts.whole(record, "/defaultPhoneNumber/phoneNumber")
+    name = texts.of(record, "/displayName") or email or phone
+    if name is None:
+        record.count("name assumed")
     return CustomerDraft(
-        name=name or email or phone or f"Customer {record.key_parts[0]}",
+        name=name or f"Customer {record.key_parts[0]}",
         email=email,
         phone=phone,
-        billing_address=address,
+        billing_address=texts.of_customer("/defaultAddress"),
     )
 
 
@@ -65,11 +74,11 @@ def order(record: Record, settings: ShopifySettings) -> OrderDraft:
     return OrderDraft(
         customer_id=_customer(record, settings),
         currency=amounts.currency,
-        items=lines_of(sale, "/currentTotalPriceSet"),
+        items=lines_of(record, sale, "/currentTotalPriceSet", settings),
         placed_at=record.instant("/processedAt"),
         status=_status(record, settings) if progress else None,
-        shipping_address=_shipping_address(record),
-        tracking=tuple(dict.fromkeys(_tracking(record))) or None if progress else None,
+        shipping_address=_shipping_address(record, settings),
+        tracking=tuple(dict.fromkeys(_tracking(record, settings))) or None if progress else None,
     )
 
 
@@ -82,7 +91,7 @@ def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     return InvoiceDraft(
         customer_id=_customer(record, settings),
         currency=amounts.currency,
-        items=lines_of(sale, "/totalPriceSet"),
+        items=lines_of(record, sale, "/totalPriceSet", settings),
     )
 
 
@@ -93,7 +102,7 @@ def credit_note(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     return InvoiceDraft(
         customer_id=_customer(placed, settings),
         currency=amounts.currency,
-        items=lines_of(sale, "/totalRefundedSet"),
+        items=lines_of(record, sale, "/totalRefundedSet", settings),
     )
 
 
@@ -133,37 +142,30 @@ def _status(record: Record, settings: ShopifySettings) -> str:
     return status_of(record, "/displayFulfillmentStatus", settings.all_statuses)
 
 
-def _tracking(record: Record) -> Iterator[Tracking]:
+def _tracking(record: Record, settings: ShopifySettings) -> Iterator[Tracking]:
+    texts = _texts(record, settings)
     for shipment in record.each("/fulfillments"):
         if shipment.at("/status", str) != "SUCCESS":
             continue
         for parcel in shipment.each("/trackingInfo"):
-            number = text(parcel, "/number")
-            if number is not None:
-                carrier = text(parcel, "/company") or UNNAMED_CARRIER
-                yield Tracking(carrier=carrier, number=number, url=text(parcel, "/url"))
+            number, carrier = text(parcel, "/number"), texts.of(parcel, "/company", LONGEST_CODE)
+            if number is None:
+                record.count("parcel without a number")
+                continue
+            if carrier is None:
+                record.count("carrier assumed")
+            yield Tracking(carrier=carrier or UNNAMED_CARRIER, number=number, url=texts.whole(parcel, "/url"))
 
 
-def _address(record: JsonAccess, pointer: str) -> Address | None:
-    if record.at(pointer, dict, default=None) is None:
-        return None
-    found = record.part(pointer)
-    line1, city, country = text(found, "/address1"), text(found, "/city"), text(found, "/countryCodeV2")
-    if line1 is None or city is None or country is None:
-        return None
-    return Address(
-        line1=line1,
-        line2=text(found, "/address2"),
-        city=city,
-        region=text(found, "/provinceCode") or text(found, "/province"),
-        postal_code=text(found, "/zip"),
-        country=country,
-    )
+def _texts(record: Record, settings: ShopifySettings) -> Texts:
+    return Texts(record, settings, _ADDRESS)
 
 
-def _shipping_address(record: Record) -> ShippingAddress | None:
-    address = _address(record, "/shippingAddress")
-    if address is None:
-        return None
-    who = {"name": text(record, "/shippingAddress/name"), "phone": text(record, "/shippingAddress/phone")}
-    return ShippingAddress.model_validate({**dict(address), **who})
+def _shipping_address(record: Record, settings: ShopifySettings) -> ShippingAddress | None:
+    texts = _texts(record, settings)
+    named = (texts.of(record, f"{kind}Address/name") for kind in ("/shipping", "/billing"))
+    phone = texts.whole(record, "/shippingAddress/phone") or texts.whole(record, "/phone")
+    address = texts.of_order("/shippingAddress", next(filter(None, named), None), phone)
+    if address is None and any(line.at("/requiresShipping", bool, default=False) for line in record.each("/lineItems")):
+        record.count("order to ship without an address")
+    return address

@@ -134,7 +134,8 @@ VARIANTS_OF_ITEMS = _by_ids("variantsOfItems", "InventoryItem", "variants(first:
 
 REFUNDS = f"""query refunds($ids: [ID!]!) {{
   nodes(ids: $ids) {{ ... on Refund {{
-    id createdAt totalRefundedSet {_MONEY}
+    id createdAt totalRefundedSet {_MONEY} duties {{ amountSet {_MONEY} }}
+    transactions(first: 20) {{ nodes {{ kind status }} {_PAGE} }}
     refundLineItems(first: 100) {{ nodes {{
       quantity subtotalSet {_MONEY} totalTaxSet {_MONEY} lineItem {{ {_LINE} }}
     }} {_PAGE} }}

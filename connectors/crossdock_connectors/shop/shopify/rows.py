@@ -8,7 +8,7 @@ from typing import Any
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_rows import joined
 from crossdock_connectors.shop.record_values import GUEST, guest_key
-from crossdock_connectors.shop.shopify.invoicing import invoice_due, refund_rows
+from crossdock_connectors.shop.shopify.invoicing import SETTLED, invoice_due, refund_rows
 from crossdock_connectors.shop.shopify.pages import Item, number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
@@ -57,7 +57,7 @@ class ShopifyRows:
     def of_invoices(self, orders: Iterable[Any]) -> Iterator[Any]:
         orders = list(orders)
         for order in orders:
-            yield joined(keyed(order), due=invoice_due(order, self._settings.invoices))
+            yield joined(keyed(order), due=invoice_due(order, self._settings.invoices), **{SETTLED: True})
         if self._settings.refunds == "credit_note":
             for order in orders:
                 yield from refund_rows(order)

@@ -83,9 +83,10 @@ def charged(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> S
     total = now.total
     for each in back:
         charges["discount"] -= _gross(each.items)
-        for kind in ("shipping", "tax"):
+        total -= _gross(each.items)
+        for kind in ("shipping", "tax", "duty"):
             charges[kind] -= each.charges[kind]
-        total -= each.total - each.charges["refund"]
+            total -= each.charges[kind]
     return Sale(amounts.currency, items, total, charges)
 
 
@@ -120,6 +121,7 @@ def paid_back(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings:
     charges: dict[ChargeKind, Decimal] = {
         "shipping": -amounts.sum(shipping, "/subtotalAmountSet"),
         "tax": _NOTHING,
+        "duty": -amounts.sum(refund.each("/duties", default=()), "/amountSet"),
         "refund": -amounts.sum(adjustments, "/amountSet"),
     }
     if not order.at("/taxesIncluded", bool):
@@ -131,9 +133,12 @@ def paid_back(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings:
 def _is_edit(refund: JsonAccess, amounts: Amounts) -> bool:
     """Return whether *refund* only removes unpaid units with a value.
 
-    If paid units are returned and the merchant keeps all of the money, the refund has an adjustment.
+    If paid units are returned and the merchant keeps all of the money, the refund has an adjustment. If the money has
+    not gone back yet, or could not, it has a transaction.
     """
     if amounts.of(refund, "/totalRefundedSet") or _whole_list(refund, "orderAdjustments"):
+        return False
+    if refund.each("/transactions/nodes", default=()):
         return False
     return amounts.sum(_whole_list(refund, "refundLineItems"), "/subtotalSet") != 0
 

@@ -153,7 +153,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
         return mapping.product(record, self.settings)
 
     def customer(self, record: Record) -> CustomerDraft:
-        return mapping.customer(record)
+        return mapping.customer(record, self.settings)
 
     def order(self, record: Record) -> OrderDraft:
         return mapping.order(record, self.settings)

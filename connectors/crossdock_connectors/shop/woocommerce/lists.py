@@ -29,6 +29,9 @@ UNFILTERED = (
 )
 STATUSES = ("any", "trash")  # any is all but the trash; the trash comes last, as an order may move there meanwhile
 _OF_PARENT = frozenset({"id", "name", "status"})
+EXACT = {"dp": "8"}
+"""Asks for the amounts of orders and refunds with the decimals that the shop stores. It shows others, as for prices in
+SEK without decimals, whose rounded lines do not add up."""
 OF_STOCK = "id,sku,name,type,manage_stock,stock_quantity"
 
 
@@ -55,7 +58,7 @@ def _orders(ctx: WooContext, since: str | None, statuses: Iterable[str]) -> Page
     for status in statuses:
         # Orders in tables of their own are sorted by the time in UTC, those among WordPress's posts by the local one.
         change = ("date_modified_gmt", "date_modified")
-        for records, source in _changed(ctx, "orders", begin, change, status=status):
+        for records, source in _changed(ctx, "orders", begin, change, status=status, **EXACT):
             yield [with_refunds(ctx, order) for order in records], source
 
 
@@ -65,7 +68,7 @@ def with_refunds(ctx: WooContext, order: Any) -> Any:
         return order
     found: list[Any] = []
     try:
-        for page in ctx.api.pages(f"{API}/orders/{number}/refunds", {"per_page": MOST}):
+        for page in ctx.api.pages(f"{API}/orders/{number}/refunds", {"per_page": MOST, **EXACT}):
             found += page.items("")
     except NotFoundError:
         ctx.run.note(ctx.connection, f"order {number} was deleted while it was read, and is read without its refunds")

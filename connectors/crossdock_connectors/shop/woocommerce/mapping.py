@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from crossdock import (
-    Address,
     CustomerDraft,
     InventoryLotDraft,
     InvoiceDraft,
@@ -15,6 +14,7 @@ from crossdock import (
 )
 from crossdock.resources import ShippingAddress
 from crossdock.values.json_access import JsonAccess
+from crossdock_connectors.shop.addresses import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, Texts
 from crossdock_connectors.shop.record_values import customer_of, product_of, status_of, text
 from crossdock_connectors.shop.sale import lines_of
 from crossdock_connectors.shop.woocommerce import sales
@@ -23,20 +23,28 @@ from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
 STORE = "store"
 """The key of the only location: WooCommerce has no others."""
+_ADDRESS = AddressFields("/address_1", "/address_2", "/city", ("/state",), "/postcode", "/country")
+_PICKED_UP = frozenset({"local_pickup", "pickup_location"})
 _ACTIVE = frozenset({"publish", "private"})  # a private variation is switched off; a private product is for the staff
 
 
 def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
+    texts = _texts(record, settings)
     parent = record.part("/parent") if record.at("/parent", dict, default=None) else None
-    options = [text(each, "/option") for each in record.each("/attributes", default=())] if parent else []
+    options = [texts.of(each, "/option") for each in record.each("/attributes", default=())] if parent else []
     own = ", ".join(option for option in options if option)
-    name = (parent or record).at("/name", str)
+    name, sku = texts.of(parent or record, "/name"), text(record, "/sku")
+    if sku is None:
+        record.count("SKU assumed")
+    if name is None:
+        record.count("name assumed")
+        name = f"Product {record.at('/id', int)}"
     shown = record.at("/status", str) == "publish" and (parent is None or parent.at("/status", str) in _ACTIVE)
     return ProductDraft(
-        sku=text(record, "/sku") or str(record.at("/id", int)),
-        name=f"{name} - {own}" if own else name,
-        description=text(record, "/description"),
-        barcode=text(record, "/global_unique_id"),
+        sku=sku or str(record.at("/id", int)),
+        name=texts.cut(f"{name} - {own}") if own else name,
+        description=texts.of(record, "/description", LONGEST_DESCRIPTION),
+        barcode=texts.whole(record, "/global_unique_id", LONGEST_CODE),
         unit_price=record.decimal("/price", default=None) if settings.price_currency else None,
         currency=settings.price_currency,
         unit_of_measure=settings.unit_of_measure,
@@ -44,15 +52,21 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
     )
 
 
-def customer(record: Record) -> CustomerDraft:
-    email = text(record, "/email") or text(record, "/billing/email")
-    name = _full_name(record, "") or _full_name(record, "/billing") or text(record, "/billing/company")
+def customer(record: Record, settings: WooCommerceSettings) -> CustomerDraft:
+    texts = _texts(record, settings)
+    email = texts.whole(record, "/email") or texts.whole(record, "/billing/email")
+    name = (
+        _full_name(texts, record, "") or _full_name(texts, record, "/billing") or texts.of(record, "/billing/company")
+    )
+    name = name or email or texts.of(record, "/username")
+    if name is None:
+        record.count("name assumed")
     return CustomerDraft(
-        name=name or email or text(record, "/username") or f"Customer {record.key_parts[0]}",
+        name=name or f"Customer {record.key_parts[0]}",
         email=email,
-        phone=text(record, "/billing/phone"),
-        billing_address=_address(record, "/billing"),
-        shipping_address=_address(record, "/shipping"),
+        phone=texts.whole(record, "/billing/phone"),
+        billing_address=texts.of_customer("/billing"),
+        shipping_address=texts.of_customer("/shipping"),
     )
 
 
@@ -62,10 +76,10 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
     return OrderDraft(
         customer_id=_customer(record, settings),
         currency=amounts.currency,
-        items=lines_of(sales.charged(record, amounts, settings), "/total"),
+        items=lines_of(record, sales.charged(record, amounts, settings), "/total", settings),
         placed_at=record.instant("/date_created_gmt", timezone="UTC"),
         status=status_of(record, "/status", settings.all_statuses) if settings.progress == "shop" else None,
-        shipping_address=_shipping_address(record),
+        shipping_address=_shipping_address(record, settings),
     )
 
 
@@ -75,7 +89,7 @@ def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     return InvoiceDraft(
         customer_id=_customer(record, settings),
         currency=amounts.currency,
-        items=lines_of(of_order(record, amounts, settings), "/total"),
+        items=lines_of(record, of_order(record, amounts, settings), "/total", settings),
     )
 
 
@@ -85,7 +99,7 @@ def credit_note(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     return InvoiceDraft(
         customer_id=_customer(placed, settings),
         currency=amounts.currency,
-        items=lines_of(sales.paid_back(record, amounts, settings), "/amount"),
+        items=lines_of(record, sales.paid_back(record, amounts, settings), "/amount", settings),
     )
 
 
@@ -110,32 +124,24 @@ def _customer(placed: JsonAccess, settings: WooCommerceSettings) -> Reference:
     return customer_of(str(account) if account else None, settings.guests, email, number)
 
 
-def _full_name(record: JsonAccess, pointer: str) -> str | None:
-    names = [text(record, f"{pointer}/{each}") for each in ("first_name", "last_name")]
-    return " ".join(name for name in names if name) or None
+def _texts(record: Record, settings: WooCommerceSettings) -> Texts:
+    return Texts(record, settings, _ADDRESS)
 
 
-def _address(record: JsonAccess, pointer: str) -> Address | None:
-    if record.at(pointer, dict, default=None) is None:
-        return None
-    found = record.part(pointer)
-    line1, city, country = text(found, "/address_1"), text(found, "/city"), text(found, "/country")
-    if line1 is None or city is None or country is None:
-        return None
-    return Address(
-        line1=line1,
-        line2=text(found, "/address_2"),
-        city=city,
-        region=text(found, "/state"),
-        postal_code=text(found, "/postcode"),
-        country=country,
+def _full_name(texts: Texts, record: JsonAccess, pointer: str) -> str | None:
+    names = [texts.of(record, f"{pointer}/{each}") for each in ("first_name", "last_name")]
+    return texts.cut(" ".join(name for name in names if name)) or None
+
+
+def _shipping_address(record: Record, settings: WooCommerceSettings) -> ShippingAddress | None:
+    texts = _texts(record, settings)
+    named = (
+        named
+        for kind in ("/shipping", "/billing")
+        for named in (_full_name(texts, record, kind), texts.of(record, f"{kind}/company"))
     )
-
-
-def _shipping_address(record: Record) -> ShippingAddress | None:
-    address = _address(record, "/shipping")
-    if address is None:
-        return None
-    name = _full_name(record, "/shipping") or text(record, "/shipping/company")
-    phone = text(record, "/shipping/phone") or text(record, "/billing/phone")
-    return ShippingAddress.model_validate({**dict(address), "name": name, "phone": phone})
+    phone = texts.whole(record, "/shipping/phone") or texts.whole(record, "/billing/phone")
+    address = texts.of_order("/shipping", next(filter(None, named), None), phone)
+    if address is None and any(text(line, "/method_id") not in _PICKED_UP for line in record.each("/shipping_lines")):
+        record.count("order to ship without an address")
+    return address

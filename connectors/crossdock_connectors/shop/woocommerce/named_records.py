@@ -14,6 +14,7 @@ from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.lists_read_once import Pages
 from crossdock_connectors.shop.woocommerce.lists import (
     API,
+    EXACT,
     OF_STOCK,
     STATUSES,
     WooContext,
@@ -33,7 +34,7 @@ def orders(ctx: WooContext, ids: Sequence[str]) -> Pages:
     for status in STATUSES:
         if not left:
             return
-        for records, source in pages(ctx, "orders", status=status, include=",".join(left)):
+        for records, source in pages(ctx, "orders", status=status, include=",".join(left), **EXACT):
             yield records, source
             for record in records:
                 left.pop(number_of(record) or "", None)

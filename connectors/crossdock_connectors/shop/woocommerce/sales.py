@@ -6,7 +6,7 @@ Amounts of lines exclude tax, even if prices include it, and may have more decim
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 
 from crossdock import Reference
@@ -17,25 +17,48 @@ from crossdock_connectors.shop.settings import ChargeKind
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
 _NOTHING = Decimal(0)
+_SUMS = ("total", "total_tax", "cart_tax", "discount_total", "discount_tax", "shipping_total", "shipping_tax")
+_LINES = ("line_items", "shipping_lines", "fee_lines")
+_COARSER = tuple(map(Decimal, ("1", "0.1", "0.01")))
 
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """Reads amounts in the currency of one order, rounded to its minor unit."""
+    """Reads amounts in the currency of one order, rounded to its minor unit.
+
+    The shop rounds the order's own sums to *shown*, which may be more than a minor unit, as where prices in SEK have no
+    decimals.
+    """
 
     currency: str
     unit: Decimal
+    shown: Decimal
 
     @classmethod
     def of_order(cls, order: JsonAccess) -> Amounts:
         currency = order.at("/currency", str)
-        return cls(currency, least(currency, "/currency"))
+        unit = least(currency, "/currency")
+        return cls(currency, unit, max(unit, _shown_unit(order)))
 
     def of(self, record: JsonAccess, pointer: str) -> Decimal:
         return record.decimal(pointer).quantize(self.unit, ROUND_HALF_UP)
 
     def sum(self, records: Iterable[JsonAccess], pointer: str) -> Decimal:
         return sum((self.of(record, pointer) for record in records), _NOTHING)
+
+
+def _shown_unit(order: JsonAccess) -> Decimal:
+    """Return the unit to which the shop rounds sums: that of the total as it was sent, or one that all sums have, and
+    not all lines.
+    """
+    total = order.decimal("/total", default=_NOTHING)
+    sums = [order.decimal(f"/{name}", default=_NOTHING) for name in _SUMS]
+    lines = [line.decimal("/total", default=_NOTHING) for kind in _LINES for line in order.each(f"/{kind}", default=())]
+    for unit in _COARSER:
+        is_sent = total == total.quantize(unit) and total.as_tuple().exponent == unit.as_tuple().exponent
+        if is_sent or (not any(each % unit for each in sums) and any(each % unit for each in lines)):
+            return unit
+    return _NOTHING
 
 
 def charged(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
@@ -50,8 +73,12 @@ def charged(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) 
         "tax": amounts.of(order, "/total_tax"),
         "custom_item": sum((item.amount for item in items if not item.quantity), _NOTHING),
     }
-    rounding = amounts.unit * (len(lines) + len(shipping) + len(fees))
-    return Sale(amounts.currency, _with_units(items), amounts.of(order, "/total"), charges, rounding)
+    rounding = amounts.shown * (len(lines) + len(shipping) + len(fees))
+    sale = Sale(amounts.currency, _with_units(items), amounts.of(order, "/total"), charges, rounding)
+    spent = amounts.sum(order.each("/gift_cards", default=()), "/amount")
+    if spent and abs(sale.difference + spent) <= rounding:  # the extension Gift Cards takes them off the total
+        return replace(sale, charges={**charges, "gift_card": -spent})
+    return sale
 
 
 def kept(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
@@ -76,7 +103,7 @@ def paid_back(refund: JsonAccess, amounts: Amounts, settings: WooCommerceSetting
 
 
 def _item(line: JsonAccess, amount: Decimal, settings: WooCommerceSettings) -> SoldItem:
-    return SoldItem(_product(line, settings), Decimal(line.at("/quantity", int)), amount)
+    return SoldItem(_product(line, settings), line.decimal("/quantity"), amount)
 
 
 def _with_units(items: Sequence[SoldItem]) -> tuple[SoldItem, ...]:

@@ -7,6 +7,7 @@ A sale since the look-up is preserved, while setting a quantity would undo it. S
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 from crossdock import RecordError
@@ -50,8 +51,21 @@ def of_product(product: Any) -> Outcome:
     if managed == "parent":
         message = "this variation has no stock of its own: write that of its product"
         return Outcome("rejected", message, 200, reason="rejected", pointer="/sku")
-    if managed is not True or not isinstance(held, int):
+    if managed is not True or held is None:
         message = "the shop does not manage the stock of this product"
         return Outcome("rejected", message, 200, reason="rejected", pointer="/sku")
+    quantity = _quantity(held)
+    if quantity is None:
+        message = "the shop has a part of a unit in stock; crossdock writes whole units"
+        return Outcome("rejected", message, 200, reason="rejected", pointer="/quantity")
     target_id = f"{parent}-{number}" if isinstance(parent, int) and parent else str(number)
-    return Outcome("found", status=200, target_id=target_id, held={"quantity": held})
+    return Outcome("found", status=200, target_id=target_id, held={"quantity": quantity})
+
+
+def _quantity(held: Any) -> int | None:
+    """Return whole units; some extensions have them as text, and parts of units. None if there is a part."""
+    try:
+        number = Decimal(held)
+    except (ArithmeticError, TypeError, ValueError):
+        return None
+    return int(number) if number.is_finite() and number == number.to_integral_value() else None

@@ -8,13 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import RecordError, Reference
-from crossdock_connectors.shop.sale import Sale, SoldItem, charge, charge_key, least, lines_of
+from crossdock import LineDraft, Record, RecordError, Reference
+from crossdock_connectors.shop import sale as sales
+from crossdock_connectors.shop.sale import Sale, SoldItem, charge, charge_key, least
+from crossdock_connectors.shop.settings import ShopSettings
 
 LAMP = Reference("product", "LAMP")
 cents = st.integers(-1_000_000, 1_000_000).map(lambda units: Decimal(units) / 100)
 kinds = st.sampled_from(["discount", "shipping", "tax", "tip", "refund"])
 quantities = st.integers(0, 50).map(Decimal)
+
+
+RECORD = Record("1", ({},), "page", (1,))
+
+
+def lines_of(sold: Sale, pointer: str, **settings: str) -> tuple[LineDraft, ...]:
+    chosen = ShopSettings.model_validate({"kind": "shop", "base_url": "https://shop.example", **settings})
+    return sales.lines_of(RECORD, sold, pointer, chosen)
 
 
 def item(quantity: int | Decimal, amount: str | Decimal) -> SoldItem:
@@ -96,3 +106,19 @@ def test_a_currency_must_be_of_the_standard() -> None:
     with pytest.raises(RecordError, match="no currency of ISO 4217") as caught:
         least("BTC", "/currency")
     assert caught.value.pointer == "/currency"
+
+
+def test_a_difference_is_a_line_if_the_settings_say_so() -> None:
+    """So an order that does not add up has a way to the platform, and the report counts it."""
+    sale = Sale("EUR", (item(2, "10.00"),), Decimal("12.00"), {"shipping": Decimal("1.50")})
+    lines = lines_of(sale, "/total", differences="line")
+    assert lines[-1] == LineDraft(product_id=charge("difference"), quantity=Decimal(1), unit_price=Decimal("0.50"))
+    assert RECORD.parts["difference in a line of its own"] == 1
+
+
+@given(quantity=st.integers(1, 99_999).map(lambda units: Decimal(units) / 10_000), amount=cents)
+def test_parts_of_a_unit_add_up(quantity: Decimal, amount: Decimal) -> None:
+    """A shop that sells by weight has any quantity, and its amount stays exact."""
+    lines = lines_of(Sale("EUR", (SoldItem(LAMP, quantity, amount),), amount), "/total")
+    assert sum((line.quantity for line in lines), Decimal(0)) == quantity
+    assert sum((line.quantity * line.unit_price for line in lines), Decimal(0)) == amount

@@ -231,12 +231,14 @@ def test_a_variation_is_sold_if_its_product_is(own: str, of_parent: str, active:
 def test_a_customer_is_called_by_the_best_name_there_is() -> None:
     """Names, the name of the bill, the company, the address, the user's name, the number."""
     person = {"first_name": "Ada", "last_name": "", "email": "", "username": "", "billing": {}, "shipping": {}}
-    assert mapping.customer(record(person)).name == "Ada"
+    assert mapping.customer(record(person), settings()).name == "Ada"
     person["first_name"] = ""
-    assert mapping.customer(record(person, "12")).name == "Customer 12"
-    assert mapping.customer(record({**person, "username": "ada"})).name == "ada"
-    assert mapping.customer(record({**person, "billing": {"company": "Lux", "email": "a@b.c"}})).name == "Lux"
-    assert mapping.customer(record({**person, "billing": {"last_name": "L."}})).name == "L."
+    assert mapping.customer(record(person, "12"), settings()).name == "Customer 12"
+    assert mapping.customer(record({**person, "username": "ada"}), settings()).name == "ada"
+    assert (
+        mapping.customer(record({**person, "billing": {"company": "Lux", "email": "a@b.c"}}), settings()).name == "Lux"
+    )
+    assert mapping.customer(record({**person, "billing": {"last_name": "L."}}), settings()).name == "L."
 
 
 def test_stock_that_is_managed_and_unknown_is_refused() -> None:

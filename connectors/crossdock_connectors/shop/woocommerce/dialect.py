@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -52,11 +54,17 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
         return number_of(variant)
 
     def customers(self, ctx: WooContext, since: str | None) -> Read:
-        orders = lists.orders(ctx, since)
+        """Yield accounts, guests, and the buyers whose accounts were deleted: orders keep the ids of those."""
+        orders, accounts = lists.orders(ctx, since), array("Q")
         for records, source in lists.customers(ctx).pages():
+            accounts.extend(int(number) for number in map(number_of, records) if number is not None)
             yield RawBatch.json([_keyed(record) for record in records], source=source)
+        known = _Sorted(accounts)
         for records, source in orders.pages():
             yield RawBatch.json(self._guests(records), source=source)
+            former = [order for order in records if _account(order) is not None and _account(order) not in known]
+            if former:
+                yield RawBatch.json(map(_former, former), source=source)
         yield from reached(orders.cursor)
 
     def _guests(self, orders: Iterable[Any]) -> Iterator[Item]:
@@ -110,6 +118,8 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
             yield RawBatch.json([{"key": number_of(record)} for record in records], source=source)
         for records, source in lists.order_keys(ctx).pages():
             yield RawBatch.json([{"key": guest["key"]} for guest in self._guests(records)], source=source)
+            buyers = filter(None, map(_account, records))
+            yield RawBatch.json([{"key": str(number)} for number in buyers], source=source)
 
     def existing_orders(self, ctx: WooContext) -> Iterator[RawBatch]:
         for records, source in lists.order_keys(ctx).pages():
@@ -169,6 +179,30 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
 
     def lot(self, record: Record) -> InventoryLotDraft:
         return mapping.lot(record, self.settings)
+
+
+class _Sorted:
+    """Ids in eight bytes each, since a shop may have millions of accounts."""
+
+    def __init__(self, ids: Iterable[int]) -> None:
+        self._ids = array("Q", sorted(ids))
+
+    def __contains__(self, number: object) -> bool:
+        if not isinstance(number, int):
+            return False
+        place = bisect_left(self._ids, number)
+        return place < len(self._ids) and self._ids[place] == number
+
+
+def _account(order: Any) -> int | None:
+    """Return the id of the account of an order; None for that of a guest."""
+    found = at_path(order, "customer_id")
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+def _former(order: Any) -> Item:
+    """Return a buyer whose account was deleted, as the order has him."""
+    return {"key": str(_account(order)), "billing": order.get("billing"), "shipping": order.get("shipping")}
 
 
 def _keyed(item: Any) -> Any:

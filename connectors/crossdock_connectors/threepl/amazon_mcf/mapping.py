@@ -63,5 +63,8 @@ def _parcels(record: Record) -> Iterator[Tracking]:
     for shipment in record.each("/fulfillmentShipments", default=()):
         if plain(shipment.at("/fulfillmentShipmentStatus", str)) == "shipped":
             for package in shipment.each("/fulfillmentShipmentPackage", default=()):
-                if number := package.at("/trackingNumber", str, default=None):
+                number = package.at("/trackingNumber", str, default=None)
+                if number:
                     yield Tracking(carrier=package.at("/carrierCode", str), number=number)
+                else:
+                    record.count("parcel without a number")

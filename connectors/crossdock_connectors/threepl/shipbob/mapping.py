@@ -148,9 +148,12 @@ def _shipped(record: Record) -> Decimal:
 
 def _parcels(record: Record) -> Iterator[Tracking]:
     for shipment in record.each("/shipments"):
-        number = shipment.at("/tracking/tracking_number", str, default=None)
-        if number and shipment.at("/status", str) != "Cancelled":
-            carrier = shipment.at("/tracking/carrier", str, default=None) or UNNAMED_CARRIER
-            yield Tracking(
-                carrier=carrier, number=number, url=shipment.at("/tracking/tracking_url", str, default=None) or None
-            )
+        status, number = shipment.at("/status", str), shipment.at("/tracking/tracking_number", str, default=None)
+        if number and status != "Cancelled":
+            carrier = shipment.at("/tracking/carrier", str, default=None)
+            if not carrier:
+                record.count("carrier assumed")
+            url = shipment.at("/tracking/tracking_url", str, default=None) or None
+            yield Tracking(carrier=carrier or UNNAMED_CARRIER, number=number, url=url)
+        elif status == SENT:
+            record.count("parcel without a number")

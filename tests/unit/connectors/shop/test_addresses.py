@@ -1,0 +1,99 @@
+"""Addresses and texts of shops: what lacks is named, and what is assumed, cleaned or left out is counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.partners.shopify.reading import json_record
+
+from crossdock import Record, RecordError
+from crossdock_connectors.shop.addresses import AddressFields, Texts
+from crossdock_connectors.shop.settings import ShopSettings
+
+FIELDS = AddressFields("/street", "/more", "/city", ("/code", "/region"), "/zip", "/country")
+BERLIN = {"street": "Hauptstraße 1", "city": "Berlin", "zip": "10115", "country": "DE"}
+
+
+def texts(address: Any, **settings: Any) -> tuple[Record, Texts]:
+    record = json_record({"to": address})
+    chosen = ShopSettings.model_validate({"kind": "shop", "base_url": "https://shop.example", **settings})
+    return record, Texts(record, chosen, FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"city": ""}, "has no city;"),
+        ({"street": None, "country": " "}, "has no street and no country;"),
+        ({"country": "XX"}, "has no valid country;"),
+        ({"country": "GB-ENG"}, "has no valid country;"),
+    ],
+)
+def test_an_incomplete_address_is_refused_with_what_lacks(changed: dict[str, Any], message: str) -> None:
+    """An order without its recipient cannot be sent; the customer is there, without the address, and it is counted."""
+    _, of_order = texts({**BERLIN, **changed})
+    with pytest.raises(RecordError) as caught:
+        of_order.of_order("/to", "Ada", None)
+    assert caught.value.pointer == "/to"
+    assert message in caught.value.message
+    assert "incomplete_addresses" in caught.value.message
+    record, of_customer = texts({**BERLIN, **changed})
+    assert of_customer.of_customer("/to") is None
+    assert record.parts == {"address left out": 1}
+    record, left_out = texts({**BERLIN, **changed}, incomplete_addresses="leave_out")
+    assert (left_out.of_order("/to", "Ada", None), record.parts) == (None, {"address left out": 1})
+    with pytest.raises(RecordError):
+        texts({**BERLIN, **changed}, incomplete_addresses="reject")[1].of_customer("/to")
+
+
+def test_the_city_of_a_city_state_is_known() -> None:
+    """Shops do not ask for it there; a setting names others, and each use is counted."""
+    record, found = texts({**BERLIN, "city": "", "country": "SG"})
+    address = found.of_order("/to", "Ada", None)
+    assert address is not None
+    assert (address.city, record.parts) == ("Singapore", {"city assumed": 1})
+    _, named = texts({**BERLIN, "city": None, "country": "BM"}, cities={"BM": "Hamilton"})
+    customer = named.of_customer("/to")
+    assert customer is not None
+    assert customer.city == "Hamilton"
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        (None, {}),
+        ({}, {}),
+        ({"street": " ", "city": "", "country": ""}, {}),
+        ({"country": "DE", "region": "BE"}, {"country without an address": 1}),
+    ],
+)
+def test_no_address_is_none(address: Any, parts: dict[str, int]) -> None:
+    """Shops fill in a country before the buyer writes anything; that is no address, and it is counted."""
+    record, found = texts(address)
+    assert (found.of_order("/to", None, None), record.parts) == (None, parts)
+
+
+def test_texts_are_cleaned_and_cut() -> None:
+    """Names of any kind cost nobody an order; what cannot be used in part is left out."""
+    record, found = texts({"street": "\u200bHaupt\u200bstraße\x07 1\u2060", "more": "x" * 501, "city": "\u200b"})
+    assert found.of(record.part("/to"), "/street") == "Hauptstraße 1"
+    assert found.of(record.part("/to"), "/more") == "x" * 500
+    assert found.whole(record.part("/to"), "/more") is None
+    assert found.of(record.part("/to"), "/city") is None
+    assert record.parts == {"text cleaned": 2, "text cut": 1, "text left out": 1}
+
+
+@pytest.mark.parametrize("name", ["\u0645\u06cc\u200c\u062e", "👩\u200d🚀", "Zoë", "line\nbreak"])
+def test_what_people_see_stays(name: str) -> None:
+    """Joiners inside of a word are part of its writing."""
+    record, found = texts({"street": name})
+    assert (found.of(record.part("/to"), "/street"), record.parts) == (name, {})
+
+
+def test_texts_stay_if_the_settings_say_so() -> None:
+    """A name that is too long is then the record's dead letter."""
+    record, found = texts({"street": "a\u200bb", "more": "x" * 501}, clean=False)
+    assert found.of(record.part("/to"), "/street") == "a\u200bb"
+    assert len(found.of(record.part("/to"), "/more") or "") == 501
+    assert record.parts == {}

@@ -1,8 +1,8 @@
 """Orders that are placed, edited and refunded at random in fake shops: the books equal the shop after each change.
 
 The books are kept as the engine keeps them: the first draft of an invoice or credit note that is due is delivered, and
-is final. One that reads differently later, or cannot be mapped, is an open item. What is expected comes from the payments
-that the fake shop holds, and from nothing that the connector has read.
+is final. One that reads differently later, or cannot be mapped, is an open item. What is expected comes from the
+payments that the fake shop holds, and from nothing that the connector has read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from crossdock.testing.connector_context import read
 from crossdock.values.field_types import minor_unit
 
 ROUNDS = 4
-AT_ONCE = 40  # orders of one shop
+AT_ONCE = 8  # orders of one shop
 _NOTHING = Decimal(0)
 _KEYS = {"CONSUMER_KEY": "ck_fake", "CONSUMER_SECRET": "cs_fake"}
 _CHANGED = "changed_after_delivery"
@@ -171,7 +171,7 @@ class ShopifyTrial:
             notes = [f"credit-note-{refund.legacy_resource_id}" for refund in order.refunds]
             self._judge_notes(order)
             if key not in self.books.delivered:
-                assert order.display_financial_status == "AUTHORIZED" or key in self.books.open
+                assert order.display_financial_status in {"AUTHORIZED", "PARTIALLY_PAID"} or key in self.books.open
                 continue
             if order in self.edited:  # what was added may be unpaid, and what was removed is kept
                 self.happened["open after an edit"] += key in self.books.open

@@ -93,6 +93,51 @@ def test_a_wrong_total_is_refused() -> None:
     assert caught.value.pointer == "/total"
 
 
+@pytest.mark.parametrize(
+    ("lines", "tax", "total", "lines_and_tax"),
+    [
+        pytest.param(["79", "79", "79"], "59", "297", "-1", id="as a shop shows it that ignores dp"),
+        pytest.param(["79.20000000"] * 3, "60.00000000", "298.00000000", "-0.4", id="with the decimals that it stores"),
+        pytest.param(["79.20000000"] * 3, "59.40000000", "297.00000000", "0", id="rounded nowhere"),
+    ],
+)
+def test_sums_are_rounded_as_the_shop_shows_them(lines: list[str], tax: str, total: str, lines_and_tax: str) -> None:
+    """A shop that shows SEK without decimals rounds to a krona, though the currency has öre."""
+    shown = order(*map(line, lines), total=total, total_tax=tax, currency="SEK")
+    tried = record(shown)
+    draft = mapping.order(tried, settings())
+    assert sum(charges(draft.items).values()) == Decimal(total)
+    rounding = -Decimal(lines_and_tax)
+    assert charges(draft.items).get("charge-rounding", 0) == rounding
+    assert tried.parts == ({"rounding in a line of its own": 1} if rounding else {})
+
+
+def test_a_difference_in_a_shop_with_cents_is_no_rounding() -> None:
+    """One krona is no rounding where the lines show öre."""
+    with pytest.raises(RecordError, match=r"differences: line makes a line of 1\.00"):
+        mapping.order(record(order(line("79.20"), total="80.20", currency="SEK")), settings())
+
+
+@pytest.mark.parametrize("quantity", [Decimal("1.5"), "1.5"])
+def test_a_part_of_a_unit_is_sold_and_comes_back(quantity: Any) -> None:
+    """By an extension that sells by weight; a refund has half of it."""
+    draft = mapping.order(record(order(line("10.00", quantity=quantity), total="10.00")), settings())
+    assert sum(item.quantity for item in draft.items) == Decimal("1.5")
+    back = {"id": 9, "amount": "5.00", "line_items": [line("0", "-5.00", Decimal("-0.5"))]}
+    [row] = refund_rows({**order(total="0"), "refunds": [back]}, due=True)
+    [item] = mapping.credit_note(record(row), settings()).items
+    assert (item.quantity, item.unit_price) == (Decimal("-0.5"), Decimal(10))
+
+
+def test_a_gift_card_may_lower_the_total() -> None:
+    """It is a line if it explains the difference; one that is a payment changes no sum."""
+    cards = [{"id": 1, "code": "X", "amount": "4.00"}]
+    lowered = mapping.order(record(order(line("10.00"), total="6.00", gift_cards=cards)), settings())
+    assert charges(lowered.items) == {"5": Decimal(10), "charge-gift_card": Decimal(-4)}
+    paid = mapping.order(record(order(line("10.00"), total="10.00", gift_cards=cards)), settings())
+    assert charges(paid.items) == {"5": Decimal(10)}
+
+
 def test_an_amount_without_units_is_a_charge() -> None:
     """A merchant may enter an amount for no units; it is not lost."""
     draft = mapping.order(record(order(line("10.00"), line("4.00", quantity=0), total="14.00")), settings())

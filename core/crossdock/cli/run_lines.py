@@ -43,7 +43,7 @@ class TallyTable:
 
 
 def tables(streams: Mapping[str, Any]) -> list[TallyTable]:
-    """Return the accounts of rows, records and parts of records, from the *streams* of `run_document`, without zeros."""
+    """Return the accounts of rows, records and their parts, from the *streams* of `run_document`, without zeros."""
     rows = {name: _row_terms(stream["rows"]) for name, stream in streams.items()}
     records = {name: _record_terms(stream["records"]) for name, stream in streams.items()}
     parts = {name: stream["parts"] for name, stream in streams.items() if stream.get("parts")}

@@ -113,7 +113,7 @@ def test_a_bad_lot_is_refused(members: dict[str, Any], pointer: str) -> None:
 
 
 def test_parcels_are_listed_once() -> None:
-    """Shipments without a number and cancelled ones give no parcel, and a parcel of two shipments is one."""
+    """Sent shipments without a number and cancelled ones give no parcel, which the report counts; two may share one."""
     tracking = {"carrier": "UPS", "tracking_number": "1Z"}
     shipments = [
         {"status": "Completed", "tracking": tracking, "products": []},
@@ -121,10 +121,12 @@ def test_parcels_are_listed_once() -> None:
         {"status": "Completed", "tracking": {"carrier": None, "tracking_number": "2Z"}, "products": []},
         {"status": "Cancelled", "tracking": {"carrier": "UPS", "tracking_number": "3Z"}, "products": []},
         {"status": "Processing", "products": []},
+        {"status": "Completed", "tracking": None, "products": []},
     ]
     order = record({"status": "PartiallyFulfilled", "products": [], "shipments": shipments})
     found = shipbob.order_progress(order, ShipBobSettings.known_statuses)["tracking"]
     assert [(each.carrier, each.number) for each in found] == [("UPS", "1Z"), ("unknown", "2Z")]
+    assert order.parts == {"carrier assumed": 1, "parcel without a number": 1}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -91,6 +92,20 @@ def test_a_refund_without_money_leaves_the_invoice_alone(units: dict[str, int], 
     before = drafts(site, "invoices")
     site.shop.orders.refund(order, units, less=less)
     assert drafts(site, "invoices") == before
+
+
+def test_an_exchange_for_something_cheaper_is_a_credit_note_with_its_worth() -> None:
+    """The refund has only the money that went back; a setting makes a line of what the buyer keeps."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp, 1, Decimal(100)), email="buyer@example.com")
+    refund = site.shop.orders.refund(order, {"LAMP": 1})
+    refund.transactions[0].amount_set = order.currencies.bag(40)
+    with pytest.raises(AssertionError, match=r"differences: line makes a line of 60"):
+        drafts(site, "invoices")
+    note = drafts(site, "invoices", differences="line")[f"credit-note-{refund.legacy_resource_id}"]
+    assert [(line["productId"].key, line["quantity"] * line["unitPrice"]) for line in note["items"]] == [
+        (mock.ANY, -100), ("charge-difference", 60),
+    ]  # fmt: skip
 
 
 # ---- records that do not add up

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from crossdock.sources import Api, HeaderAuth, RateLimit
+from crossdock.sources import Api, RateLimit
 from crossdock.testing.example_source import hurried
 from crossdock_connectors.shop import shopify
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
@@ -17,9 +17,7 @@ class HurriedSettings(ShopifySettings):
     kind: Literal["hurried_shop"]  # type: ignore[assignment]  # a kind of its own, since it is installed beside the other
 
     def declared_api(self) -> Api:
-        return self.api(
-            auth=HeaderAuth("X-Shopify-Access-Token", self.token), rate=RateLimit(per_minute=600_000, burst=10_000)
-        )
+        return replace(super().declared_api(), rate=RateLimit(per_minute=600_000, burst=10_000))
 
 
 CONNECTOR = replace(

@@ -23,6 +23,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
+from tests.partners.shopify import app_tokens
 from tests.partners.shopify.access import ALL_SCOPES, granted
 from tests.partners.shopify.bulk import FILES, BulkOperations
 from tests.partners.shopify.cost import STANDARD, Bucket, Plan
@@ -66,6 +67,7 @@ class FakeShopify:
         bulk_limit: How many run at a time.
 
     Attributes:
+        app: The tokens that the app is granted.
         catalog, customers, orders, shipments: What a test does with the shop.
         sender: Sends the webhooks.
         bulk: The bulk operations, with faults to plan.
@@ -88,6 +90,7 @@ class FakeShopify:
         bulk_limit: int = 5,
     ) -> None:
         self.token, self.scopes = token, scopes
+        self.app = app_tokens.AppTokens(now, client_secret=client_secret)
         self.records = Records(now)
         self.effects = self.records.effects
         self.catalog = Catalog(self.records)
@@ -125,8 +128,10 @@ class FakeShopify:
         if interruption and (interrupted := _INTERRUPTED.get(interruption)):
             return interrupted
         if (request.method, request.path) != ("POST", PATH):
-            return PartnerAnswer(404, {"errors": "Not Found"})
-        if request.headers.get("x-shopify-access-token") != self.token:
+            is_for_token = (request.method, request.path) == ("POST", app_tokens.PATH)
+            return self.app.answer(request) if is_for_token else PartnerAnswer(404, {"errors": "Not Found"})
+        sent = request.headers.get("x-shopify-access-token", "")
+        if sent != self.token and not self.app.accepts(sent):
             message = "[API] Invalid API key or access token (unrecognized login or wrong password)"
             return PartnerAnswer(401, {"errors": message})
         body = _sent(request)

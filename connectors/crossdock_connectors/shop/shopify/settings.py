@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+import httpx
+from pydantic import Field, model_validator
 
 from crossdock import SecretRef
 from crossdock.sources import Api, HeaderAuth, RateLimit
+from crossdock.values.config_models import misplaced
 from crossdock_connectors.shop.settings import ShopSettings
+from crossdock_connectors.shop.shopify.credentials import HEADER, TOKEN_PATH, ShopifyClientCredentials
 from crossdock_connectors.shop.shopify.queries import VERSION
 
 RATE = RateLimit(per_minute=1_200, burst=40)
@@ -35,8 +38,11 @@ class ShopifySettings(ShopSettings):
     }
 
     kind: Literal["shopify"]
-    token: SecretRef
-    """An access token of a custom app, ``shpat_...``."""
+    token: SecretRef | None = None
+    """An access token of a custom app that was created in the shop's admin until 2025, ``shpat_...``."""
+    client_id: SecretRef | None = None
+    """Of an app of the Dev Dashboard, in place of a token."""
+    client_secret: SecretRef | None = None
     currency: Literal["shop", "presentment"] = "shop"
     """The currency of orders and invoices: the shop's, or the one that the buyer saw."""
     stock_quantity: Literal["on_hand", "available"] = "on_hand"
@@ -49,9 +55,30 @@ class ShopifySettings(ShopSettings):
     file_hosts: tuple[str, ...] = ("storage.googleapis.com",)
     """The hosts from which results of bulk operations are downloaded, besides the shop's own."""
 
+    @model_validator(mode="after")
+    def _one_credential(self) -> Self:
+        if self.token is not None:
+            if given := next(
+                (each for each in ("client_id", "client_secret") if getattr(self, each) is not None), None
+            ):
+                raise misplaced((given,), "cannot be used with token")
+        elif self.client_id is None or self.client_secret is None:
+            lacking = "client_secret" if self.client_id else "client_id" if self.client_secret else "token"
+            raise misplaced((lacking,), "is missing: name a token, or client_id and client_secret of the app")
+        return self
+
+    @property
+    def credential(self) -> httpx.Auth:
+        if self.client_id is None or self.client_secret is None:
+            assert self.token is not None
+            return HeaderAuth(HEADER, self.token)
+        return ShopifyClientCredentials(
+            f"{self.base_url}{TOKEN_PATH}", self.client_id, self.client_secret, client_auth="post"
+        )
+
     def declared_api(self) -> Api:
         return self.api(
-            auth=HeaderAuth("X-Shopify-Access-Token", self.token),
+            auth=self.credential,
             rate=RATE,
             download_hosts=self.file_hosts,
         )

@@ -171,9 +171,9 @@ class ShopifyTarget(ApiTarget):
     def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002
         match status:
             case 401:
-                return f"check {self.place}.token"
+                return f"check the credentials of {self.place}"
             case 403:
-                return f"check the scopes of {self.place}.token with 'crossdock check'"
+                return f"check the scopes of the app of {self.place} with 'crossdock check'"
             case 404:
                 return f"check {self.place}.base_url"
         return f"check {self.place}"

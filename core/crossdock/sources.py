@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Paginator,
     )
     from crossdock.reading.sources.source_context import SourceContext
+    from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
     from crossdock.reading.transport.file_store import FileStore, any_case, list_below, split_pattern
     from crossdock.reading.transport.folder_store import FolderStore
     from crossdock.reading.transport.http_auth import (
@@ -78,6 +79,7 @@ _NAMES = {
     "reading.sources.overlap_paging": "OverlappingPages",
     "reading.sources.pagination": "AfterId CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset"
     " PageNumber Paginator",
+    "reading.transport.authorization_code": "AuthorizationCodeAuth",
     "reading.transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth"
     " RefreshTokenAuth TimedAuth",
     "reading.transport.http_connection_settings": "HttpConnection",
@@ -99,7 +101,8 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "AfterId", "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "BaseUrl", "BasicAuth", "BearerAuth",
+    "AfterId", "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "AuthorizationCodeAuth", "BaseUrl",
+    "BasicAuth", "BearerAuth",
     "Checkpoint", "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader",
     "DelimitedFormat", "Expect", "Expectation", "FileFormat", "FileSource", "FileStore", "FolderStore",
     "GraphQLConnection", "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join",

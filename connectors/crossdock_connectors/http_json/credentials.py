@@ -18,9 +18,18 @@ from pydantic import (
 )
 
 from crossdock import ConfigModel, SecretRef
-from crossdock.sources import BasicAuth, BearerAuth, ClientCredentialsAuth, HeaderAuth, LoginAuth, RefreshTokenAuth
+from crossdock.sources import (
+    AuthorizationCodeAuth,
+    BasicAuth,
+    BearerAuth,
+    ClientCredentialsAuth,
+    ConfigPath,
+    HeaderAuth,
+    LoginAuth,
+    RefreshTokenAuth,
+)
 from crossdock.values import exact_json
-from crossdock.values.addresses import endpoint, names_secret
+from crossdock.values.addresses import endpoint, names_secret, web_address
 from crossdock.values.config_models import Secret, misplaced
 
 
@@ -128,6 +137,52 @@ class RefreshTokenGrant(ConfigModel):
         )
 
 
+class AuthorizationCode(ConfigModel):
+    """OAuth 2.0 tokens of an account whose owner gives access once, by ``crossdock connect`` (RFC 6749 section 4.1)."""
+
+    kind: Literal["authorization_code"]
+    authorize_url: Annotated[str, AfterValidator(web_address)] | None = None
+    """Where the owner gives access in a browser."""
+    device_url: TokenUrl | None = None
+    """Where a code for another device is requested instead (RFC 8628)."""
+    token_url: TokenUrl
+    client_id: TextOrSecret
+    client_secret: SecretRef | None = None
+    """Left out for a public client."""
+    client_auth: ClientAuth = "basic"
+    scopes: tuple[str, ...] = ()
+    extra: Annotated[Mapping[str, str], AfterValidator(without_literal_secrets)] = {}
+    """Further parameters of the address that the owner opens, such as access_type."""
+    pkce: bool = True
+    """Whether the request for the first tokens proves where it comes from (RFC 7636); others ignore it."""
+    redirect_url: Annotated[str, AfterValidator(web_address)] | None = None
+    """Where the vendor sends the browser, if it must be registered: an address of this machine with a port, or an https
+    address, which the owner then copies. Default: a free port of this machine."""
+    tokens: ConfigPath | None = None
+    """The file of the tokens; default: in a folder beside the state. Tenants with one account share one file."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.authorize_url is None) == (self.device_url is None):
+            raise misplaced(("authorize_url",), "name authorize_url or device_url, and not both")
+        return self
+
+    def auth(self) -> httpx.Auth:
+        return AuthorizationCodeAuth(
+            self.token_url,
+            self.client_id,
+            self.client_secret or "",
+            authorize_url=self.authorize_url,
+            device_url=self.device_url,
+            scopes=self.scopes,
+            client_auth=self.client_auth,
+            extra=self.extra,
+            pkce=self.pkce,
+            redirect_url=self.redirect_url,
+            tokens=self.tokens,
+        )
+
+
 def _with_references(value: Any, info: ValidationInfo) -> Any:
     """Convert references in *value* to secrets. Raises ValueError if a usual name of a secret has a text."""
     if isinstance(value, Mapping):
@@ -220,6 +275,12 @@ class LoginRequest(ConfigModel):
 
 
 Credential = Annotated[
-    HeaderCredential | BasicCredential | BearerCredential | ClientCredentialsGrant | RefreshTokenGrant | LoginRequest,
+    HeaderCredential
+    | BasicCredential
+    | BearerCredential
+    | ClientCredentialsGrant
+    | RefreshTokenGrant
+    | AuthorizationCode
+    | LoginRequest,
     Field(discriminator="kind"),
 ]

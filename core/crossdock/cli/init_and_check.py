@@ -123,7 +123,7 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
         yield from (("disk", finding) for finding in disk_check.findings(loaded))
     for connection in loaded.connections:
         answers = True
-        for finding in _connection(connection):
+        for finding in _reached(connection):
             answers = answers and finding.ok
             yield connection.name, finding
         read = [stream for _, stream in connection.named_streams() if stream.reads_changes and answers]
@@ -252,6 +252,26 @@ def _receive(connection: Connection) -> None:
     from crossdock.services.inbox.webhook_endpoints import endpoints
 
     endpoints([connection], SystemClock())
+
+
+def _reached(connection: Connection) -> Iterator[Finding]:
+    """Test whether the account is connected, if a person has to do that, and then the connection."""
+    access = _access(connection)
+    if access is not None:
+        yield access
+    if access is None or access.ok:
+        yield from _connection(connection)
+
+
+def _access(connection: Connection) -> Finding | None:
+    from crossdock.connector import Finding
+    from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
+
+    try:
+        api = connection.api
+    except CrossdockError as error:
+        return Finding(ok=False, text=str(error))
+    return _try(api.auth.status) if api is not None and isinstance(api.auth, AuthorizationCodeAuth) else None
 
 
 def _connection(connection: Connection) -> Iterator[Finding]:

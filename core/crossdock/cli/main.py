@@ -36,6 +36,7 @@ _COMMANDS = {  # command -> module
     "try": "try_stream",
     "layout": "layout",
     "init": "init_and_check",
+    "connect": "connect",
     "check": "init_and_check",
     "plan": "plan",
     "sync": "sync",

@@ -94,16 +94,20 @@ def _refuse_others(path: Path) -> None:
         raise OSError(errno.EINVAL, "it is not a regular file")
 
 
-def private_folder(path: Path) -> None:
-    """Create *path* with its parents if it does not exist. Raises StateError if other users could reach its files."""
+def private_folder(
+    path: Path, kept: str = "copies of records are kept in it", otherwise: str = "set `spool:` to another folder"
+) -> None:
+    """Create *path* with its parents if it does not exist. Raises StateError if other users could reach its files.
+
+    The error says what is *kept* there, and what *otherwise* to do.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.mkdir(mode=0o700)
     except FileExistsError:
         if reason := _objection(path):
-            hint = f"set `spool:` to another folder, or make this one private: chmod 700 {path}"
-            message = f"the folder {reason}, and copies of records are kept in it"
-            raise StateError(message, where=str(path), hint=hint) from None
+            hint = f"{otherwise}, or make this folder private: chmod 700 {path}"
+            raise StateError(f"the folder {reason}, and {kept}", where=str(path), hint=hint) from None
 
 
 def _objection(path: Path) -> str | None:

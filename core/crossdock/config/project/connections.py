@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crossdock.config import registry
@@ -40,12 +41,18 @@ _Load = Callable[[str], Connector[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One configured instance of a connector. *streams* include disabled ones, whose records are known."""
+    """One configured instance of a connector.
+
+    Attributes:
+        streams: All of them; of disabled ones, records are known.
+        tokens: The file for tokens that a person gives access to.
+    """
 
     name: str
     connector: Connector[Any]
     settings: Settings
     streams: tuple[Stream[Any], ...]
+    tokens: Path | None = None
 
     @property
     def namespace(self) -> str:
@@ -55,7 +62,15 @@ class Connection:
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)
 
     def context(self, run: SourceContext) -> Context[Any]:
-        return Context(self.settings, self.name, run, _declared_api=self.connector.api)
+        return Context(self.settings, self.name, run, _declared_api=self.connector.api, _tokens=self.tokens)
+
+    @property
+    def api(self) -> Api | None:
+        """The API that the connector declares for these settings, if it declares one."""
+        from crossdock.reading.sources.api import declared_api  # noqa: PLC0415  most commands read no API
+
+        declare = self.connector.api
+        return None if declare is None else declared_api(declare, self.settings, self.name, self.tokens)
 
     def scope(self, stream: Stream[Any]) -> Scope:
         target, _, _ = stream.to.partition(".")
@@ -113,7 +128,7 @@ class Connection:
             made = connector.target(self.settings)
             if made is None:
                 return None
-            made.connect(self.name, account, functools.partial(_api, connector.api, self.settings, self.name), clock)
+            made.connect(self.name, account, functools.partial(_declared, self), clock)
         return guarded_target(made, self.settings)
 
 
@@ -157,10 +172,10 @@ class BoundStream:
         return scope.namespace, self.stream.earlier_keys.get(key, key) if scope == own else key
 
 
-def _api(declare: Callable[[Settings], Api], settings: Settings, connection: str) -> Api:
-    from crossdock.reading.sources.api import declared_api  # noqa: PLC0415  most commands read no API
-
-    return declared_api(declare, settings, connection)
+def _declared(connection: Connection) -> Api:
+    api = connection.api
+    assert api is not None  # a target has one
+    return api
 
 
 def code_of_stream(bound: BoundStream) -> AbstractContextManager[None]:

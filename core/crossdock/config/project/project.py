@@ -8,7 +8,7 @@ import socket
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -277,7 +277,9 @@ def load(path: Path, *overrides: Path) -> Project:
     url = _database(document, file.state, ("state",))
     if file.platform.rate.shared is not None:
         _database(document, file.platform.rate.shared, ("platform", "rate", "shared"))
-    spool = file.spool or _default_spool(url, (file.fleet and file.fleet.folder) or document.folder)
+    folder = (file.fleet and file.fleet.folder) or document.folder
+    spool, tokens = file.spool or _beside(url, folder, "spool"), _beside(url, folder, "tokens")
+    connections = tuple(replace(each, tokens=tokens / f"{each.name}.json") for each in connections)
     retention = None if file.retention == "off" else span(file.retention)
     optional = file.notify, file.listen, file.migration, None, overrides, document.folder
     project = Project(path, file.platform, url, spool, connections, file.jobs, retention, *optional)
@@ -312,7 +314,8 @@ def _database(document: Document, address: str, place: Place) -> StateUrl:
         raise ConfigError(message, where=document.where(place), hint=error.hint) from error
 
 
-def _default_spool(url: StateUrl, folder: Path) -> Path:
+def _beside(url: StateUrl, folder: Path, kind: str) -> Path:
+    """Return the folder of this *kind* beside a state, or in *folder* for a database of a server."""
     if url.drivername == "sqlite":
-        return Path(f"{url.database}.spool")
-    return folder / f"{re.sub(r'[^A-Za-z0-9_-]', '_', url.database or 'crossdock')}.spool"
+        return Path(f"{url.database}.{kind}")
+    return folder / f"{re.sub(r'[^A-Za-z0-9_-]', '_', url.database or 'crossdock')}.{kind}"

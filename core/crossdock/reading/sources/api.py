@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
+from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 from crossdock.values.addresses import checked_base_url
@@ -102,11 +104,16 @@ class Api:
             raise ConfigError(f"the base URL {error}") from None
 
 
-def declared_api(declare: Callable[[S], Api], settings: S, connection: str) -> Api:
-    """Return the API that a connector declares. A failure is an error at the place of its code."""
+def declared_api(declare: Callable[[S], Api], settings: S, connection: str, tokens: Path | None = None) -> Api:
+    """Return the API that a connector declares. A failure is an error at the place of its code.
+
+    *tokens* is the file for tokens that a person gives access to, unless the connector names one.
+    """
     with guarded("api", connection, code=declare, settings=settings):
         made: object = declare(settings)
     if not isinstance(made, Api):
         what = f"returned {type_text(made)} instead of an Api{place_of(declare, 'api')}"
         raise AuthorCodeError("api", what, where=connection)
+    if isinstance(made.auth, AuthorizationCodeAuth):
+        made.auth.keep(tokens, connection)
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import GetPydanticSchema, model_validator
@@ -62,6 +63,7 @@ class Context(Generic[S]):
     run: SourceContext
     _shared: dict[object, Any] = field(default_factory=dict)
     _declared_api: Callable[[S], Api] | None = None
+    _tokens: Path | None = None
 
     @property
     def api(self) -> ApiClient:
@@ -79,7 +81,7 @@ class Context(Generic[S]):
 
         if self._declared_api is None:
             raise ConnectorError("the connector declares no API", hint="Connector(..., api=lambda settings: Api(...))")
-        api = declared_api(self._declared_api, self.settings, self.connection)
+        api = declared_api(self._declared_api, self.settings, self.connection, self._tokens)
         client = ApiClient(api, self.run, self.connection)
         self.run.at_end.callback(self._end_api, client)
         return client

@@ -55,7 +55,7 @@ class BasicAuth(httpx.Auth):
         self._user, self._password = user, password
 
     def auth_flow(self, request: httpx.Request) -> Flow:
-        pair = f"{_revealed(self._user)}:{_revealed(self._password)}"
+        pair = f"{revealed(self._user)}:{revealed(self._password)}"
         request.headers["authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
         yield request
 
@@ -129,6 +129,11 @@ class TokenAuth(TimedAuth):
     def _renew(self) -> Flow:
         asked_at = self.clock.monotonic()
         response = yield self.token_request()
+        self._token = self._token_in(response)
+        expires_in = oauth_tokens.members(response.content).get("expires_in")
+        self._renew_at = asked_at + RENEWED_AT * oauth_tokens.life_s(expires_in)
+
+    def _token_in(self, response: httpx.Response) -> str:
         status, members = response.status_code, oauth_tokens.members(response.content)
         if status in {408, 429} or status >= 500:
             raise UnavailableError(f"no token obtained: HTTP {status}", where=self._token_url)
@@ -141,8 +146,7 @@ class TokenAuth(TimedAuth):
             raise UnauthorizedError(f"rejected the token request: {refusal}", where=self._token_url)
         if not oauth_tokens.is_token(token):
             raise UnavailableError("the answer has no token that can be sent in a header", where=self._token_url)
-        self._token = str(token)
-        self._renew_at = asked_at + RENEWED_AT * oauth_tokens.life_s(members.get("expires_in"))
+        return str(token)
 
 
 class ClientCredentialsAuth(TokenAuth):
@@ -173,9 +177,9 @@ class ClientCredentialsAuth(TokenAuth):
         self._form |= extra or {}
 
     def token_request(self) -> httpx.Request:
-        client_id, secret = _revealed(self._client_id), _revealed(self._client_secret)
+        client_id, secret = revealed(self._client_id), revealed(self._client_secret)
         fields, headers = oauth_tokens.client_fields(client_id, secret, self._client_auth)
-        return httpx.Request("POST", self._token_url, data=self._form | fields, headers=_json(headers))
+        return httpx.Request("POST", self._token_url, data=self._form | fields, headers=as_json(headers))
 
 
 class RefreshTokenAuth(TokenAuth):
@@ -198,13 +202,13 @@ class RefreshTokenAuth(TokenAuth):
         self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
 
     def token_request(self) -> httpx.Request:
-        form = {"grant_type": "refresh_token", "refresh_token": _revealed(self._refresh_token)}
-        client_id, secret = _revealed(self._client_id), _revealed(self._client_secret)
+        form = {"grant_type": "refresh_token", "refresh_token": revealed(self._refresh_token)}
+        client_id, secret = revealed(self._client_id), revealed(self._client_secret)
         if secret:
             fields, headers = oauth_tokens.client_fields(client_id, secret, self._client_auth)
         else:
             fields, headers = {"client_id": client_id}, {}
-        return httpx.Request("POST", self._token_url, data=form | fields, headers=_json(headers))
+        return httpx.Request("POST", self._token_url, data=form | fields, headers=as_json(headers))
 
     def granted(self, answer: Mapping[str, Any]) -> object:
         following = answer.get("refresh_token")
@@ -254,7 +258,7 @@ class LoginAuth(TokenAuth):
         body = _all_revealed(self._credentials)
         if self._graphql is not None:
             body = {"query": self._graphql, "variables": body}
-        headers = _json({"content-type": "application/json"})
+        headers = as_json({"content-type": "application/json"})
         return httpx.Request("POST", self._token_url, content=exact_json.dumps(body), headers=headers)
 
     def granted_by(self, response: httpx.Response) -> object:
@@ -307,16 +311,16 @@ def _all_revealed(value: Any) -> Any:
     return value
 
 
-def _json(headers: Mapping[str, str]) -> dict[str, str]:
+def as_json(headers: Mapping[str, str]) -> dict[str, str]:
     return {"accept": "application/json", **headers}
 
 
-def _revealed(value: Secret | str) -> str:
+def revealed(value: Secret | str) -> str:
     return value if isinstance(value, str) else value.reveal()
 
 
 def _in_header(value: Secret | str) -> str:
-    text = _revealed(value)
+    text = revealed(value)
     if not (text.isascii() and text.isprintable()):
         name = "the credential" if isinstance(value, str) else value.reference
         raise ConfigError(f"{name} contains characters that are not allowed in a header")

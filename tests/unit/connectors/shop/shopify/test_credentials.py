@@ -52,7 +52,7 @@ def test_a_token_that_was_withdrawn_is_replaced_once(site: Site) -> None:
 @pytest.mark.parametrize(
     ("refusal", "text"),
     [
-        ("app_not_installed", "the app is not installed in this shop: install it"),
+        ("app_not_installed", "the app is not installed in this shop: release"),
         ("shop_not_permitted", "the app and the shop belong to different organizations"),
     ],
 )

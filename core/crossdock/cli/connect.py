@@ -1,0 +1,110 @@
+"""``crossdock connect``: the owner of an account gives access to it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import common_options, example, load, say
+from crossdock.errors import ConfigError
+from crossdock.values.clock import SystemClock
+
+if TYPE_CHECKING:
+    from crossdock.reading.sources.api import Api
+    from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
+
+
+@click.command(
+    epilog=example(
+        "crossdock connect books",
+        "crossdock connect books --no-browser",
+        "crossdock connect books --redirect-url https://example.com/done",
+    )
+)
+@click.argument("name")
+@common_options
+@click.option("--no-browser", is_flag=True, help="Only print the address to open.")
+@click.option(
+    "--redirect-url",
+    metavar="URL",
+    help="Where the vendor sends the browser: a port of this machine, or an https address, which you then paste.",
+)
+@click.option(
+    "--within", "within_s", type=click.FloatRange(1, 86_400), default=600.0, show_default=True, metavar="SECONDS",
+    help="How long to wait for the person who gives access.",
+)  # fmt: skip
+def connect(
+    config: Path, *, name: str, as_json: bool, no_browser: bool, redirect_url: str | None, within_s: float
+) -> None:
+    """Give access to the account of the connection NAME, and store the tokens.
+
+    For credentials of the kind authorization_code. Prints an address; the owner of the account opens it and agrees.
+    Tokens are kept in a private file, never shown, and renewed by syncs. Earlier ones are replaced.
+    """
+    api, auth = _declared(config, name)
+    if auth.device_url is not None:
+        from crossdock.reading.sources import given_access
+
+        given_access.by_device(api, auth, SystemClock(), _show_code, within_s)
+    else:
+        _by_browser(api, auth, redirect_url or auth.redirect_url, within_s, opens=not no_browser)
+    path = auth.file.path
+    document = {"connection": name, "tokens": str(path), "status": auth.status()}
+    terminal_output.print_result(document, f"{name} is connected; its tokens are in {path}", as_json=as_json)
+
+
+def _declared(config: Path, name: str) -> tuple[Api, AuthorizationCodeAuth]:
+    from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
+    from crossdock.values import config_file
+
+    connections = {each.name: each for each in load(config).connections}
+    if name not in connections:
+        advice = config_file.unknown(name, list(connections)).removeprefix("unknown key; ")
+        raise ConfigError(f"no connection is called {name!r}; {advice}", where=str(config))
+    api = connections[name].api
+    if api is None or not isinstance(api.auth, AuthorizationCodeAuth):
+        hint = "crossdock check tests its credentials"
+        raise ConfigError(f"{name} has credentials to which nobody gives access in a browser", hint=hint)
+    return api, api.auth
+
+
+def _by_browser(
+    api: Api, auth: AuthorizationCodeAuth, redirect_url: str | None, within_s: float, *, opens: bool
+) -> None:
+    from crossdock.reading.sources import given_access
+    from crossdock.reading.transport import loopback_redirect
+    from crossdock.values.addresses import web_address
+
+    if redirect_url is not None and not loopback_redirect.is_on_this_machine(redirect_url):
+        try:
+            attempt = given_access.BrowserAccess(api, auth, web_address(redirect_url))
+        except ValueError as error:
+            raise ConfigError(f"--redirect-url {error}") from None
+        _show(attempt.address, opens=opens)
+        say("Then paste the address at which the browser ends:", err=True)
+        attempt.take_address(sys.stdin.readline())
+        attempt.finish()
+        return
+    with loopback_redirect.listening(redirect_url) as redirect:
+        attempt = given_access.BrowserAccess(api, auth, redirect.url)
+        redirect.take = attempt.take
+        _show(attempt.address, opens=opens)
+        if not redirect.wait(within_s):
+            raise given_access.not_given(within_s)
+    attempt.finish()
+
+
+def _show(address: str, *, opens: bool) -> None:
+    say("Open this address in a browser, and give access:", f"  {address}", err=True)
+    if opens and (sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        webbrowser.open(address)
+
+
+def _show_code(address: str, code: str) -> None:
+    say("Open this address in a browser, and enter the code:", f"  {address}", f"  {code}", err=True)

@@ -1,0 +1,124 @@
+"""How the owner of an account gives access to it: in a browser (RFC 8252), or with a code for another device (RFC 8628).
+
+The answer in the browser belongs to this attempt if it has its ``state``, and the code is of no use to others, because
+its exchange needs the verifier of this attempt (RFC 7636).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
+from crossdock.reading.sources.api import Api
+from crossdock.reading.transport import oauth_tokens
+from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
+from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, unavailable_errors
+from crossdock.values.addresses import web_address
+from crossdock.values.clock import Clock
+
+if TYPE_CHECKING:
+    import httpx
+
+_REFUSALS = frozenset({
+    "invalid_request", "unauthorized_client", "access_denied", "unsupported_response_type", "invalid_scope",
+    "server_error", "temporarily_unavailable",  # RFC 6749 section 4.1.2.1
+})  # fmt: skip
+_DEVICE_CODE_S, _POLL_S = 600.0, 5.0  # where the vendor does not say, RFC 8628 section 3.2
+
+
+class BrowserAccess:
+    """One attempt in a browser.
+
+    Attributes:
+        address: What the owner opens.
+        answer: What the vendor answered, once `take` has returned True.
+    """
+
+    def __init__(self, api: Api, auth: AuthorizationCodeAuth, redirect_url: str) -> None:
+        self._api, self._auth, self._redirect_url = api, auth, redirect_url
+        self._state, self._verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
+        self.address = auth.authorization_address(redirect_url, self._state, self._verifier)
+        self.answer: Mapping[str, str] | None = None
+
+    def take(self, query: str) -> bool:
+        """Take the answer in the query of an address. Return whether it belongs to this attempt."""
+        members = parse_qs(query, keep_blank_values=True)
+        states = members.get("state", [])
+        if len(states) != 1 or not secrets.compare_digest(states[0].encode(), self._state.encode()):
+            return False
+        self.answer = {name: values[0] for name, values in members.items() if len(values) == 1}
+        return True
+
+    def take_address(self, pasted: str) -> None:
+        """Take the answer in the address that the browser ended at."""
+        try:
+            query = urlsplit(pasted.strip()).query
+        except ValueError:
+            query = ""
+        if not self.take(query):
+            hint = "copy all of the address that the browser shows after access was given, and begin again"
+            raise ConfigError("this address is not the answer to this attempt: its state is another", hint=hint)
+
+    def finish(self) -> None:
+        """Exchange the code of the answer for tokens, and store them."""
+        assert self.answer is not None
+        if "code" not in self.answer:
+            error = self.answer.get("error")
+            reason = f" ({error})" if error in _REFUSALS else ""
+            said = "access was denied" if error == "access_denied" else "the vendor gave no access"
+            raise UnauthorizedError(f"{said}{reason}; nothing was stored")
+        request = self._auth.code_request(self.answer["code"], self._redirect_url, self._verifier)
+        self._auth.store(_sent(self._api, request))
+
+
+def by_device(
+    api: Api, auth: AuthorizationCodeAuth, clock: Clock, show: Callable[[str, str], None], within_s: float
+) -> None:
+    """Request a code, *show* the address and the code, and wait until the owner has entered it there."""
+    response = _sent(api, auth.device_request())
+    given = oauth_tokens.members(response.content)
+    code, user_code, address = (given.get(each) for each in ("device_code", "user_code", "verification_uri"))
+    if response.status_code != 200 or not (oauth_tokens.is_token(code) and user_code and address):
+        reason = oauth_tokens.refusal(response.status_code, given.get("error"))
+        raise UnauthorizedError(f"the vendor gave no code for another device: {reason}", where=auth.device_url)
+    try:
+        show(web_address(str(address)), str(user_code))
+    except ValueError as error:
+        raise UnauthorizedError(f"the vendor's address for the code {error}", where=auth.device_url) from None
+    pause_s = _seconds(given.get("interval"), _POLL_S)
+    until = clock.monotonic() + min(within_s, _seconds(given.get("expires_in"), _DEVICE_CODE_S))
+    while clock.monotonic() < until:
+        clock.sleep(pause_s)
+        response = _sent(api, auth.device_token_request(str(code)))
+        match oauth_tokens.members(response.content).get("error"):
+            case "authorization_pending":
+                pass
+            case "slow_down":
+                pause_s += _POLL_S
+            case "access_denied":
+                raise UnauthorizedError("access was denied (access_denied); nothing was stored")
+            case "expired_token":
+                break
+            case _:
+                auth.store(response)
+                return
+    raise not_given(within_s)
+
+
+def not_given(within_s: float) -> UnavailableError:
+    return UnavailableError(f"nobody gave access within {within_s:.0f} s; nothing was stored", hint="begin again")
+
+
+def _seconds(value: object, default: float) -> float:
+    return default if value is None else max(1.0, oauth_tokens.life_s(value))
+
+
+def _sent(api: Api, request: httpx.Request) -> httpx.Response:
+    """Send a request by the connection of *api*, such as its proxy, without its credentials."""
+    limits = AnswerLimits(api.timeout_s, api.total_timeout_s, api.max_answer_bytes)
+    with httpx_client("", limits=limits, connection=api.connection, transport=api.transport) as client:
+        with unavailable_errors():
+            return client.send(request)

@@ -1,0 +1,206 @@
+"""OAuth 2.0 tokens that a person gave access to (RFC 6749 section 4.1, RFC 7636, RFC 8628), kept in a file.
+
+Many vendors accept each refresh token once and answer with its successor (RFC 9700 section 4.14.2), some revoke all
+tokens if one is used twice. So a token is renewed under the lock of its file, which is read again before: what another
+process has renewed is used. The intent is stored before the request, and the answer before the new token is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlencode
+
+import httpx
+
+from crossdock.errors import ConfigError, UnauthorizedError
+from crossdock.reading.transport import oauth_tokens
+from crossdock.reading.transport.http_auth import RENEWED_AT, Flow, TokenAuth, as_json, revealed
+from crossdock.reading.transport.oauth_tokens import ClientAuth
+from crossdock.reading.transport.token_file import StoredTokens, TokenFile
+from crossdock.values.addresses import endpoint, web_address
+from crossdock.values.config_models import Secret
+from crossdock.values.exact_json import time_text
+
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+class AuthorizationCodeAuth(TokenAuth):
+    """OAuth 2.0 tokens of an account whose owner gives access once, by ``crossdock connect``.
+
+    Args:
+        token_url: May be on another host than the API.
+        client_secret: Empty for a public client.
+        authorize_url: Where the owner gives access in a browser.
+        device_url: Where a code for another device is requested instead (RFC 8628).
+        client_auth: HTTP Basic, or ``client_id`` and ``client_secret`` in the form (``post``).
+        extra: Further parameters of the address that the owner opens, such as ``access_type``.
+        token_extra: Further fields of the request for the first tokens.
+        pkce: Prove in this request that it comes from whoever sent the owner to the vendor (RFC 7636).
+        redirect_url: Where the vendor sends the browser; by default a free port of this machine.
+        tokens: The file of the tokens; by default in a folder beside the state.
+
+    Raises:
+        ConfigError: If not one of *authorize_url* and *device_url* is given, or an address may not get secrets.
+    """
+
+    def __init__(  # noqa: PLR0913  public keyword arguments
+        self,
+        token_url: str,
+        client_id: Secret | str,
+        client_secret: Secret | str = "",
+        *,
+        authorize_url: str | None = None,
+        device_url: str | None = None,
+        scopes: tuple[str, ...] = (),
+        client_auth: ClientAuth = "basic",
+        extra: Mapping[str, str] | None = None,
+        token_extra: Mapping[str, str] | None = None,
+        pkce: bool = True,
+        redirect_url: str | None = None,
+        tokens: Path | None = None,
+    ) -> None:
+        super().__init__(token_url)
+        if (authorize_url is None) == (device_url is None):
+            raise ConfigError("name authorize_url or device_url, and not both")
+        self.device_url = None if device_url is None else _checked("device", endpoint, device_url)
+        self._authorize_url = None if authorize_url is None else _checked("authorization", web_address, authorize_url)
+        self.redirect_url = redirect_url
+        self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
+        self._scope = {"scope": " ".join(scopes)} if scopes else {}
+        self._extra, self._token_extra, self._pkce = dict(extra or {}), dict(token_extra or {}), pkce
+        self._connection, self._stored = "", None if tokens is None else TokenFile(tokens)
+        self._refused_token = ""
+
+    def keep(self, path: Path | None, connection: str) -> None:
+        """Set the name of the connection, and the *path* of its tokens unless the connector chose one."""
+        self._connection = connection
+        if self._stored is None and path is not None:
+            self._stored = TokenFile(path)
+
+    @property
+    def file(self) -> TokenFile:
+        if self._stored is None:
+            raise UnauthorizedError("this connection has no file for its tokens", hint="name one: tokens=PATH")
+        return self._stored
+
+    # ---- requests
+
+    def authorization_address(self, redirect_url: str, state: str, verifier: str) -> str:
+        """Return the address at which the owner gives access."""
+        assert self._authorize_url is not None
+        asked = {"response_type": "code", "client_id": revealed(self._client_id), "redirect_uri": redirect_url}
+        asked |= self._scope | {"state": state}
+        if self._pkce:
+            digest = hashlib.sha256(verifier.encode()).digest()
+            challenge = urlsafe_b64encode(digest).decode().rstrip("=")
+            asked |= {"code_challenge": challenge, "code_challenge_method": "S256"}
+        return f"{self._authorize_url}{'&' if '?' in self._authorize_url else '?'}{urlencode(self._extra | asked)}"
+
+    def code_request(self, code: str, redirect_url: str, verifier: str) -> httpx.Request:
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_url}
+        return self._request(form | ({"code_verifier": verifier} if self._pkce else {}) | self._token_extra)
+
+    def device_request(self) -> httpx.Request:
+        assert self.device_url is not None
+        return self._request(self._scope | self._extra, self.device_url)
+
+    def device_token_request(self, device_code: str) -> httpx.Request:
+        return self._request({"grant_type": DEVICE_GRANT, "device_code": device_code} | self._token_extra)
+
+    def token_request(self) -> httpx.Request:
+        return self._request({"grant_type": "refresh_token", "refresh_token": self._connected().refresh_token})
+
+    def _request(self, form: Mapping[str, str], url: str | None = None) -> httpx.Request:
+        client_id, secret = revealed(self._client_id), revealed(self._client_secret)
+        if secret:
+            fields, headers = oauth_tokens.client_fields(client_id, secret, self._client_auth)
+        else:
+            fields, headers = {"client_id": client_id}, {}
+        return httpx.Request("POST", url or self._token_url, data={**form, **fields}, headers=as_json(headers))
+
+    # ---- tokens
+
+    def store(self, response: httpx.Response) -> None:
+        """Store the first tokens, in place of earlier ones. Raises UnauthorizedError if the answer has none."""
+        token, members = self._token_in(response), oauth_tokens.members(response.content)
+        if not oauth_tokens.is_token(members.get("refresh_token")):
+            message = "the vendor gave no refresh token, so that access would soon end"
+            hint = "request it: many vendors want a scope such as offline_access, or a parameter in `extra`"
+            raise UnauthorizedError(message, where=self._token_url, hint=hint)
+        now = self.clock.now()
+        renew_at = self._next_renewal(now.timestamp(), members)
+        with self.file.locked():
+            self.file.write(StoredTokens(token, str(members["refresh_token"]), renew_at, time_text(now)))
+
+    def status(self) -> str:
+        """Return since when the account is connected. Raises UnauthorizedError if it is not."""
+        stored = self._connected()
+        pending = f"; a renewal of {stored.renewing_since} was not finished" if stored.renewing_since else ""
+        return f"connected since {stored.connected_at}{pending}"
+
+    def _connected(self) -> StoredTokens:
+        stored = self.file.read()
+        if stored is None:
+            raise UnauthorizedError("is not connected: nobody gave access yet", where=self._name, hint=self._hint)
+        return stored
+
+    def _renew(self) -> Flow:
+        with self.file.locked():
+            stored = self._connected()
+            left_s = stored.renew_at - self.clock.now().timestamp()
+            if stored.access_token != self._token and left_s > 0:  # another process has renewed it, or an earlier one
+                self._token = stored.access_token
+                self._renew_at = self.clock.monotonic() + min(left_s, oauth_tokens.MAX_LIFE_S)
+                return
+            if stored.refresh_token == self._refused_token:  # a refused token is not sent again and again
+                raise self._ended(stored)
+            yield from self._rotate(stored)
+
+    def _rotate(self, stored: StoredTokens) -> Flow:
+        now, asked_at = self.clock.now(), self.clock.monotonic()
+        self.file.write(replace(stored, renewing_since=stored.renewing_since or time_text(now)))
+        response = yield self.token_request()
+        status, members = response.status_code, oauth_tokens.members(response.content)
+        if 400 <= status < 500:
+            self.file.write(stored)  # this request renewed nothing
+            if members.get("error") == "invalid_grant":
+                self._refused_token = stored.refresh_token
+                raise self._ended(stored)
+        token, following = self._token_in(response), members.get("refresh_token")
+        following = str(following) if oauth_tokens.is_token(following) else stored.refresh_token
+        renew_at = self._next_renewal(now.timestamp(), members)
+        self.file.write(StoredTokens(token, following, renew_at, stored.connected_at))
+        self._token = token
+        self._renew_at = asked_at + renew_at - now.timestamp()
+
+    def _next_renewal(self, now: float, members: Mapping[str, object]) -> int:
+        return int(now + RENEWED_AT * oauth_tokens.life_s(members.get("expires_in")))
+
+    def _ended(self, stored: StoredTokens) -> UnauthorizedError:
+        why = "access was withdrawn, was not used for too long, or an older file of tokens was restored"
+        if stored.renewing_since:
+            why = (
+                f"a renewal that began at {stored.renewing_since} was interrupted before its answer was stored, so the"
+                " vendor counts the token as used"
+            )
+        message = f"the vendor does not accept the refresh token any more (invalid_grant): {why}"
+        return UnauthorizedError(message, where=self._name, hint=self._hint)
+
+    @property
+    def _name(self) -> str:
+        return f"connections.{self._connection}" if self._connection else str(self.file.path)
+
+    @property
+    def _hint(self) -> str:
+        return f"give access: crossdock connect {self._connection or 'CONNECTION'}"
+
+
+def _checked(name: str, check: Callable[[str], str], url: str) -> str:
+    try:
+        return check(url)
+    except ValueError as error:
+        raise ConfigError(f"the {name} URL {error}") from None

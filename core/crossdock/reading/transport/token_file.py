@@ -1,0 +1,121 @@
+"""The file of one connection's OAuth tokens: private, replaced atomically, renewed by one process at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from crossdock.errors import StateError, UnauthorizedError, UnavailableError
+from crossdock.values import exact_json
+from crossdock.values.local_files import open_private, open_regular, private_folder, read_bounded, replace_file
+
+LOCKED_AT_MOST_S = 120.0  # a renewal is one request, whose time is limited to less
+_MAX_BYTES = 1 << 20
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTokens:
+    """What the vendor granted last.
+
+    Attributes:
+        renew_at: When the access token is renewed, in Unix seconds.
+        connected_at: When a person gave access.
+        renewing_since: When a renewal was begun whose result is not stored: it is in progress, or was interrupted.
+    """
+
+    access_token: str = field(repr=False)
+    refresh_token: str = field(repr=False)
+    renew_at: int
+    connected_at: str
+    renewing_since: str | None = None
+
+
+class TokenFile:
+    """The tokens at *path*. A lock beside it is held while they are renewed.
+
+    The methods raise UnauthorizedError if the file cannot be used: a request without tokens was not sent.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> StoredTokens | None:
+        """Return the stored tokens, or None if there is no file."""
+        try:
+            with open_regular(self.path) as file:
+                if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                    raise self._error("others may read the file of tokens", f"chmod 600 {self.path}")
+                document = exact_json.loads(read_bounded(file, _MAX_BYTES))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._error(f"the file of tokens cannot be read: {error.strerror}") from error
+        except ValueError:
+            document = None
+        if not isinstance(document, dict) or not _is_right(document):
+            raise self._error("this is no file of tokens that crossdock has written", "name another file, or remove it")
+        return StoredTokens(**document)
+
+    def write(self, tokens: StoredTokens) -> None:
+        """Replace the stored tokens. They are on disk when this returns."""
+        try:
+            replace_file(self.path, exact_json.dumps(asdict(tokens)))
+            _flush_folder(self.path.parent)
+        except OSError as error:
+            raise self._error(f"the tokens cannot be stored: {error.strerror}") from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock. Raises UnavailableError if others hold it for too long."""
+        try:
+            private_folder(self.path.parent, "tokens are kept in it", "name another file as `tokens`")
+            lock = open_private(self.path.with_name(f"{self.path.name}.lock"))
+        except OSError as error:
+            raise self._error(f"the tokens cannot be locked: {error.strerror}") from error
+        except StateError as error:
+            raise self._error(error.message, error.hint) from error
+        with lock:
+            self._wait_for(lock.fileno())
+            yield
+
+    def _wait_for(self, descriptor: int) -> None:
+        until = time.monotonic() + LOCKED_AT_MOST_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    message = f"another process has been renewing these tokens for {LOCKED_AT_MOST_S:.0f} s"
+                    raise UnavailableError(message, where=str(self.path)) from None
+                time.sleep(_POLL_S)
+            else:
+                return
+
+    def _error(self, message: str, hint: str | None = None) -> UnauthorizedError:
+        return UnauthorizedError(message, where=str(self.path), hint=hint)
+
+
+def _is_right(document: dict[str, object]) -> bool:
+    texts, since = ("access_token", "refresh_token", "connected_at"), document.get("renewing_since")
+    return (
+        document.keys() == StoredTokens.__dataclass_fields__.keys()
+        and all(isinstance(document[each], str) for each in texts)
+        and isinstance(document["renew_at"], int)
+        and (since is None or isinstance(since, str))
+    )
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the new name durable: without this, a power failure may bring back the file before, whose token is used."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import httpx
 
-from crossdock.sources import ClientCredentialsAuth
+from crossdock.sources import AuthorizationCodeAuth, ClientCredentialsAuth
 
 HEADER = "X-Shopify-Access-Token"
-TOKEN_PATH = "/admin/oauth/access_token"  # noqa: S105  an address
+AUTHORIZE_PATH, TOKEN_PATH = "/admin/oauth/authorize", "/admin/oauth/access_token"
 _REFUSALS: Mapping[str, str] = {
     "app_not_installed": "the app is not installed in this shop: release a version with the scopes that it needs, and"
     " install it from the Dev Dashboard",
@@ -33,6 +33,15 @@ def refusal(response: httpx.Response) -> str:
 
 class ShopifyClientCredentials(ClientCredentialsAuth):
     """Client credentials of an app of the shop's own organization. Its tokens live for a day."""
+
+    header, scheme = HEADER, ""
+
+    def refused(self, response: httpx.Response) -> str:
+        return refusal(response)
+
+
+class ShopifyAuthorization(AuthorizationCodeAuth):
+    """Access that a merchant gives to an app of another organization. Its tokens live for an hour."""
 
     header, scheme = HEADER, ""
 

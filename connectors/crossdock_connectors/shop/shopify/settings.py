@@ -6,13 +6,20 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 import httpx
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import SecretRef
-from crossdock.sources import Api, HeaderAuth, RateLimit
+from crossdock.sources import Api, ConfigPath, HeaderAuth, RateLimit
+from crossdock.values.addresses import web_address
 from crossdock.values.config_models import misplaced
 from crossdock_connectors.shop.settings import ShopSettings
-from crossdock_connectors.shop.shopify.credentials import HEADER, TOKEN_PATH, ShopifyClientCredentials
+from crossdock_connectors.shop.shopify.credentials import (
+    AUTHORIZE_PATH,
+    HEADER,
+    TOKEN_PATH,
+    ShopifyAuthorization,
+    ShopifyClientCredentials,
+)
 from crossdock_connectors.shop.shopify.queries import VERSION
 
 RATE = RateLimit(per_minute=1_200, burst=40)
@@ -43,6 +50,15 @@ class ShopifySettings(ShopSettings):
     client_id: SecretRef | None = None
     """Of an app of the Dev Dashboard, in place of a token."""
     client_secret: SecretRef | None = None
+    app: Literal["own", "public"] = "own"
+    """``own`` belongs to the organization of the shop; to a ``public`` one the merchant gives access, by ``crossdock
+    connect``."""
+    scopes: tuple[str, ...] = ()
+    """The scopes that a public app asks the merchant for; default: those of its released version."""
+    redirect_url: Annotated[str, AfterValidator(web_address)] | None = None
+    """Where the merchant's browser is sent; one of the addresses of a public app. Default: a port of this machine."""
+    tokens: ConfigPath | None = None
+    """The file of the tokens of a public app; default: in a folder beside the state."""
     currency: Literal["shop", "presentment"] = "shop"
     """The currency of orders and invoices: the shop's, or the one that the buyer saw."""
     stock_quantity: Literal["on_hand", "available"] = "on_hand"
@@ -58,10 +74,8 @@ class ShopifySettings(ShopSettings):
     @model_validator(mode="after")
     def _one_credential(self) -> Self:
         if self.token is not None:
-            if given := next(
-                (each for each in ("client_id", "client_secret") if getattr(self, each) is not None), None
-            ):
-                raise misplaced((given,), "cannot be used with token")
+            if self.client_id or self.client_secret or self.app == "public":
+                raise misplaced(("token",), "cannot be used with client_id and client_secret")
         elif self.client_id is None or self.client_secret is None:
             lacking = "client_secret" if self.client_id else "client_id" if self.client_secret else "token"
             raise misplaced((lacking,), "is missing: name a token, or client_id and client_secret of the app")
@@ -72,8 +86,20 @@ class ShopifySettings(ShopSettings):
         if self.client_id is None or self.client_secret is None:
             assert self.token is not None
             return HeaderAuth(HEADER, self.token)
-        return ShopifyClientCredentials(
-            f"{self.base_url}{TOKEN_PATH}", self.client_id, self.client_secret, client_auth="post"
+        token_url = f"{self.base_url}{TOKEN_PATH}"
+        if self.app == "own":
+            return ShopifyClientCredentials(token_url, self.client_id, self.client_secret, client_auth="post")
+        return ShopifyAuthorization(
+            token_url,
+            self.client_id,
+            self.client_secret,
+            authorize_url=f"{self.base_url}{AUTHORIZE_PATH}",
+            scopes=(",".join(self.scopes),) if self.scopes else (),
+            client_auth="post",
+            token_extra={"expiring": "1"},
+            pkce=False,
+            redirect_url=self.redirect_url,
+            tokens=self.tokens,
         )
 
     def declared_api(self) -> Api:

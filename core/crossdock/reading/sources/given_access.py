@@ -1,4 +1,4 @@
-"""How the owner of an account gives access to it: in a browser (RFC 8252), or with a code for another device (RFC 8628).
+"""How the owner of an account gives access: in a browser (RFC 8252), or with a code for another device (RFC 8628).
 
 The answer in the browser belongs to this attempt if it has its ``state``, and the code is of no use to others, because
 its exchange needs the verifier of this attempt (RFC 7636).
@@ -119,6 +119,8 @@ def _seconds(value: object, default: float) -> float:
 def _sent(api: Api, request: httpx.Request) -> httpx.Response:
     """Send a request by the connection of *api*, such as its proxy, without its credentials."""
     limits = AnswerLimits(api.timeout_s, api.total_timeout_s, api.max_answer_bytes)
-    with httpx_client("", limits=limits, connection=api.connection, transport=api.transport) as client:
-        with unavailable_errors():
-            return client.send(request)
+    with (
+        httpx_client("", limits=limits, connection=api.connection, transport=api.transport) as client,
+        unavailable_errors(),
+    ):
+        return client.send(request)

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import httpx
 
-from crossdock.errors import ConfigError, UnauthorizedError
+from crossdock.errors import ConfigError, UnauthorizedError, without_traceback
 from crossdock.reading.transport import oauth_tokens
 from crossdock.reading.transport.http_auth import RENEWED_AT, Flow, TokenAuth, as_json, revealed
 from crossdock.reading.transport.oauth_tokens import ClientAuth
@@ -25,6 +25,7 @@ from crossdock.values.addresses import endpoint, web_address
 from crossdock.values.config_models import Secret
 from crossdock.values.exact_json import time_text
 
+_OTHER_REFUSALS = frozenset({"invalid_client", "unauthorized_client", "unsupported_grant_type"})  # of any token
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 
@@ -73,7 +74,7 @@ class AuthorizationCodeAuth(TokenAuth):
         self._scope = {"scope": " ".join(scopes)} if scopes else {}
         self._extra, self._token_extra, self._pkce = dict(extra or {}), dict(token_extra or {}), pkce
         self._connection, self._stored = "", None if tokens is None else TokenFile(tokens)
-        self._refused_token = ""
+        self._refusal: tuple[str, UnauthorizedError] | None = None
 
     def keep(self, path: Path | None, connection: str) -> None:
         """Set the name of the connection, and the *path* of its tokens unless the connector chose one."""
@@ -156,8 +157,8 @@ class AuthorizationCodeAuth(TokenAuth):
                 self._token = stored.access_token
                 self._renew_at = self.clock.monotonic() + min(left_s, oauth_tokens.MAX_LIFE_S)
                 return
-            if stored.refresh_token == self._refused_token:  # a refused token is not sent again and again
-                raise self._ended(stored)
+            if self._refusal is not None and stored.refresh_token == self._refusal[0]:  # it is not sent again and again
+                raise without_traceback(self._refusal[1])
             yield from self._rotate(stored)
 
     def _rotate(self, stored: StoredTokens) -> Flow:
@@ -167,9 +168,9 @@ class AuthorizationCodeAuth(TokenAuth):
         status, members = response.status_code, oauth_tokens.members(response.content)
         if 400 <= status < 500:
             self.file.write(stored)  # this request renewed nothing
-            if members.get("error") == "invalid_grant":
-                self._refused_token = stored.refresh_token
-                raise self._ended(stored)
+            if status not in {408, 429} and members.get("error") not in _OTHER_REFUSALS:
+                self._refusal = stored.refresh_token, self._ended(stored, response)
+                raise self._refusal[1]
         token, following = self._token_in(response), members.get("refresh_token")
         following = str(following) if oauth_tokens.is_token(following) else stored.refresh_token
         renew_at = self._next_renewal(now.timestamp(), members)
@@ -180,14 +181,15 @@ class AuthorizationCodeAuth(TokenAuth):
     def _next_renewal(self, now: float, members: Mapping[str, object]) -> int:
         return int(now + RENEWED_AT * oauth_tokens.life_s(members.get("expires_in")))
 
-    def _ended(self, stored: StoredTokens) -> UnauthorizedError:
-        why = "access was withdrawn, was not used for too long, or an older file of tokens was restored"
-        if stored.renewing_since:
-            why = (
-                f"a renewal that began at {stored.renewing_since} was interrupted before its answer was stored, so the"
-                " vendor counts the token as used"
-            )
-        message = f"the vendor does not accept the refresh token any more (invalid_grant): {why}"
+    def _ended(self, stored: StoredTokens, response: httpx.Response) -> UnauthorizedError:
+        reason = oauth_tokens.refusal(response.status_code, oauth_tokens.members(response.content).get("error"))
+        said = self.refused(response) or (
+            f"a renewal that began at {stored.renewing_since} was interrupted before its answer was stored, and the"
+            " vendor counts the token as used"
+            if stored.renewing_since
+            else "access was withdrawn, was not used for too long, or an older file of tokens was restored"
+        )
+        message = f"the vendor accepts the refresh token no more: {reason}: {said}"
         return UnauthorizedError(message, where=self._name, hint=self._hint)
 
     @property

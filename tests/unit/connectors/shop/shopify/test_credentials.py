@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from pydantic import ValidationError
+from tests.partners.partner_transport import transport
 from tests.partners.shopify.app_tokens import Refusal
 from tests.partners.shopify.reading import shop_context
 from tests.partners.shopify.site import Site
 
 from crossdock.errors import UnauthorizedError
+from crossdock.reading.sources.given_access import BrowserAccess
+from crossdock.sources import AuthorizationCodeAuth
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.check import check
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked
@@ -84,3 +90,29 @@ def test_one_kind_of_credential_is_configured(given: dict[str, Any]) -> None:
     """A token, or a client id with its secret."""
     with pytest.raises(ValidationError, match=r"is missing|cannot be used with client_id"):
         ShopifySettings.model_validate({"kind": "shopify", "base_url": "https://lamps.myshopify.com", **given})
+
+
+def test_a_public_app_that_the_merchant_gave_access(site: Site, tmp_path: Path) -> None:
+    """Its tokens of an hour are renewed; Shopify forgives a refresh token whose successor was lost."""
+    tokens = tmp_path / "tokens" / "shop.json"
+    public = {**APP, "app": "public", "scopes": ["read_orders", "read_products"], "tokens": str(tokens)}
+    with pytest.raises(UnauthorizedError, match="crossdock connect"):
+        read(shop_context(site, **public))
+    api = replace(shop_context(site, **public).settings.declared_api(), transport=transport(site.shop))
+    assert isinstance(api.auth, AuthorizationCodeAuth)
+    api.auth.clock = site.clock
+    attempt = BrowserAccess(api, api.auth, "http://127.0.0.1:1/callback")
+    asked = parse_qs(urlsplit(attempt.address).query)
+    assert (asked["scope"], urlsplit(attempt.address).path) == (["read_orders,read_products"], "/admin/oauth/authorize")
+    site.shop.app.code = "code-1"
+    assert attempt.take(urlencode({"code": "code-1", "shop": "lamps.myshopify.com", "state": asked["state"][0]}))
+    attempt.finish()
+    earlier = tokens.read_bytes()
+    for _ in range(2):
+        site.clock.advance(3600)
+        assert read(shop_context(site, **public)) == "Lampen & Stühle"
+        lost, earlier = earlier, tokens.read_bytes()
+    tokens.write_bytes(lost)
+    site.clock.advance(3600)
+    assert read(shop_context(site, **public)) == "Lampen & Stühle"
+    assert site.shop.app.granted == 4

@@ -1,0 +1,164 @@
+"""Refresh tokens that are used once are renewed by one process at a time, and never used twice."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.chaos import processes
+from tests.partners.partner_server import PartnerRequest, PartnerServer, serving
+from tests.partners.token_project import READ, TokenProject
+from tests.partners.token_vendor import TokenVendor
+from tests.waiting import WITHIN_S
+
+from crossdock.errors import UnauthorizedError
+from crossdock.reading.sources.given_access import BrowserAccess
+from crossdock.reading.transport import token_file
+from crossdock.sources import Api, AuthorizationCodeAuth
+
+
+@pytest.fixture(name="vendor")
+def _vendor() -> TokenVendor:
+    return TokenVendor()
+
+
+@pytest.fixture(name="server")
+def _server(vendor: TokenVendor) -> Iterator[PartnerServer]:
+    with serving(PartnerServer(vendor)) as server:
+        yield server
+
+
+@pytest.fixture(name="project")
+def _project(server: PartnerServer, tmp_path: Path) -> TokenProject:
+    """A project whose account is connected."""
+    project = TokenProject(tmp_path, server.url)
+    auth = project.auth(server.url)
+    attempt = BrowserAccess(Api(server.url, auth), auth, "http://127.0.0.1:1/callback")
+    attempt.take_address(httpx.get(attempt.address, trust_env=False).headers["location"])
+    attempt.finish()
+    return project
+
+
+def read(auth: AuthorizationCodeAuth, url: str) -> int:
+    with httpx.Client(auth=auth, trust_env=False) as client:
+        return client.get(f"{url}/items").status_code
+
+
+def test_a_token_that_ends_within_a_list(vendor: TokenVendor, project: TokenProject) -> None:
+    """It is renewed after the 401, and the list is read to its end."""
+    vendor.expires_after_page = 1
+    done = project.run(*READ, "--json")
+    assert (done.exit_code, len(done.document["records"])) == (0, 6), done.stderr
+    assert (vendor.rotations, vendor.reused) == (1, False)
+
+
+def test_the_next_process_uses_the_successor(vendor: TokenVendor, project: TokenProject) -> None:
+    """Each renewal is stored, so that each process uses another refresh token."""
+    for number in range(3):
+        vendor.expire()
+        assert project.run(*READ).exit_code == 0
+        assert (vendor.rotations, vendor.reused) == (number + 1, False)
+
+
+def test_a_token_that_another_renews_is_awaited(
+    vendor: TokenVendor, server: PartnerServer, project: TokenProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one renews, another waits for the lock, reads the file again, and uses what it finds."""
+    waiting, url = threading.Event(), server.url
+    monkeypatch.setattr("crossdock.reading.transport.token_file.time.sleep", lambda _: waiting.set())
+    statuses: list[int] = []
+    other = threading.Thread(target=lambda: statuses.append(read(project.auth(url), url)))
+
+    def meanwhile() -> None:
+        vendor.before_rotation = lambda: None
+        other.start()
+        assert waiting.wait(WITHIN_S)
+
+    vendor.expire()
+    first = project.auth(url)
+    vendor.before_rotation = meanwhile
+    assert read(first, url) == 200
+    other.join()
+    assert (statuses, vendor.rotations, vendor.reused) == ([200], 1, False)
+
+
+def test_processes_at_once(vendor: TokenVendor, project: TokenProject) -> None:
+    """Three begin with a token that has ended; one renews it for all."""
+    vendor.expire()
+    with ExitStack() as stack:
+        command, environment = project.command(*READ), {**os.environ, "KEY": "k"}
+        running = [stack.enter_context(processes.running(command, environment)) for _ in range(3)]
+    assert ([each.exitcode for each in running], vendor.rotations, vendor.reused) == ([0, 0, 0], 1, False)
+
+
+def test_access_that_was_withdrawn(vendor: TokenVendor, server: PartnerServer, project: TokenProject) -> None:
+    """One request and exit 3, with the command to run; the stored token stays, and no text of the vendor is shown."""
+    before = project.stored()
+    vendor.revoke()
+    done = project.run(*READ)
+    output = done.stdout + done.stderr
+    assert done.exit_code == 3
+    assert "connections.books" in output
+    assert "invalid_grant" in output
+    assert "crossdock connect books" in output
+    assert "canary" not in output
+    assert (len(vendor.forms), project.stored()) == (2, before)
+    auth = project.auth(server.url)
+    for _ in range(2):
+        with pytest.raises(UnauthorizedError, match="invalid_grant"):
+            read(auth, server.url)
+    assert len(vendor.forms) == 3
+
+
+def test_a_lost_answer(vendor: TokenVendor, server: PartnerServer, project: TokenProject) -> None:
+    """A vendor that forgives it grants again; another one does not, and the error says what happened."""
+    lost = [True]
+
+    def is_lost(request: PartnerRequest) -> bool:
+        return request.path == "/token" and lost.pop() if lost else False
+
+    server.chosen, server.faults = is_lost, {"lost_answer": 1.0}
+    vendor.expire()
+    vendor.grace = True
+    assert project.run(*READ).exit_code == 0
+    assert (vendor.rotations, project.stored().renewing_since) == (2, None)
+    vendor.expire()
+    vendor.grace, lost[:] = False, [True]
+    done = project.run(*READ)
+    assert done.exit_code == 3
+    assert "was interrupted before its answer was stored" in done.stdout + done.stderr
+
+
+def test_files_that_cannot_be_used(server: PartnerServer, project: TokenProject) -> None:
+    """Not if others may read it, and not if it is something else; the path is named and its content is not."""
+    path, auth = project.tokens.path, project.auth(server.url)
+    path.chmod(0o644)
+    with pytest.raises(UnauthorizedError, match="others may read"):
+        read(auth, server.url)
+    path.chmod(0o600)
+    for content in (b"canary", b"[]", b'{"access_token": "canary"}', b"\xff"):
+        path.write_bytes(content)
+        with pytest.raises(UnauthorizedError, match="no file of tokens") as refused:
+            read(auth, server.url)
+        assert "canary" not in str(refused.value)
+    path.parent.chmod(0o755)
+    with pytest.raises(UnauthorizedError, match="open to other users"):
+        read(auth, server.url)
+
+
+def test_a_token_is_renewed_before_it_ends(vendor: TokenVendor, server: PartnerServer, project: TokenProject) -> None:
+    """After four fifths of its life, also if it was stored by another process."""
+    stored = project.stored()
+    left_s = stored.renew_at - datetime.now(UTC).timestamp()
+    assert 0.7 * vendor.life_s < left_s <= 0.8 * vendor.life_s
+    assert read(project.auth(server.url), server.url) == 200
+    assert vendor.rotations == 0
+    project.tokens.write(token_file.StoredTokens(stored.access_token, stored.refresh_token, 0, stored.connected_at))
+    assert read(project.auth(server.url), server.url) == 200
+    assert vendor.rotations == 1

@@ -70,6 +70,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "BearerCredential": "connections.NAME.auth.",
     "ClientCredentialsGrant": "connections.NAME.auth.",
     "RefreshTokenGrant": "connections.NAME.auth.",
+    "AuthorizationCode": "connections.NAME.auth.",
     "LoginRequest": "connections.NAME.auth.",
     "RateLimit": "connections.NAME.rate.",
     "ThrottledAnswer": "connections.NAME.throttled.",

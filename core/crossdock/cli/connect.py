@@ -48,6 +48,7 @@ def connect(
     Tokens are kept in a private file, never shown, and renewed by syncs. Earlier ones are replaced.
     """
     api, auth = _declared(config, name)
+    auth.prepare()
     if auth.device_url is not None:
         from crossdock.reading.sources import given_access
 

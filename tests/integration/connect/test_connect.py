@@ -152,3 +152,15 @@ def test_connections_without_an_owner(url: str, tmp_path: Path) -> None:
     """A wrong name is answered with the nearest one."""
     done = TokenProject(tmp_path, url).run("connect", "boks")
     assert (done.exit_code, "books" in done.stderr) == (2, True)
+
+
+def test_what_is_missing_is_told_before_anybody_agrees(vendor: TokenVendor, url: str, tmp_path: Path) -> None:
+    """A secret that cannot be read, and a folder that others can open."""
+    done = TokenProject(tmp_path, url, client_secret="env:NOT_SET").run("connect", "books", "--no-browser")
+    assert (done.exit_code, "NOT_SET is not set" in done.stderr) == (2, True)
+    other = tmp_path / "other"
+    tokens = other / "open" / "books.json"
+    tokens.parent.mkdir(mode=0o755, parents=True)
+    done = TokenProject(other, url, tokens="open/books.json").run("connect", "books", "--no-browser")
+    assert (done.exit_code, f"chmod 700 {tokens.parent}" in done.stderr) == (3, True)
+    assert vendor.forms == []

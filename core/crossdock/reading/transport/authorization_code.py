@@ -125,6 +125,11 @@ class AuthorizationCodeAuth(TokenAuth):
 
     # ---- tokens
 
+    def prepare(self) -> None:
+        """Raise UnauthorizedError or ConfigError if tokens could not be requested or stored, before anybody agrees."""
+        _ = revealed(self._client_id), revealed(self._client_secret)
+        self.file.prepare()
+
     def store(self, response: httpx.Response) -> None:
         """Store the first tokens, in place of earlier ones. Raises UnauthorizedError if the answer has none."""
         token, members = self._token_in(response), oauth_tokens.members(response.content)

@@ -13,7 +13,14 @@ from pathlib import Path
 
 from crossdock.errors import StateError, UnauthorizedError, UnavailableError
 from crossdock.values import exact_json
-from crossdock.values.local_files import open_private, open_regular, private_folder, read_bounded, replace_file
+from crossdock.values.local_files import (
+    check_replaceable,
+    open_private,
+    open_regular,
+    private_folder,
+    read_bounded,
+    replace_file,
+)
 
 LOCKED_AT_MOST_S = 120.0  # a renewal is one request, whose time is limited to less
 _MAX_BYTES = 1 << 20
@@ -70,6 +77,14 @@ class TokenFile:
             _flush_folder(self.path.parent)
         except OSError as error:
             raise self._error(f"the tokens cannot be stored: {error.strerror}") from error
+
+    def prepare(self) -> None:
+        """Test whether tokens can be stored."""
+        with self.locked():
+            try:
+                check_replaceable(self.path)
+            except OSError as error:
+                raise self._error(f"no tokens could be stored: {error.strerror}") from error
 
     @contextmanager
     def locked(self) -> Iterator[None]:

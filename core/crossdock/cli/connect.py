@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, example, load, say
+from crossdock.cli.config_loading import load
+from crossdock.cli.plain_text import say
+from crossdock.cli.shared_options import common_options, example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 
@@ -66,7 +68,7 @@ def _declared(config: Path, name: str) -> tuple[Api, AuthorizationCodeAuth]:
 
     connections = {each.name: each for each in load(config).connections}
     if name not in connections:
-        advice = config_file.unknown(name, list(connections)).removeprefix("unknown key; ")
+        advice = config_file.unknown_key(name, list(connections)).removeprefix("unknown key; ")
         raise ConfigError(f"no connection is called {name!r}; {advice}", where=str(config))
     api = connections[name].api
     if api is None or not isinstance(api.auth, AuthorizationCodeAuth):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.nightly.test_new_project import line, works_as_it_is
+from tests.nightly.test_new_project import line, passes_its_tests, works_as_it_is
 from tests.unit.cli.conftest import CommandLine
 
 __all__ = ["line"]  # a fixture
@@ -13,3 +13,8 @@ __all__ = ["line"]  # a fixture
 def test_a_new_project_is_accepted(line: CommandLine, kind: str) -> None:
     """Each kind, with an acceptance whose commands start as authors' do."""
     works_as_it_is(line, kind)
+
+
+def test_a_new_project_with_everything_is_accepted(line: CommandLine) -> None:
+    """A target, webhooks and GraphQL, with both acceptances."""
+    passes_its_tests(line, "--target", "--webhooks", "--graphql", chosen="test")

@@ -116,6 +116,24 @@ def works_as_it_is(line: CommandLine, kind: str, deselected: str = "", *plugins:
     assert TOKEN not in tried.stdout
 
 
+@pytest.mark.parametrize(
+    "features", ["--target", "--webhooks", "--graphql", "--target --webhooks --graphql"], ids=lambda text: text[2:]
+)
+def test_a_new_project_with_more_works_as_it_is(line: CommandLine, features: str) -> None:
+    """mypy is strict and has no finding, and the tests pass, without the acceptance, which `tests.long` runs."""
+    passes_its_tests(line, *features.split())
+
+
+def passes_its_tests(line: CommandLine, *options: str, chosen: str = "not Acceptance") -> None:
+    made = line.run("new", "acme-shop", *options)
+    assert made.code == 0, made.err
+    folder = line.folder / "acme-shop"
+    checked = python(folder, "-m", "mypy", "--strict", "--config-file", os.devnull, ".")
+    assert checked.returncode == 0, checked.stdout
+    tests = python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *FORKED, "-k", chosen)
+    assert tests.returncode == 0, tests.stdout
+
+
 def test_nothing_is_overwritten(line: CommandLine) -> None:
     """A folder or file of the name is refused and left as it is, even if it is empty."""
     (line.folder / "acme-shop").mkdir()

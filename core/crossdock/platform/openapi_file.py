@@ -116,7 +116,7 @@ def _parsed(text: str, name: str) -> object:
             return exact_json.loads(text)
         except ValueError as error:
             raise ConfigError(f"is not valid JSON: {error}", where=name) from None
-    return yaml_reader.parse(text, name, {}).data
+    return yaml_reader.parse(text, name, None).data
 
 
 def as_mapping(value: object) -> Json:

@@ -58,8 +58,10 @@ class Content:
     plain: dict[Place, str] = field(default_factory=dict)
 
 
-def parse(text: str, name: str, environment: Mapping[str, str]) -> Content:
+def parse(text: str, name: str, environment: Mapping[str, str] | None) -> Content:
     """Parse the mapping in *text*; *name* is the path of its file. Merge keys (``<<``) add keys that a mapping lacks.
+
+    Without *environment* the file is no config: ``${NAME}`` stays as it is, and numbers may be larger than settings.
 
     Raises ConfigError if it is not such a mapping, or exceeds a limit. It never quotes an alias, an anchor or a tag.
     """
@@ -136,7 +138,7 @@ class _Loader(yaml.SafeLoader):
 class _Reader:
     """Turns nodes into values. Repetitions by aliases are read and counted again."""
 
-    def __init__(self, name: str, loader: yaml.SafeLoader, environment: Mapping[str, str]) -> None:
+    def __init__(self, name: str, loader: yaml.SafeLoader, environment: Mapping[str, str] | None) -> None:
         self._name, self._loader, self._environment = name, loader, environment
         self._found = Content(places={(): (name, 1, 1)})
         self._values = self._text = 0
@@ -229,7 +231,7 @@ class _Reader:
 
     def _substituted(self, node: yaml.ScalarNode) -> str:
         try:
-            text = substituted(node.value, self._environment)
+            text = node.value if self._environment is None else substituted(node.value, self._environment)
         except ValueError as error:
             raise self._refused(node, str(error)) from None
         self._count(node, text)
@@ -239,14 +241,14 @@ class _Reader:
         number = Decimal(node.value.replace("_", ""))  # exact
         if not number.is_finite():
             raise self._refused(node, "a number must be finite digits")
-        if not -_MAX_PLACES <= number.adjusted() < _MAX_DIGITS:
+        if self._environment is not None and not -_MAX_PLACES <= number.adjusted() < _MAX_DIGITS:
             problem = f"a number has at most {_MAX_DIGITS} digits before the decimal point, {_MAX_PLACES} after"
             raise self._refused(node, problem)
         return number
 
     def _constructed(self, node: yaml.ScalarNode) -> Any:
         value = self._loader.construct_object(node)
-        if isinstance(value, int) and abs(value) >= 10**_MAX_DIGITS:
+        if self._environment is not None and isinstance(value, int) and abs(value) >= 10**_MAX_DIGITS:
             raise self._refused(node, f"a whole number has at most {_MAX_DIGITS} digits; quote it if it is text")
         return value
 

@@ -12,28 +12,61 @@ from tests.unit.cli.conftest import CommandLine
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize("kind", ["http", "files", "declarative", "declarative-files"])
-def test_ruff_has_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """With its defaults, ruff neither complains of a new project nor would format it otherwise."""
-    monkeypatch.chdir(tmp_path)
-    assert CommandLine(tmp_path).run("new", "acme-shop", "--kind", kind).code == 0
-    for command in ("check", "format --check"):
-        done = subprocess.run(
+def linted(project: Path) -> str:
+    """What ruff finds with its defaults and in imports, and what it would format otherwise."""
+    commands = ("check", "check --select E,F,I --ignore E501", "format --diff")
+    ended = [
+        subprocess.run(
             ["ruff", *command.split(), "--isolated", "--no-cache", "."],
-            cwd=tmp_path / "acme-shop",
+            cwd=project,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stdout
+        for command in commands
+    ]
+    return "".join(each.stdout + each.stderr for each in ended if each.returncode)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--kind http",
+        "--kind files",
+        "--kind declarative",
+        "--kind declarative-files",
+        "--target",
+        "--webhooks",
+        "--graphql",
+        "--target --webhooks --graphql",
+    ],
+)
+def test_ruff_has_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str) -> None:
+    """With its defaults, ruff neither complains of a new project nor would format it otherwise."""
+    monkeypatch.chdir(tmp_path)
+    assert CommandLine(tmp_path).run("new", "acme-shop", *options.split()).code == 0
+    assert linted(tmp_path / "acme-shop") == ""
+
+
+@pytest.mark.parametrize("option", ["--target", "--webhooks", "--graphql"])
+def test_what_only_an_api_has_is_refused_for_other_kinds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    """Nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    refused = CommandLine(tmp_path).run("new", "acme-shop", "--kind", "files", option)
+    assert refused.code == 2
+    assert f"{option} is for connectors of --kind http" in refused.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ruff_has_no_finding_in_the_documentation(tmp_path: Path) -> None:
-    """But for the names of other examples on the same page."""
-    for page in DOCS.glob("*.md"):
+    """But for the names of other examples on the same page. Lines may be as long as this project's."""
+    for page in (*DOCS.glob("*.md"), DOCS.parent / "README.md"):
         examples = re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
         for number, example in enumerate(examples):
             (tmp_path / f"{page.stem}_{number}.py").write_text(example)
-    command = ["ruff", "check", "--isolated", "--no-cache", "--ignore", "F401,F821", "."]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    for rules in ((), ("--select", "E,F,I", "--line-length", "120")):
+        command = ["ruff", "check", "--isolated", "--no-cache", *rules, "--ignore", "F401,F821", "."]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout

@@ -1,0 +1,272 @@
+"""The target of a new project: what is known of a partner's resource, and the code that writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from keyword import iskeyword
+from typing import Any, Literal
+
+from crossdock.cli.python_layout import Call, Item, Named, imports, laid_out, literal, quoted
+from crossdock.resources import ResourceModel
+
+MemberType = Literal["text", "personal", "number", "integer", "boolean", "instant", "day", "object"]
+_ANNOTATIONS: Mapping[MemberType, tuple[str, str]] = {  # the annotation, and where it is imported from
+    "text": ("Text", "crossdock.values.field_types"),
+    "personal": ("Personal", "crossdock.values.field_types"),
+    "number": ("Exact", "crossdock.values.field_types"),
+    "integer": ("int", ""),
+    "boolean": ("bool", ""),
+    "instant": ("Instant", "crossdock.values.field_types"),
+    "day": ("date", "datetime"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SentMember:
+    """A member of the records that a target sends.
+
+    Attributes:
+        model: For objects, the name of their class.
+        example: A value, or None for one that is made of the number of the record.
+    """
+
+    name: str
+    type: MemberType
+    is_required: bool = True
+    is_list: bool = False
+    model: str = ""
+    members: Sequence[SentMember] = ()
+    example: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetProposal:
+    """What is known of the resource.
+
+    Attributes:
+        path: Of the list, below the base URL; `base_path` is that of the base URL.
+        name_param: The parameter of the list that finds a record by its external id; empty if there is none.
+        key_header: The header of an idempotency key; empty if there is none.
+        update_method: PATCH, PUT, or empty for records that are written once.
+        sent_in: The member of a request that has the record; empty if the body is the record.
+        answered_in: The member of an answer about one record that has it; empty if the body is the record.
+        listed_in: The member of a list that has the records; empty if the body is the list.
+        path_end: What follows the id in the path of a record, such as ``.json``.
+        unknown: What the author must find out, as comments.
+    """
+
+    resource: str
+    model: str
+    path: str
+    members: Sequence[SentMember]
+    base_path: str = ""
+    name_member: str = ""
+    name_limit: int = 100
+    name_param: str = ""
+    key_header: str = ""
+    update_method: str = ""
+    deletes: bool = False
+    id_member: str = "id"
+    id_is_number: bool = False
+    sent_in: str = ""
+    answered_in: str = ""
+    listed_in: str = ""
+    path_end: str = ""
+    has_list: bool = True
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def looks_up(self) -> bool:
+        return bool(self.name_member and self.name_param)
+
+    @property
+    def ends_doubt(self) -> bool:
+        """Whether a create whose answer is lost can be repeated or found."""
+        return self.looks_up or bool(self.key_header)
+
+    @property
+    def features(self) -> set[str]:
+        """The parts of the templates that it needs."""
+        facts = {
+            "update": self.update_method, "delete": self.deletes, "look_up": self.looks_up,
+            "acceptance": self.ends_doubt, "key_header": self.key_header, "has_list": self.has_list,
+        }  # fmt: skip
+        return {name for name, is_true in facts.items() if is_true}
+
+
+EXAMPLE = TargetProposal(
+    resource="orders",
+    model="PartnerOrder",
+    path="/v1/orders",
+    members=(
+        SentMember("currency", "text", example="EUR"),
+        SentMember("recipient", "personal"),
+        SentMember(
+            "lines",
+            "object",
+            is_list=True,
+            model="PartnerLine",
+            members=(
+                SentMember("sku", "text"),
+                SentMember("quantity", "number"),
+                SentMember("price", "number", is_required=False),
+            ),
+        ),
+    ),
+    name_member="reference",
+    name_param="reference",
+    update_method="PATCH",
+    deletes=True,
+    listed_in="orders",
+)
+
+
+def values(target: TargetProposal, package: str) -> dict[str, str]:
+    """Return what is filled into the templates."""
+    members: Item = _object_of(target.members)
+    uses_decimal = any(each.type == "number" for each in _all(target.members))
+    return {
+        "resource": target.resource,
+        "target_imports": imports(_imported(target), package),
+        "models": "\n\n\n".join(_classes(target.model, target.members)),
+        "target_table": _table(target),
+        "path": target.path,
+        "full_path": target.base_path + target.path,
+        "path_end": target.path_end,
+        "sent": _wrapped(target.sent_in, "payload"),
+        "sent_change": _wrapped(target.sent_in, _changes(target)),
+        "update_method": target.update_method,
+        "name_param": target.name_param,
+        "name_member": target.name_member,
+        "key_header": target.key_header,
+        "id_member": target.id_member,
+        "shown_id": "int(record_id)" if target.id_is_number else "record_id",
+        "stored_id": "int(target_id)" if target.id_is_number else "target_id",
+        "answered": _wrapped(target.answered_in, "record"),
+        "listing": _wrapped(target.listed_in, "records"),
+        "sent_member": f'["{target.sent_in}"]' if target.sent_in else "",
+        "example_members": laid_out("return ", members if isinstance(members, Call) else str(members), 8),
+        "decimal_import": "from decimal import Decimal\n" if uses_decimal else "",
+    }
+
+
+def _changes(target: TargetProposal) -> str:
+    return "update.changes" if target.update_method == "PATCH" else "update.after"
+
+
+def _wrapped(member: str, value: str) -> str:
+    return f'{{"{member}": {value}}}' if member else value
+
+
+def _imported(target: TargetProposal) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {
+        "collections.abc": ["Mapping"],
+        "typing": ["Any"],
+        "urllib.parse": ["quote", *(["urlencode"] if target.looks_up else [])],
+        "crossdock.resources": ["ResourceModel"],
+        "crossdock.targets": ["ApiTarget", "EndpointProfile", "RecordShape", "Request", "TargetResource"],
+        "pydantic": ["ConfigDict"],
+    }
+    if target.update_method:
+        names["crossdock.targets"].append("Update")
+    for each in _all(target.members):
+        name, module = _ANNOTATIONS.get(each.type, ("", ""))
+        if module:
+            names.setdefault(module, []).append(name)
+        if attribute_of(each.name) != each.name:
+            names["pydantic"].append("Field")
+    return names
+
+
+def _all(members: Sequence[SentMember]) -> Iterator[SentMember]:
+    for each in members:
+        yield each
+        yield from _all(each.members)
+
+
+def _classes(name: str, members: Sequence[SentMember]) -> Iterator[str]:
+    for each in members:
+        if each.type == "object":
+            yield from _classes(each.model, each.members)
+    lines = [
+        f"class {name}(ResourceModel):",
+        "    model_config = ConfigDict(alias_generator=None)  # the API's own names",
+        "",
+        *(_annotated(each) for each in members),
+    ]
+    yield "\n".join(lines)
+
+
+def _annotated(member: SentMember) -> str:
+    kind = member.model if member.type == "object" else _ANNOTATIONS[member.type][0]
+    kind = f"tuple[{kind}, ...]" if member.is_list else kind
+    kind = kind if member.is_required else f"{kind} | None"
+    attribute = attribute_of(member.name)
+    default = "" if member.is_required else "None"
+    if attribute == member.name:
+        return f"    {attribute}: {kind}{' = None' if default else ''}"
+    arguments = [*(["default=None"] if default else []), f"alias={quoted(member.name)}"]
+    return laid_out(f"{attribute}: {kind} = ", Call("Field", arguments), 4)
+
+
+def attribute_of(name: str) -> str:
+    """Return a name for an attribute of a model: the member's own, unless Python or pydantic has it already."""
+    clean = "".join(each if each.isascii() and (each.isalnum() or each == "_") else "_" for each in name).lstrip("_")
+    if not clean or clean[0].isdigit():
+        clean = f"member_{clean}"
+    is_taken = iskeyword(clean) or hasattr(ResourceModel, clean) or clean.startswith("model_") or clean in _BUILT_IN
+    return f"{clean}_" if is_taken else clean
+
+
+_BUILT_IN = frozenset({"int", "bool", "str", "date", "tuple", "Any", "list"})  # names that annotations use
+
+
+def _table(target: TargetProposal) -> str:
+    """Return the attribute ``resources``."""
+    profile = [
+        *(["look_up=True"] if target.looks_up else []),
+        *([f"header={quoted(target.key_header)}"] if target.key_header else []),
+    ]
+    shape = [
+        *([f"id={quoted(f'/{target.id_member}')}"] if target.id_member != "id" else []),
+        *([f"record={quoted(f'/{target.answered_in}')}"] if target.answered_in else []),
+        *([f"listed={quoted(f'/{target.listed_in}' if target.listed_in else '')}"] if target.looks_up else []),
+    ]
+    notes = target.unknown
+    facts: list[Item] = [
+        quoted(target.resource),
+        target.model,
+        *([] if target.update_method else [Named("write_once=", "True", notes.get("update", ""))]),
+        *([] if target.deletes else [Named("deletes=", "False", notes.get("delete", ""))]),
+        Named("endpoint=", Call("EndpointProfile", profile), notes.get("endpoint", "")),
+        Named("shape=", Call("RecordShape", shape)),
+    ]
+    if target.name_member:
+        facts.append(Named("name_member=", quoted(target.name_member), notes.get("name", "")))
+        facts.append(f"name_limit={target.name_limit}")
+    table = Call("", [Named(f"{quoted(target.resource)}: ", Call("TargetResource", facts))], "{}")
+    return laid_out("resources: Mapping[str, TargetResource] = ", table, 4)
+
+
+def _object_of(members: Sequence[SentMember]) -> Call:
+    return Call("", [Named(f"{quoted(each.name)}: ", _example(each)) for each in members], "{}")
+
+
+def _example(member: SentMember) -> str | Call:
+    value = _object_of(member.members) if member.type == "object" else _of_type(member)
+    return Call("", [value], "[]") if member.is_list else value
+
+
+def _of_type(member: SentMember) -> str | Call:
+    """Return an expression that differs from record to record where a record can."""
+    if member.example is not None:
+        return literal(member.example)
+    texts: Mapping[str, str] = {
+        "number": 'Decimal("9.50") + number',
+        "integer": "number + 1",
+        "boolean": "number % 2 == 0",
+        "instant": '"2026-03-01T12:00:00Z"',
+        "day": '"2026-03-01"',
+    }
+    return texts.get(member.type, f'f"{member.name.replace("{", "").replace("}", "")} {{number}}"')

@@ -36,15 +36,47 @@ S = TypeVar("S", bound=Settings)
 
 
 class Stream(StreamFacts, ABC, Generic[S]):
-    """One kind of record of a connector. Facts are attributes (see `StreamFacts`); reading and mapping are methods.
+    """One kind of record of a connector. Facts are attributes; reading and mapping are methods.
+
+    Most attributes are keys of a config file as well; `StreamFacts` and ``docs/configure.md`` say more about those.
 
     Attributes:
         name: The name in configs, commands and reports: 1 to 63 ASCII letters, digits, ``_`` and ``-``, no ``_`` or
             ``-`` first.
+        resource: What its records become on the platform: a resource, or an action.
+        to: Where its records go: ``platform``, or a resource of a target, such as ``shipbob.orders``.
+        mode: ``snapshot`` lists everything, ``incremental`` what changed since a cursor, ``append`` some records.
+        enabled: False if it is switched off: it is not read.
+        key: The columns that identify a record.
+        trim_keys: Whether white space around the key, and characters without a width, are removed.
+        namespace: The scope in which these keys are unique; None for the connection's.
+        group_by: Rows of one file with the same values in these columns make one record.
+        order_by: Columns that tell which row of a key is the newest; else the last one read is.
+        columns: Repairs by column, applied before key, filters and mapping.
+        skip: Rows to leave out, by the name under which they are counted.
+        ours: The records of a partner that crossdock has sent there.
+        deleted: Rows which say that their record was deleted.
+        on_gone: What to do with a record that is deleted, or missing in a snapshot.
+        gone: Limits within which that is done without approval.
         cursor: The column that shows how far an incremental stream has read. Without it, `pull` yields `Checkpoint` or
             batches with a cursor, or reads everything each time.
+        reread: A full list beside the changes, for an API whose cursor misses some.
+        open_until: Records that are fetched in each run until they are final.
         uses: The columns whose change makes a record changed; None for all of them. Columns of JSON records are dotted
             paths, such as ``customer.id``.
+        fingerprint: The hash by which changes are found.
+        empty: What an empty export is: ``refuse``, ``all_gone`` or ``no_change``.
+        suspicious: How many cells may look damaged; None for the default.
+        duplicates: What to do with a snapshot that lists a key twice with different rows.
+        changes: The number of known records that a run may update without approval.
+        fewer_rows_percent: Warn about a snapshot that has this many percent fewer rows than the last three.
+        contributes: The members that it writes of records which another stream creates.
+        matches: How a contribution finds its record: ``key``, ``id`` or ``origin``.
+        reads: The resource of a target that its records are, such as ``plain.orders``.
+        conflicts: What to do with an update of a member that others have changed at the target.
+        adopt: Which records that exist already are taken over.
+        personal: Members of the resource whose values are personal and must not be shown.
+        mapping_failed: The number of records at which `to_resource` may fail before the stream stops.
         mapping_version: Increase it with every change of `to_resource`, so that all records that the source still has
             are mapped again.
         yields_deleted: Whether batches of `pull` may name records that were deleted, in `RawBatch.deleted`.
@@ -54,6 +86,9 @@ class Stream(StreamFacts, ABC, Generic[S]):
         platform_reads: Resources of the platform that `pull` reads; ``crossdock check`` names their scopes.
         reads_files: Whether the source of each batch is the name of a file, which reports without data may show. The
             address of a page may contain a key.
+        member_overrides: Set by a config: members that it maps in another way.
+        earlier_keys: Set by the engine: what records were named before keys were trimmed.
+        target_resource: Set by the engine: the type of its records at a target other than the platform.
     """
 
     name: str
@@ -66,9 +101,9 @@ class Stream(StreamFacts, ABC, Generic[S]):
     incomplete: Filter | None = None
     platform_reads: Sequence[ResourceName] = ()
     reads_files: bool = False
-    member_overrides: MemberOverrides | None = None  # set by a config
-    earlier_keys: Mapping[str, str] = {}  # set by the engine: what records were named before keys were trimmed
-    target_resource: ResourceType | None = None  # set by the engine for a stream whose records go to another target
+    member_overrides: MemberOverrides | None = None
+    earlier_keys: Mapping[str, str] = {}
+    target_resource: ResourceType | None = None
 
     @property
     def _model(self) -> type[ResourceModel]:

@@ -274,10 +274,12 @@ class Target(RecordNames, Requests, Answers):
     """A system that operations are sent to. It is thread-safe.
 
     Attributes:
+        resources: The resources by name, parents before those that refer to them.
         name: The name in the state, in reports, and in ``to`` of streams.
         title: The words for the target in a sentence.
         account: The account whose data the requests change; part of idempotency keys.
         place: Its section in the config, for hints.
+        retry: How often a request is sent again, and after which pauses.
         in_flight: Most requests in flight, and thus most that can be in doubt after a crash.
         kept_s: Seconds for which the target keeps an idempotency key; a request is not resent after that.
         settle_s: Seconds after which an unanswered request has either taken effect or never will.

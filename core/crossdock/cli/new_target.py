@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from keyword import iskeyword
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ _ANNOTATIONS: Mapping[MemberType, tuple[str, str]] = {  # the annotation, and wh
     "instant": ("Instant", "crossdock.values.field_types"),
     "day": ("date", "datetime"),
 }
+_AMOUNT, _INSTANT, _DAY = Decimal("9.55"), "2026-03-01T12:00:00Z", "2026-03-01"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,7 @@ def values(target: TargetProposal, package: str) -> dict[str, str]:
         "answered": _wrapped(target.answered_in, "record"),
         "listing": _wrapped(target.listed_in, "records"),
         "sent_member": f'["{target.sent_in}"]' if target.sent_in else "",
+        "expected_requests": _expected(target),
         "example_members": laid_out("return ", members if isinstance(members, Call) else str(members), 8),
         "decimal_import": "from decimal import Decimal\n" if uses_decimal else "",
     }
@@ -263,10 +266,58 @@ def _of_type(member: SentMember) -> str | Call:
     if member.example is not None:
         return literal(member.example)
     texts: Mapping[str, str] = {
-        "number": 'Decimal("9.50") + number',
+        "number": f'Decimal("{_AMOUNT}") + number',
         "integer": "number + 1",
         "boolean": "number % 2 == 0",
-        "instant": '"2026-03-01T12:00:00Z"',
-        "day": '"2026-03-01"',
+        "instant": quoted(_INSTANT),
+        "day": quoted(_DAY),
     }
-    return texts.get(member.type, f'f"{member.name.replace("{", "").replace("}", "")} {{number}}"')
+    return texts.get(member.type, f'f"{_braceless(member.name)} {{number}}"')
+
+
+def _value_of(members: Sequence[SentMember], number: int) -> dict[str, Any]:
+    """Return what `_example` gives for *number*."""
+    found: dict[str, Any] = {}
+    for each in members:
+        value = _value_of(each.members, number) if each.type == "object" else _value(each, number)
+        found[each.name] = [value] if each.is_list else value
+    return found
+
+
+def _value(member: SentMember, number: int) -> Any:
+    if member.example is not None:
+        return member.example
+    values: Mapping[str, Any] = {
+        "number": _AMOUNT + number,
+        "integer": number + 1,
+        "boolean": number % 2 == 0,
+        "instant": _INSTANT,
+        "day": _DAY,
+    }
+    return values.get(member.type, f"{_braceless(member.name)} {number}")
+
+
+def _braceless(name: str) -> str:
+    return name.replace("{", "").replace("}", "")
+
+
+def _expected(target: TargetProposal) -> str:
+    """Return what the tests state of the requests of the first record."""
+    first, second = (_value_of(target.members, number) for number in (0, 1))
+    changed = {name: value for name, value in second.items() if value != first[name]}
+    after = changed if target.update_method == "PATCH" else second
+    one = f"{target.path}/4711{target.path_end}"
+    requests: dict[str, tuple[str, str, Any]] = {"create": ("POST", target.path, _inside(target.sent_in, first))}
+    if target.update_method:
+        requests["update"] = (target.update_method, one, _inside(target.sent_in, after))
+    if target.deletes:
+        requests["delete"] = ("DELETE", one, None)
+    stated: list[Item] = [
+        Named(f"({quoted(target.resource)}, {quoted(operation)}): ", Call("", list(map(literal, request))))
+        for operation, request in requests.items()
+    ]
+    return laid_out("EXPECTED = ", Call("", stated, "{}"))
+
+
+def _inside(member: str, value: Any) -> Any:
+    return {member: value} if member else value

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
+from typing import Any
 
 import click
 
 from crossdock.cli.new_templates import LAYOUTS, filled, layout_of
 from crossdock.cli.plain_text import counted, say
-from crossdock.cli.shared_options import as_json, example, utf8
+from crossdock.cli.shared_options import as_json, example, utf8, utf8_each
 from crossdock.cli.terminal_output import print_json
 from crossdock.errors import ConfigError
 
@@ -23,6 +25,7 @@ _READS_API = {"http", "declarative"}
 _SET_UP = (
     """Set `base_url` in crossdock.yaml to that of your API, and export {upper}_TOKEN, before you read from it. """
 )
+_SET_UP_PROPOSED = "Look for TODO: the rest comes from the API's document. {exports}"
 _SETTINGS_OF_TESTS = """\
 SETTINGS = {{"base_url": "https://api.example.com", "token": "env:{upper}_TOKEN"}}
 ENVIRONMENT = {{"{upper}_TOKEN": "token-of-the-tests"}}"""
@@ -41,41 +44,93 @@ ENVIRONMENT = {{"{upper}_TOKEN": "token-of-the-tests"}}"""
 @click.option("--target", is_flag=True, help="Also a target, to which streams send records, and a fake of the partner.")
 @click.option("--webhooks", is_flag=True, help="Also the webhooks of the API.")
 @click.option("--graphql", is_flag=True, help="Read the API by a GraphQL query.")
+@click.option(
+    "--openapi",
+    type=click.Path(path_type=Path),
+    help="Propose streams, credentials and a fake of the vendor, with --target also a target, from this OpenAPI document"
+    " in JSON or YAML.",
+)
+@click.option("--list", "lists", multiple=True, metavar="PATH", callback=utf8_each, help="Only this list of it.")
 @as_json
-def new(name: str, *, kind: str, target: bool, webhooks: bool, graphql: bool, as_json: bool) -> None:
+def new(
+    name: str,
+    *,
+    kind: str,
+    target: bool,
+    webhooks: bool,
+    graphql: bool,
+    openapi: Path | None,
+    lists: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Write a project with a connector, its tests and a config into the new folder NAME.
 
-    The project works as it is: its tests pass. Nothing is overwritten.
+    The project works as it is: its tests pass. Nothing is overwritten. What cannot be known from an OpenAPI document
+    is marked with TODO in the project.
     """
     package = name.replace("-", "_")
     _check(name, package)
-    wanted = {"target": target, "webhooks": webhooks, "graphql": graphql}
+    wanted = {"target": target, "webhooks": webhooks, "graphql": graphql, "openapi": openapi is not None}
     features = {feature for feature, is_wanted in wanted.items() if is_wanted}
-    if features and kind != "http":
-        raise ConfigError(f"--{min(features)} is for connectors of --kind http, not {kind}")
+    _check_features(kind, features, lists)
     values = {"name": name, "package": package, "upper": package.upper(), "kind": kind, "stream": f"{package}.products"}
-    values |= _of_features(features, values)
-    layout = layout_of(kind, features, values)
     values["before"] = _SET_UP.format(**values) if kind in _READS_API else ""
-    values["files"] = "\n".join(f"| `{path}` | {purpose} |" for path, (_, purpose) in layout.items())
-    contents = {path: filled(template, features, values) for path, (template, _) in layout.items()}
-    contents["README.md"] = filled("README.md.txt", features, values)
+    values["settings_of_tests"] = _SETTINGS_OF_TESTS.format(**values)
+    made = _Made(features, values | {"topic": "product", "hinted": "products"})
+    if openapi is not None:
+        _propose(made, openapi, lists)
+    elif target:
+        _add_target(made)
+    layout = layout_of(kind, made.features, made.values)
+    made.values["files"] = "\n".join(f"| `{path}` | {purpose} |" for path, (_, purpose) in layout.items())
+    contents = {path: filled(template, made.features, made.values) for path, (template, _) in layout.items()}
+    contents["README.md"] = filled("README.md.txt", made.features, made.values)
+    contents |= made.examples
     _write(name, contents)
     if as_json:
-        print_json({"folder": name, "kind": kind, "files": sorted(contents)})
+        print_json({"folder": name, "kind": kind, "files": sorted(contents), **made.report})
     else:
-        say(f"{name}: {counted(len(contents), 'file')} written", f"next: cd {name}; README.md says what to do")
+        written = f"{name}: {counted(len(contents), 'file')} written"
+        say(*made.lines, written, f"next: cd {name}; README.md says what to do")
 
 
-def _of_features(features: set[str], values: Mapping[str, str]) -> dict[str, str]:
-    """Return what is filled into the templates of *features*, which gets those of the example target as well."""
-    found = {"topic": "product", "hinted": "products", "settings_of_tests": _SETTINGS_OF_TESTS.format(**values)}
-    if "target" in features:
-        from crossdock.cli import new_target
+@dataclass(slots=True)
+class _Made:
+    """What fills the templates, and what a document gives besides: examples, and what is said about it."""
 
-        features |= new_target.EXAMPLE.features
-        found |= new_target.values(new_target.EXAMPLE, values["package"])
-    return found
+    features: set[str]
+    values: dict[str, str]
+    examples: Mapping[str, str] = field(default_factory=dict)
+    report: Mapping[str, Any] = field(default_factory=dict)
+    lines: Sequence[str] = ()
+
+
+def _propose(made: _Made, openapi: Path, lists: Collection[str]) -> None:
+    from crossdock.cli import new_from_openapi
+
+    proposal = new_from_openapi.read(openapi, with_target="target" in made.features, chosen=lists)
+    made.features |= {"support", *proposal.features}
+    made.values |= new_from_openapi.values(proposal, made.values["package"])
+    made.values["before"] = _SET_UP_PROPOSED.format(**made.values)
+    made.examples = new_from_openapi.contents(proposal)
+    made.report = {"proposal": new_from_openapi.report(proposal)}
+    made.lines = list(new_from_openapi.lines(proposal))
+
+
+def _add_target(made: _Made) -> None:
+    from crossdock.cli import new_target
+
+    made.features |= {"support", *new_target.EXAMPLE.features}  # support: modules beside the tests
+    made.values |= new_target.values(new_target.EXAMPLE, made.values["package"])
+
+
+def _check_features(kind: str, features: Collection[str], lists: Collection[str]) -> None:
+    if features and kind != "http":
+        raise ConfigError(f"--{min(features)} is for connectors of --kind http, not {kind}")
+    if "openapi" in features and (other := sorted({"graphql", "webhooks"} & {*features})):
+        raise ConfigError(f"--{other[0]} cannot be combined with --openapi: an OpenAPI document does not describe it")
+    if lists and "openapi" not in features:
+        raise ConfigError("--list names a list of an OpenAPI document", hint="name the document with --openapi")
 
 
 def _write(name: str, contents: Mapping[str, str]) -> None:

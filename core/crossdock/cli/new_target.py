@@ -236,7 +236,7 @@ def _table(target: TargetProposal) -> str:
         *([f"record={quoted(f'/{target.answered_in}')}"] if target.answered_in else []),
         *([f"listed={quoted(f'/{target.listed_in}' if target.listed_in else '')}"] if target.looks_up else []),
     ]
-    notes = target.unknown
+    notes = {what: f"TODO: {question}" for what, question in target.unknown.items()}
     facts: list[Item] = [
         quoted(target.resource),
         target.model,

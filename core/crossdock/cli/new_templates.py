@@ -34,6 +34,16 @@ LAYOUTS: Mapping[str, Layout] = {
     "declarative-files": {**_CONFIG_ONLY, **_SAMPLE},
 }
 FEATURES: Mapping[str, Layout] = {
+    "openapi": {
+        **{
+            f"$package/{name}": (f"openapi/{name}.txt", _IN_PYTHON[f"$package/{name}"][1])
+            for name in ("__init__.py", "settings.py", "streams.py", "mapping.py")
+        },
+        "$package/models.py": ("openapi/models.py.txt", "the members of records that the mapping reads"),
+        "tests/test_streams.py": ("openapi/test_streams.py.txt", "the contract tests of crossdock, and your own"),
+        "tests/fake_vendor.py": ("openapi/fake_vendor.py.txt", "a fake of the vendor, with the records in examples"),
+        "crossdock.yaml": ("openapi/crossdock.yaml.txt", "a config with one connection"),
+    },
     "graphql": {
         "$package/streams.py": ("graphql/streams.py.txt", "reading"),
         "tests/test_streams.py": ("graphql/test_streams.py.txt", "the contract tests of crossdock, and your own"),

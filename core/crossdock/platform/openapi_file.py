@@ -40,7 +40,7 @@ class OpenApi:
                 return value
             beside = {name: inner for name, inner in value.items() if name != "$ref"}
             value = {**self._named(reference), **beside}
-        raise ConfigError("a $ref refers to itself", where=self.name)
+        raise ConfigError("a $ref refers to itself", where=self._place_of(reference))
 
     def schema(self, value: object) -> Json:
         """Resolve and merge a schema to one object. A choice with null is reduced; of others only types remain."""
@@ -72,14 +72,28 @@ class OpenApi:
     def _named(self, reference: str) -> Json:
         if not reference.startswith("#/"):
             message = f"$ref: {reference} is outside of this document"
-            raise ConfigError(message, where=self.name, hint="bundle the document into one file first")
+            hint = "bundle the document into one file first"
+            raise ConfigError(message, where=self._place_of(reference), hint=hint)
         value: Any = self.data
         for part in reference[2:].split("/"):
             name = unquote(part).replace("~1", "/").replace("~0", "~")
             value = value.get(name) if isinstance(value, Mapping) else None
         if not isinstance(value, Mapping):
-            raise ConfigError(f"$ref: there is nothing at {reference}", where=self.name)
+            raise ConfigError(f"$ref: there is nothing at {reference}", where=self._place_of(reference))
         return value
+
+    def _place_of(self, reference: object) -> str:
+        """Return the file and the JSON pointer of the first place with this ``$ref``."""
+        left: list[tuple[str, Any]] = [("", self.data)]
+        while left:
+            pointer, value = left.pop()
+            if isinstance(value, Mapping):
+                if value.get("$ref") == reference:
+                    return f"{self.name}#{pointer}/$ref"
+                left += [(f"{pointer}/{escaped(str(name))}", each) for name, each in reversed(value.items())]
+            elif isinstance(value, list):
+                left += [(f"{pointer}/{number}", each) for number, each in reversed([*enumerate(value)])]
+        return self.name
 
     def _prefixes(self) -> Iterator[str]:
         for server in as_list(self.data.get("servers")):
@@ -93,6 +107,11 @@ class OpenApi:
 
 def read(path: Path) -> OpenApi:
     """Read a document in JSON or YAML, of at most `MAX_BYTES`."""
+    return document(parsed(path), str(path))
+
+
+def parsed(path: Path) -> object:
+    """Return the JSON value of a file in JSON or YAML, of at most `MAX_BYTES`."""
     name = str(path)
     try:
         with open_regular(path) as file:
@@ -101,7 +120,11 @@ def read(path: Path) -> OpenApi:
         raise ConfigError(f"cannot be read: {error.strerror or error}", where=name) from error
     except UnicodeDecodeError:
         raise ConfigError("is not UTF-8 text", where=name) from None
-    data = _parsed(text, name)
+    return _parsed(text, name)
+
+
+def document(data: object, name: str) -> OpenApi:
+    """Return *data* as a document, if it is one of version 3.0 or 3.1."""
     version = data.get("openapi") if isinstance(data, Mapping) else None
     if not isinstance(data, Mapping) or not str(version).startswith(("3.0", "3.1")):
         raise ConfigError("is not an OpenAPI 3.0 or 3.1 document: see its member openapi", where=name)
@@ -117,6 +140,11 @@ def _parsed(text: str, name: str) -> object:
         except ValueError as error:
             raise ConfigError(f"is not valid JSON: {error}", where=name) from None
     return yaml_reader.parse(text, name, None).data
+
+
+def escaped(name: str) -> str:
+    """Return *name* as a part of a JSON pointer (RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def as_mapping(value: object) -> Json:

@@ -1,0 +1,432 @@
+"""The files of a project that is proposed from an OpenAPI document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from crossdock.cli import (
+    new_target,
+    openapi_credentials,
+    openapi_drafts,
+    openapi_examples,
+    openapi_lists,
+    openapi_target,
+)
+from crossdock.cli.new_target import TargetProposal, attribute_of
+from crossdock.cli.openapi_credentials import Credentials
+from crossdock.cli.openapi_drafts import DraftProposal, Used
+from crossdock.cli.openapi_lists import LeftOut, ListProposal, Paging, singular
+from crossdock.cli.openapi_operations import members
+from crossdock.cli.python_layout import Call, Item, Named, imports, laid_out, literal, quoted
+from crossdock.cli.swagger_document import converted
+from crossdock.errors import ConfigError
+from crossdock.platform import openapi_file
+from crossdock.platform.openapi_file import OpenApi, mapping
+
+_TAKEN = {"Api", "Context", "Finding", "RawBatch", "Record", "Stream", "Cursor", "Paginator", "Connector", "Decimal"}
+_ANNOUNCED = {"cursor", "next_url", "link", "after_id"}  # paginations of which a page says whether there is another
+_MOST_SHOWN = 3  # operations that are left out for one reason
+_MOST_NAMED = 12  # members that a docstring names
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What was found in a document."""
+
+    document: OpenApi
+    base_url: str
+    credentials: Credentials
+    lists: Sequence[tuple[ListProposal, DraftProposal]]
+    target: TargetProposal | None
+    unknown: Sequence[str]
+    left_out: Sequence[LeftOut]
+
+    @property
+    def features(self) -> set[str]:
+        kinds = {f"paged_by_{one.paging.kind}" for one, _ in self.lists}
+        has_target = self.target.features if self.target else set()
+        tokens = {"tokens"} if "token_url" in dict(self.credentials.texts) else set()
+        announced = {"announced"} if any(one.paging.kind in _ANNOUNCED for one, _ in self.lists) else set()
+        return {*kinds, *has_target, *tokens, *announced}
+
+
+def read(path: Path, *, with_target: bool, chosen: Collection[str]) -> Proposal:
+    """Read a document and propose a project. Raises ConfigError if that is not possible."""
+    data = openapi_file.parsed(path)
+    if isinstance(data, Mapping) and str(data.get("swagger")) == "2.0":
+        data = converted(data)
+    document = openapi_file.document(data, str(path))
+    try:
+        return _proposal(document, with_target=with_target, chosen=chosen)
+    except RecursionError:
+        raise ConfigError("schemas are made of one another too many times", where=document.name) from None
+
+
+def _proposal(document: OpenApi, *, with_target: bool, chosen: Collection[str]) -> Proposal:
+    lists, left_out = openapi_lists.proposed(document, chosen)
+    base_url, question = openapi_credentials.address(document)
+    found = openapi_credentials.credentials(document, base_url)
+    target, refused = openapi_target.proposed(document, urlsplit(base_url).path) if with_target else (None, [])
+    drafts = [(one, openapi_drafts.proposed(document, one)) for one in lists]
+    unknown = [each for each in (question, found.unknown) if each]
+    return Proposal(document, base_url, found, drafts, target, unknown, [*left_out, *refused])
+
+
+def report(proposal: Proposal) -> dict[str, list[str]]:
+    """Return what was proposed, what the author must find out, and what was left out and why."""
+    streams = []
+    for one, draft in proposal.lists:
+        changes = f"changes by {one.changes.param}" if one.changes else "all of it in each run"
+        pages = "one page" if one.paging.kind == "none" else f"pages by {one.paging.kind.replace('_', ' ')}"
+        streams.append(f"{one.name}: {one.operation.shown}, {pages}, {changes}; key {one.key}, {draft.draft}")
+    target = proposal.target
+    questions = [f"{one.name}: {question}" for one, _ in proposal.lists for question in one.unknown]
+    questions += [f"{target.resource}: {each}" for each in target.unknown.values()] if target else []
+    return {
+        "stream": streams,
+        "target": [f"{target.resource}: {target.path}"] if target else [],
+        "TODO": [*proposal.unknown, *questions],
+        "left out": [f"{each.operation}: {each.reason}" for each in proposal.left_out],
+    }
+
+
+def lines(proposal: Proposal) -> Iterator[str]:
+    """Yield the report. Operations that are left out for the same reason are one line."""
+    found = report(proposal)
+    for what in ("stream", "target", "TODO"):
+        yield from (f"{what}: {each}" for each in found[what])
+    by_reason: dict[str, list[str]] = {}
+    for one in proposal.left_out:
+        by_reason.setdefault(one.reason, []).append(one.operation)
+    for reason, operations in by_reason.items():
+        more = f" and {len(operations) - _MOST_SHOWN} more" if len(operations) > _MOST_SHOWN else ""
+        yield f"left out: {', '.join(operations[:_MOST_SHOWN])}{more}: {reason}"
+
+
+def contents(proposal: Proposal) -> dict[str, str]:
+    """Return the example records, by the path in the project."""
+    found = {}
+    for one, draft in proposal.lists:
+        records = openapi_examples.records(proposal.document, one, draft.used)
+        text = json.dumps(records, indent=2, ensure_ascii=False, default=_number)
+        found[f"tests/examples/{one.name}.json"] = f"{text}\n"
+    return found
+
+
+def _number(value: Any) -> float:
+    assert isinstance(value, Decimal)
+    return float(value)
+
+
+def values(proposal: Proposal, package: str) -> dict[str, str]:
+    """Return what is filled into the templates."""
+    lists = proposal.lists
+    first = lists[0][0]
+    settings = {"base_url": proposal.base_url, **_settings(proposal, package)}
+    environment = {_variable(package, each): f"{each}-of-the-tests" for each in proposal.credentials.secrets}
+    secrets = proposal.credentials.secrets
+    found = {
+        "stream": f"{package}.{first.name}",
+        "base_path": urlsplit(proposal.base_url).path,
+        "api_title": _said(mapping(proposal.document.data.get("info")).get("title")) or package,
+        "streams_imports": imports(_stream_imports(proposal, package), package),
+        "stream_names": ", ".join(class_of(one) for one, _ in lists),
+        "connector_streams": laid_out("streams=lambda _: ", _tuple([f"{class_of(one)}()" for one, _ in lists]), 4, ","),
+        "init_imports": imports(
+            {
+                f"{package}.streams": [*(class_of(one) for one, _ in lists), "api", "check"],
+                f"{package}.settings": ["ApiSettings"],
+                **({f"{package}.target": ["PartnerTarget"]} if proposal.target else {}),
+            },
+            package,
+        ),  # fmt: skip
+        "api_body": laid_out("return settings.api", _auth(proposal), 4),
+        "questions": "".join(f"    # TODO: {each}\n" for each in proposal.unknown),
+        "streams": "\n\n\n".join(
+            _stream(one, taken) for one, taken in zip((one for one, _ in lists), _shared(lists), strict=True)
+        ),
+        "checked_path": quoted(first.operation.path),
+        "checked_params": _params(first),
+        "settings_imports": imports(
+            {
+                "typing": ["Literal"],
+                "crossdock": ["SecretRef"] if secrets else [],
+                "crossdock.sources": ["HttpSettings", *(["BaseUrl"] if "token_url" in settings else [])],
+            },
+            package,
+        ),  # fmt: skip
+        "fields": "\n".join(_fields(proposal)),
+        "models_imports": imports(_model_imports(lists), package),
+        "record_models": "\n\n\n".join(text for one, draft in lists for text in _models(proposal.document, one, draft)),
+        "mapping_imports": imports(_mapping_imports(lists, package), package),
+        "mappings": "\n\n\n".join(_mapping(one, draft) for one, draft in lists),
+        "settings_of_tests": f"{laid_out('SETTINGS = ', literal(settings))}\n"
+        f"{laid_out('ENVIRONMENT: dict[str, str] = ', literal(environment))}",
+        "config": "\n".join(
+            f"    {name}: {json.dumps(value) if name.endswith('url') or value == 'TODO' else value}"
+            for name, value in settings.items()
+        ),  # fmt: skip
+        "fakes": laid_out("LISTS = ", Call("", [Named(f"{quoted(one.name)}: ", _fake(one)) for one, _ in lists], "{}")),
+        "contracts": "\n\n\n".join(_contract(one) for one, _ in lists),
+        "exports": "".join(f"export {each}=... " for each in environment),
+    }
+    return found | (new_target.values(proposal.target, package) if proposal.target else {})
+
+
+def _variable(package: str, secret: str) -> str:
+    return f"{package.upper()}_{secret.upper()}"
+
+
+def _settings(proposal: Proposal, package: str) -> dict[str, str]:
+    secrets = {each: f"env:{_variable(package, each)}" for each in proposal.credentials.secrets}
+    return dict(proposal.credentials.texts) | secrets
+
+
+def _said(text: object) -> str:
+    """Return a text of the document for a docstring or comment: one line of plain characters."""
+    kept = "".join(each if each.isalnum() or each in " .,:;()/-_" else " " for each in str(text or ""))
+    return " ".join(kept.split())[:80].strip()
+
+
+def class_of(one: ListProposal) -> str:
+    name = "".join(word.capitalize() for word in one.name.split("_"))
+    return f"{name}List" if name in _TAKEN else name
+
+
+def _model_of(one: ListProposal) -> str:
+    name = "".join(singular(word).capitalize() for word in one.name.split("_"))
+    return f"{name}Record" if name in _TAKEN or name in {"Date", "Field", "BaseModel"} else name
+
+
+def _function_of(one: ListProposal) -> str:
+    return f"{'_'.join(singular(word) for word in one.name.split('_'))}_draft"
+
+
+def _tuple(items: Sequence[str]) -> str | Call:
+    return f"({items[0]},)" if len(items) == 1 else Call("", items)
+
+
+# ---- streams.py
+
+
+def _stream_imports(proposal: Proposal, package: str) -> dict[str, list[str]]:
+    lists = proposal.lists
+    drafts = [draft.draft for _, draft in lists]
+    paginators = [call.head for one, _ in lists if isinstance(call := _paginator(one.paging, one), Call)]
+    cursor = ["Cursor"] if any(one.changes for one, _ in lists) else []
+    return {
+        "collections.abc": ["Iterator"],
+        "crossdock": ["Context", "Finding", "RawBatch", "Record", "Stream", *drafts],
+        "crossdock.sources": ["Api", *proposal.credentials.names, *cursor, *paginators],
+        package: ["mapping"],
+        f"{package}.settings": ["ApiSettings"],
+    }
+
+
+def _auth(proposal: Proposal) -> Call:
+    auth = proposal.credentials.auth
+    return Call("", [] if auth is None else [Named("auth=", auth)])
+
+
+def _shared(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> list[bool]:
+    """Return for each list whether an earlier one has its resource: its keys need a namespace of their own."""
+    resources = [one.resource for one, _ in lists]
+    return [resource in resources[:number] for number, resource in enumerate(resources)]
+
+
+def _stream(one: ListProposal, needs_namespace: bool) -> str:
+    page = Call("RawBatch.json", [f"page.items({quoted(one.records)})", "source=page.address"])
+    pages = Call("ctx.api.pages", [
+        quoted(one.operation.path), "params", Named("paginator=", _paginator(one.paging, one)),
+        f"records={quoted(one.records)}", f"key={quoted(one.key)}",
+    ])  # fmt: skip
+    params = [Named(f"{quoted(name)}: ", literal(value)) for name, value in one.required.items()]
+    if one.changes:
+        params.append(
+            Named(f"{quoted(one.changes.param)}: ", "since and since[:10]" if one.changes.takes_day else "since")
+        )
+    if one.paging.kind in {"none", "link", "next_url"} and one.paging.size:
+        params.append(Named(f"{quoted(one.paging.size_param)}: ", str(one.paging.size)))
+    facts = [f"    name, resource, key = {quoted(one.name)}, {quoted(one.resource)}, ({quoted(one.key)},)"]
+    facts += [f"    namespace = {quoted(one.name)}  # another stream has records of this resource"] * needs_namespace
+    facts += [_cursor(one)] if one.changes else ['    mode = "snapshot"']
+    return "\n".join([
+        f"class {class_of(one)}(Stream[ApiSettings]):",
+        f'    """GET {_said(one.operation.path)}: {_said(one.operation.data.get("summary")) or one.name}."""'.replace('.."', '."'),
+        "",
+        *(f"    # TODO: {each}" for each in one.unknown),
+        *facts,
+        "",
+        "    def pull(self, ctx: Context[ApiSettings], since: str | None) -> Iterator[RawBatch]:",
+        '        """Read page after page."""',
+        laid_out("params: dict[str, str | int | None] = ", Call("", params, "{}"), 8),
+        laid_out("pages = ", pages, 8),
+        "        for page in pages:",
+        laid_out("yield ", page, 12),
+        "",
+        f"    def to_resource(self, record: Record) -> {_draft_of(one)}:",
+        f'        """See `mapping.{_function_of(one)}`."""',
+        f"        return mapping.{_function_of(one)}(record)",
+    ])  # fmt: skip
+
+
+def _draft_of(one: ListProposal) -> str:
+    return "".join(word.capitalize() for word in one.resource.split("_")) + "Draft"
+
+
+def _cursor(one: ListProposal) -> str:
+    assert one.changes is not None
+    items: list[Item] = [f"column={quoted(one.changes.column)}", 'as_="instant"']
+    items += [f"format={quoted(one.changes.form)}"] if one.changes.form else []
+    items += [] if one.changes.has_offset else ['timezone="UTC"']
+    return laid_out("cursor = ", Call("Cursor", [*items, "sorted=False"]), 4)
+
+
+def _paginator(paging: Paging, one: ListProposal) -> str | Call:
+    records = quoted(one.records)
+    sized = [f"size={paging.size}", f"size_param={quoted(paging.size_param)}"] if paging.size else []
+    match paging.kind:
+        case "link":
+            return Call("LinkHeader", [])
+        case "next_url":
+            return Call("NextUrl", [quoted(paging.place)])
+        case "cursor":
+            return Call("CursorInBody", [quoted(paging.place), quoted(paging.param), *sized])
+        case "after_id":
+            found = ["sorted=False"] if "starting" in paging.param else []
+            return Call("AfterId", [records, quoted(paging.param), f"id={quoted(one.key)}", *found, *sized])
+        case "page" | "offset":
+            usual = 1 if paging.kind == "page" else 0
+            start = [f"start={paging.start}"] if paging.start not in {None, usual} else []
+            stated = [f"{name}={quoted(at)}" for name, at in (("total", paging.total), ("pages", paging.pages)) if at]
+            head = "PageNumber" if paging.kind == "page" else "Offset"
+            return Call(head, [records, quoted(paging.param), *start, *stated, *sized])
+    return Call("Paginator", [])
+
+
+def _params(one: ListProposal) -> str:
+    return "".join(f", {each}" for each in [laid_out("", literal(dict(one.required)))] if one.required)
+
+
+# ---- settings.py, models.py, mapping.py
+
+
+def _fields(proposal: Proposal) -> Iterator[str]:
+    for name in proposal.credentials.secrets:
+        yield f"    {name}: SecretRef"
+    for name in dict(proposal.credentials.texts):
+        yield f"    {name}: {'BaseUrl' if name == 'token_url' else 'str'}"
+
+
+def _modelled(used: Mapping[str, Used]) -> dict[str, Used]:
+    return {name: each for name, each in used.items() if each.annotation or each.elements}
+
+
+def _model_imports(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {"pydantic": ["BaseModel"]}
+    for _, draft in lists:
+        for used in (draft.used, *(each.elements for each in draft.used.values())):
+            for name, each in _modelled(used).items():
+                names["pydantic"] += ["Field"] if attribute_of(name) != name else []
+                names["pydantic"] += ["AwareDatetime"] if each.annotation == "AwareDatetime" else []
+                names.setdefault("decimal", []).extend(["Decimal"] if each.annotation == "Decimal" else [])
+    return names
+
+
+def _models(document: OpenApi, one: ListProposal, draft: DraftProposal) -> Iterator[str]:
+    model = _model_of(one)
+    for each in draft.used.values():
+        if each.elements:
+            element = document.schema(each.schema.get("items"))
+            yield _model(f"{model}Line", "A line", each.elements, members(document, element), "")
+    yield _model(model, f"A record of {_said(one.operation.path)}", draft.used, members(document, one.record), model)
+
+
+def _model(name: str, what: str, used: Mapping[str, Used], schemas: Mapping[str, Any], model: str) -> str:
+    others = [_said(each) for each in schemas if each not in used]
+    more = f"{', '.join(others[:_MOST_NAMED])}{' and more' if len(others) > _MOST_NAMED else ''}"
+    said = f"; not used: {more}" if others else ""
+    lines = [f"class {name}(BaseModel):", f'    """{what}{said}."""', ""]
+    for member, each in _modelled(used).items():
+        annotation = f"list[{model}Line]" if each.elements else each.annotation
+        annotation = annotation if each.is_required else f"{annotation} | None"
+        attribute = attribute_of(member)
+        if attribute == member:
+            lines.append(f"    {attribute}: {annotation}{'' if each.is_required else ' = None'}")
+        else:
+            default = [] if each.is_required else ["default=None"]
+            lines.append(
+                laid_out(f"{attribute}: {annotation} = ", Call("Field", [*default, f"alias={quoted(member)}"]), 4)
+            )
+    return "\n".join(lines)
+
+
+def _mapping_imports(lists: Sequence[tuple[ListProposal, DraftProposal]], package: str) -> dict[str, list[str]]:
+    names = {name for _, draft in lists for name in draft.names}
+    return {
+        "decimal": ["Decimal"] if "Decimal" in names else [],
+        "datetime": ["UTC", "datetime"] if "datetime" in names else [],
+        "crossdock": ["Record", *sorted(names - {"Decimal", "datetime"})],
+        package: ["models"],
+    }
+
+
+def _mapping(one: ListProposal, draft: DraftProposal) -> str:
+    lines = [
+        f"def {_function_of(one)}(record: Record) -> {draft.draft}:",
+        f'    """One record of {_said(one.operation.path)}."""',
+    ]
+    made = laid_out("return ", Call(draft.draft, draft.arguments), 4)
+    built: list[str] = []
+    if draft.lines is not None and draft.lines_of:
+        built = [
+            "    lines = tuple(",
+            laid_out("", draft.lines, 8),
+            f"        for line in found.{draft.lines_of}",
+            "    )",
+        ]
+    elif draft.lines is not None:
+        built = [laid_out("line = ", draft.lines, 4)]
+    if "found." in "\n".join([*built, made]):
+        lines.append(f"    found = record.parse(models.{_model_of(one)})")
+    return "\n".join([*lines, *built, made])
+
+
+# ---- tests
+
+
+def _fake(one: ListProposal) -> Call:
+    paging = one.paging
+    stated: list[Item] = [quoted(one.operation.path), quoted(one.records), quoted(one.key)]
+    facts = {
+        "paging": paging.kind, "param": paging.param, "place": paging.place, "total": paging.total,
+        "pages": paging.pages,
+    }  # fmt: skip
+    stated += [f"{name}={quoted(value)}" for name, value in facts.items() if value]
+    stated += [f"start={paging.start}"] if paging.start else []
+    return Call("FakeList", stated)
+
+
+def _contract(one: ListProposal) -> str:
+    return "\n".join([
+        f"class Test{class_of(one)}(HttpStreamContract):",
+        '    """The tests that crossdock has for every stream; pytest -rs shows what this example cannot show."""',
+        "",
+        "    # TODO: state in expects what the vendor means by these records",
+        "    connector = CONNECTOR",
+        "    settings = SETTINGS",
+        "    environment = ENVIRONMENT",
+        f"    stream = {quoted(one.name)}",
+        f"    pages = pages_of({quoted(one.name)})",
+        *(["    is_paged = False"] if one.paging.kind == "none" else []),
+        "",
+        "    def transport(self, pages: Sequence[Any]) -> httpx.MockTransport:",
+        '        """The API with variants of the pages."""',
+        f"        return vendor({{{quoted(one.name)}: pages}})",
+    ])  # fmt: skip

@@ -1,0 +1,395 @@
+"""Proposes streams from an OpenAPI document: its lists, how they are split into pages, and where they continue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from crossdock.cli.openapi_operations import (
+    Operation,
+    Pointer,
+    answer,
+    is_safe,
+    json_content,
+    kind,
+    members,
+    members_below,
+    operations,
+    plain,
+    plain_json,
+    pointer,
+    words,
+)
+from crossdock.errors import ConfigError
+from crossdock.platform.openapi_file import Json, OpenApi, listed, mapping
+from crossdock.resources import ResourceName
+
+MOST_LISTS = 10
+_LONGEST_PATH = 60
+_VERSION = re.compile(r"v?\d+(\.\d+)*|api|rest|admin|json")
+
+PagingKind = Literal["none", "link", "next_url", "cursor", "after_id", "page", "offset"]
+
+_CURSORS = frozenset(
+    "cursor pagetoken nexttoken nextcursor pageinfo continuationtoken after startcursor pagecursor continuation"
+    " paginationtoken marker nextpagetoken pageafter".split()
+)
+_NEXT_CURSORS = frozenset("nextcursor nextpagetoken nexttoken continuationtoken nextpagecursor nextmarker".split())
+_AFTER_IDS = frozenset("startingafter sinceid afterid".split())
+_PAGES = frozenset("page pagenumber pagenum pageno pageindex currentpage p".split())
+_OFFSETS = frozenset("offset skip start startindex from pageoffset startat".split())
+_SIZES = frozenset("limit perpage pagesize size count top maxresults first take resultsperpage pagelimit".split())
+_TOTALS = frozenset("total totalcount totalresults totalitems totalrecords totalelements".split())
+_PAGE_COUNTS = frozenset("pages totalpages pagecount lastpage numpages".split())
+_CHANGED = frozenset("updated update modified modification changed change".split())
+_AFTER = frozenset("since after min from start gte gt ge begin".split())
+_IDS = ("id", "uuid", "guid", "key", "number", "code", "sku", "name")
+
+_RESOURCES: Mapping[str, ResourceName] = {
+    "order": "order", "product": "product", "item": "product", "sku": "product", "variant": "product",
+    "article": "product", "customer": "customer", "contact": "customer", "client": "customer", "company": "customer",
+    "invoice": "invoice", "bill": "invoice", "inventory": "inventory_lot", "stock": "inventory_lot",
+    "lot": "inventory_lot", "bin": "warehouse_bin", "location": "warehouse_bin",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """How a list is split into pages.
+
+    Attributes:
+        place: Where the body has the next cursor or address.
+        total: Where it has the number of all records; `pages` that of all pages. Empty if nowhere.
+    """
+
+    kind: PagingKind
+    param: str = ""
+    place: str = ""
+    start: int | None = None
+    size: int | None = None
+    size_param: str = ""
+    total: str = ""
+    pages: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How a list is asked for what changed.
+
+    Attributes:
+        column: The member of a record with the time of its last change; `form` is its format, if that is not ISO 8601.
+    """
+
+    param: str
+    column: str
+    form: str = ""
+    has_offset: bool = True
+    takes_day: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListProposal:
+    """A list that can be a stream.
+
+    Attributes:
+        records: Where the body of an answer has the list.
+        key: The member that identifies a record.
+        required: Parameters that the document requires, with a value that it states.
+        unknown: What the author must find out.
+    """
+
+    name: str
+    operation: Operation
+    records: str
+    record: Json
+    key: str
+    resource: ResourceName
+    is_known_resource: bool
+    paging: Paging
+    changes: Changes | None
+    required: Mapping[str, Any]
+    examples: Sequence[Json]
+    unknown: Sequence[str] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    operation: str
+    reason: str
+
+
+def proposed(document: OpenApi, chosen: Collection[str]) -> tuple[list[ListProposal], list[LeftOut]]:
+    """Return the lists of a document, at most `MOST_LISTS`, and the GET operations that are none.
+
+    Args:
+        chosen: The paths of the lists that are wanted; empty for those that are found.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    found: list[ListProposal] = []
+    left_out: list[LeftOut] = []
+    for path, item in mapping(document.data.get("paths")).items():
+        if chosen and path not in chosen:
+            continue
+        try:
+            gets = [each for each in operations(document, str(path), mapping(item)) if each.method == "GET"]
+            for operation in gets:
+                one = _list(document, operation)
+                (found if isinstance(one, ListProposal) else left_out).append(one)  # type: ignore[arg-type]
+        except ConfigError as error:
+            left_out.append(LeftOut(f"GET {path}", f"{error.message} ({error.where})"))
+    if unknown := sorted(set(chosen) - {str(path) for path in mapping(document.data.get("paths"))}):
+        raise ConfigError(f"has no path {unknown[0]}", where=f"{document.name}#/paths")
+    if not found:
+        reasons = "; ".join(f"{each.operation}: {each.reason}" for each in left_out[:3])
+        hint = "a list is a GET that answers with an array of objects, or with an object that has one"
+        raise ConfigError(
+            f"describes no list{f': {reasons}' if reasons else ''}", where=f"{document.name}#/paths", hint=hint
+        )
+    found.sort(key=lambda each: not each.is_known_resource)
+    left_out += [
+        LeftOut(each.operation.shown, f"more than {MOST_LISTS} lists; name it with --list {each.operation.path}")
+        for each in found[MOST_LISTS:]
+    ]
+    return _with_distinct_names(found[:MOST_LISTS]), left_out
+
+
+def _list(document: OpenApi, operation: Operation) -> ListProposal | LeftOut:
+    def not_a_list(reason: str) -> LeftOut:
+        return LeftOut(operation.shown, reason)
+
+    if "{" in operation.path:
+        return not_a_list("it is below one record")
+    if not is_safe(operation.path) or len(operation.path) > _LONGEST_PATH or not operation.path.startswith("/"):
+        return not_a_list("its path is too long, or has characters that must be escaped")
+    response = answer(document, operation)
+    body, example = json_content(document, response)
+    if not body:
+        return not_a_list("the document describes no JSON answer")
+    arrays = _arrays(document, body)
+    if not arrays:
+        return not_a_list("its answer has no list of objects")
+    last = plain(operation.path.rstrip("/").rpartition("/")[2])
+    arrays = [each for each in arrays if plain(each[0][-1] if each[0] else "") == last] or arrays
+    if len({place for place, _ in arrays}) > 1:
+        return not_a_list(f"its answer has several lists: {', '.join(pointer(place) for place, _ in arrays)}")
+    (place, record), *_ = arrays
+    name = _name(operation.path)
+    key, is_certain = _key(document, record, name)
+    if not key:
+        return not_a_list("its records have no member with a text or a number")
+    records = pointer(place)
+    paging = _paging(document, operation, body, response, place)
+    changes = _changes(document, operation, record, _examples(example, place))
+    resource, is_known = _resource(operation.path)
+    unknown = [
+        *([] if is_known else [f"which resource these records become; {resource} is only a placeholder"]),
+        *([] if is_certain else [f"what identifies a record; {key} is a guess"]),
+        *(
+            []
+            if paging.kind != "none"
+            else ["how the list is split into pages; the document names no such parameter or link"]
+        ),
+    ]
+    required = _required(operation, paging, changes)
+    unknown += [f"the parameter {each}, which the document requires" for each in required]
+    return ListProposal(
+        name, operation, records, record, key, resource, is_known, paging, changes, required,
+        _examples(example, place), unknown,
+    )  # fmt: skip
+
+
+def _arrays(document: OpenApi, body: Json) -> list[tuple[Pointer, Json]]:
+    """Return the lists of objects in an answer, each with the schema of a record: those nearest to the top."""
+    if kind(body) == "array":
+        record = document.schema(body.get("items"))
+        return [((), record)] if members(document, record) else []
+    found = [
+        (place, record)
+        for place, schema in members_below(document, body)
+        if kind(schema) == "array" and members(document, record := document.schema(schema.get("items")))
+    ]
+    nearest = min((len(place) for place, _ in found), default=0)
+    usual = [each for each in found if plain(each[0][-1]) in {"data", "items", "results", "records", "value"}]
+    top = [each for each in found if len(each[0]) == nearest]
+    return usual[:1] if len(top) > 1 and usual else top
+
+
+def _examples(example: Any, place: Pointer) -> list[Json]:
+    for part in place:
+        example = mapping(example).get(part)
+    return [each for each in listed(example) if isinstance(each, dict)]
+
+
+def segments(path: str) -> list[str]:
+    """Return the parts of a path that say what it is about."""
+    parts = [each.partition(".")[0] for each in path.split("/") if each and "{" not in each]
+    return [each for each in parts if not _VERSION.fullmatch(each.lower())] or parts
+
+
+def _name(path: str) -> str:
+    name = "_".join(word for word in words(segments(path)[-1] if segments(path) else "") if word.isascii())
+    return (name if name[:1].isalpha() else f"list_{name}".rstrip("_"))[:40]
+
+
+def singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith(("sses", "xes", "ches", "shes")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us")) and len(word) > 2 else word
+
+
+def _resource(path: str) -> tuple[ResourceName, bool]:
+    for part in reversed(segments(path)):
+        for word in reversed(words(part)):
+            if found := _RESOURCES.get(singular(word)):
+                return found, True
+    return "product", False
+
+
+def _with_distinct_names(found: Sequence[ListProposal]) -> list[ListProposal]:
+    taken: dict[str, int] = {}
+    result = []
+    for each in found:
+        number = taken[each.name] = taken.get(each.name, 0) + 1
+        result.append(each if number == 1 else replace(each, name=f"{each.name}_{number}"))
+    return result
+
+
+def _key(document: OpenApi, record: Json, name: str) -> tuple[str, bool]:
+    """Return the member that identifies a record, and whether its name says so; empty if no member can."""
+    able = {each: schema for each, schema in members(document, record).items() if kind(schema) in {"string", "integer"}}
+    stem = "".join(singular(word) for word in name.split("_"))
+    by_plain = {plain(each): each for each in reversed(able)}
+    for wanted in ("id", f"{stem}id", *_IDS[1:3]):
+        if wanted in by_plain:
+            return by_plain[wanted], True
+    ids = [each for each in able if words(each)[-1:] == ["id"]]
+    guess = next(iter(ids), None) or next((by_plain[each] for each in _IDS if each in by_plain), None)
+    return guess or next(iter(able), ""), False
+
+
+# ---- pages
+
+
+def _paging(document: OpenApi, operation: Operation, body: Json, response: Json, records: Pointer) -> Paging:
+    params = {plain(name): (name, mapping(each.get("schema"))) for name, each in operation.query() if is_safe(name)}
+    sizes = [params[each] for each in params if each in _SIZES]
+    size_param, size_schema = sizes[0] if sizes else ("", {})
+    size = _size(size_schema) if size_param else None
+    beside = [each for each in members_below(document, body) if each[0][: len(records)] != records or not records]
+    next_cursor, next_url = _following(beside, params)
+    cursor = next((params[each][0] for each in params if each in _CURSORS), "")
+    after = next((params[each][0] for each in params if each in _AFTER_IDS), "")
+    page = next((params[each] for each in params if each in _PAGES), None)
+    offset = next((params[each] for each in params if each in _OFFSETS), None)
+    total = _number_at(beside, _TOTALS)
+    sized = {"size": size, "size_param": size_param}
+    if cursor and next_cursor:
+        return Paging("cursor", cursor, next_cursor, **sized)
+    if after:
+        return Paging("after_id", after, **sized)
+    if "link" in {str(each).lower() for each in mapping(response.get("headers"))}:
+        return Paging("link", **sized)
+    if next_url:
+        return Paging("next_url", place=next_url, **sized)
+    if page:
+        pages = _number_at(beside, _PAGE_COUNTS)
+        return Paging("page", page[0], start=_start(page[1], 1), total=total, pages=pages, **sized)
+    if offset:
+        first = 1 if plain(offset[0]) == "startindex" else 0
+        return Paging("offset", offset[0], start=_start(offset[1], first), total=total, **sized)
+    return Paging("none", **sized)
+
+
+def _size(schema: Json) -> int | None:
+    """Return the largest size of a page that the document permits."""
+    stated = (schema.get(name) for name in ("maximum", "default"))
+    found = next((each for each in stated if isinstance(each, int) and not isinstance(each, bool) and each > 0), None)
+    return min(found, 1000) if found else None
+
+
+def _start(schema: Json, usual: int) -> int:
+    stated = (schema.get(name) for name in ("default", "minimum"))
+    return next((each for each in stated if each in {0, 1} and not isinstance(each, bool)), usual)
+
+
+def _number_at(beside: Sequence[tuple[Pointer, Json]], names: Collection[str]) -> str:
+    return next((pointer(at) for at, each in beside if kind(each) == "integer" and plain(at[-1]) in names), "")
+
+
+def _following(beside: Sequence[tuple[Pointer, Json]], params: Collection[str]) -> tuple[str, str]:
+    """Return where a body has the cursor and the address of the next page."""
+    cursor = url = ""
+    has_cursor = any(each in _CURSORS for each in params)
+    for place, schema in beside:
+        name, outer = plain(place[-1]), plain(place[-2]) if len(place) > 1 else ""
+        if kind(schema) not in {"string", "integer"}:
+            continue
+        is_next = name == "next" or (outer == "next" and name in {"href", "url", "link"})
+        named_url = name in {"nexturl", "nextpageurl", "nextlink", "odatanextlink", "nexthref"}
+        is_address = named_url or schema.get("format") in {"uri", "url"} or outer in {"links", "link", "next"}
+        if named_url or (is_next and (is_address or not has_cursor)):
+            url = url or pointer(place)
+        elif name in _NEXT_CURSORS or is_next or (name == "after" and outer in {"next", "cursors", "cursor"}):
+            cursor = cursor or pointer(place)
+        elif name == "cursor" and has_cursor:
+            cursor = cursor or pointer(place)
+    return cursor, url
+
+
+# ---- changes
+
+
+def _changes(document: OpenApi, operation: Operation, record: Json, examples: Sequence[Json]) -> Changes | None:
+    for name, each in operation.query():
+        found = set(words(name))
+        if (
+            not (found & _CHANGED and found & _AFTER and is_safe(name))
+            or kind(mapping(each.get("schema"))) == "integer"
+        ):
+            continue
+        for column, schema in members(document, record).items():
+            if set(words(column)) & _CHANGED and kind(schema) in {"instant", "string"} and "." not in column:
+                example = next((one[column] for one in examples if column in one), plain_json(schema.get("example")))
+                form = time_form(example)
+                if form is None and kind(schema) == "string":
+                    continue
+                layout, has_offset = form or ("", True)
+                return Changes(name, column, layout, has_offset, kind(mapping(each.get("schema"))) == "day")
+    return None
+
+
+def time_form(example: Any) -> tuple[str, bool] | None:
+    """Return the format of a time, empty for ISO 8601, and whether it has an offset; None if it is no known time."""
+    if not isinstance(example, str):
+        return None
+    try:
+        return "", datetime.fromisoformat(example).tzinfo is not None
+    except ValueError:
+        pass
+    try:
+        datetime.strptime(example, RFC_2822)  # noqa: DTZ007  only the form counts
+    except ValueError:
+        return None
+    return RFC_2822, True
+
+
+RFC_2822 = "%a, %d %b %Y %H:%M:%S %z"
+
+
+def _required(operation: Operation, paging: Paging, changes: Changes | None) -> dict[str, Any]:
+    """Return the parameters that must be sent, each with a value that the document states, or an empty one."""
+    known = {paging.param, paging.size_param, changes.param if changes else ""}
+    found: dict[str, Any] = {}
+    for name, each in operation.query():
+        if each.get("required") is True and name not in known and is_safe(name):
+            schema = mapping(each.get("schema"))
+            stated = [each.get("example"), schema.get("default"), schema.get("example"), *listed(schema.get("enum"))]
+            found[name] = next((one for one in stated if isinstance(one, str | int) and one != ""), "TODO")
+    return found

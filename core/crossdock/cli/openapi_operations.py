@@ -1,0 +1,131 @@
+"""What an OpenAPI document says of its operations: parameters, answers, and the members of JSON values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from crossdock.platform.openapi_file import METHODS, Json, OpenApi, escaped, listed, mapping, types
+
+_DEPTH = 3  # of the objects that may be around a list or a cursor
+_MOST_MEMBERS = 400  # of one answer that are looked at
+_OK = ("200", "201", "202", "2XX", "default")
+_SAFE = re.compile(r"[^\"'\\{}$`\x00-\x1f\x7f]{1,60}")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+Pointer = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one path. *place* is the file and the JSON pointer."""
+
+    method: str
+    path: str
+    data: Json
+    parameters: Sequence[Json]
+    place: str
+
+    @property
+    def shown(self) -> str:
+        return f"{self.method} {self.path}"
+
+    def query(self) -> Iterator[tuple[str, Json]]:
+        """Yield the names of the parameters in the query, and the parameters."""
+        for each in self.parameters:
+            if each.get("in") == "query" and isinstance(each.get("name"), str):
+                yield each["name"], each
+
+
+def operations(document: OpenApi, path: str, item: Json) -> Iterator[Operation]:
+    """Yield the operations of a path. Raises ConfigError if a reference leads nowhere."""
+    item = document.resolved(item)
+    for method in METHODS:
+        if isinstance(data := item.get(method), Mapping):
+            both = [*listed(item.get("parameters")), *listed(data.get("parameters"))]
+            place = f"{document.name}#/paths/{escaped(path)}/{method}"
+            yield Operation(method.upper(), path, data, [document.resolved(mapping(each)) for each in both], place)
+
+
+def answer(document: OpenApi, operation: Operation) -> Json:
+    """Return the answer to a request that succeeds; empty if there is none."""
+    responses = mapping(operation.data.get("responses"))
+    return next((document.resolved(mapping(responses[code])) for code in _OK if code in responses), {})
+
+
+def json_content(document: OpenApi, holder: Json) -> tuple[Json, Any]:
+    """Return the schema of the JSON in an answer or a request, and an example; an empty schema if there is none."""
+    for media, value in mapping(holder.get("content")).items():
+        if "json" in str(media) or media == "*/*":
+            content = mapping(value)
+            named = (mapping(document.resolved(mapping(each))) for each in mapping(content.get("examples")).values())
+            example = content.get("example", next((each["value"] for each in named if "value" in each), None))
+            return document.schema(content.get("schema")), plain_json(example)
+    return {}, None
+
+
+def members(document: OpenApi, schema: Json) -> Mapping[str, Json]:
+    """Return the members of an object with their schemas, apart from those whose names cannot be written safely."""
+    properties = mapping(schema.get("properties"))
+    return {name: document.schema(each) for name, each in properties.items() if _SAFE.fullmatch(str(name))}
+
+
+def members_below(document: OpenApi, schema: Json) -> Iterator[tuple[Pointer, Json]]:
+    """Yield the members of an object, and those of objects in it; not those of lists."""
+    left: list[tuple[Pointer, Json]] = [((), schema)]
+    count = 0
+    while left:
+        place, outer = left.pop(0)
+        for name, inner in members(document, outer).items():
+            count += 1
+            if count > _MOST_MEMBERS:
+                return
+            yield (*place, name), inner
+            if kind(inner) == "object" and len(place) < _DEPTH - 1:
+                left.append(((*place, name), inner))
+
+
+def kind(schema: Json) -> str:
+    """Return the one JSON type of a schema; ``instant`` or ``day`` for times; empty if it is open."""
+    found = types(schema) - {"null"}
+    if found == {"integer", "number"}:
+        return "number"
+    if len(found) != 1:
+        return ""
+    (name,) = found
+    if name == "string" and schema.get("format") in {"date-time", "date"}:
+        return "instant" if schema["format"] == "date-time" else "day"
+    return name
+
+
+def words(name: str) -> list[str]:
+    """Return the words of a name in lower case: of ``createdAt`` and ``created_at`` the same."""
+    return [each.lower() for each in _WORDS.findall(name)]
+
+
+def plain(name: str) -> str:
+    return "".join(words(name))
+
+
+def is_safe(text: str) -> bool:
+    """Return whether *text* can be a part of code, paths and pointers without being escaped."""
+    return _SAFE.fullmatch(text) is not None
+
+
+def pointer(place: Sequence[str]) -> str:
+    return "".join(f"/{escaped(each)}" for each in place)
+
+
+def plain_json(value: Any) -> Any:
+    """Return an example as JSON: YAML reads some texts as times."""
+    match value:
+        case dict():
+            return {str(name): plain_json(each) for name, each in value.items()}
+        case list():
+            return [plain_json(each) for each in value]
+        case datetime() | date():
+            return value.isoformat()
+    return value

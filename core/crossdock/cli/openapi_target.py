@@ -1,0 +1,234 @@
+"""Proposes a target from an OpenAPI document: a resource that can be created, read by its id, changed and deleted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from crossdock.cli.new_target import MemberType, SentMember, TargetProposal
+from crossdock.cli.openapi_lists import LeftOut, segments, singular
+from crossdock.cli.openapi_operations import (
+    Operation,
+    answer,
+    is_safe,
+    json_content,
+    kind,
+    members,
+    operations,
+    plain,
+    words,
+)
+from crossdock.errors import ConfigError
+from crossdock.platform.openapi_file import Json, OpenApi, listed, mapping
+
+_ITEM = re.compile(r"(.*)/\{([^{}/]+)\}(\.[a-z]+)?")
+_PREFERRED = ("order", "shipment", "fulfillment", "invoice", "product", "customer")
+_REFERENCES = frozenset(
+    "externalid externalreference externalref externalnumber externalorderid externalshipmentid reference"
+    " referencenumber referenceid referencenum clientreference merchantorderid merchantreference partnerorderid"
+    " ordernumber ponumber merchantorderno clientorderid".split()
+)
+_MOST_OPTIONAL = 8
+_DEPTH = 3
+_PERSONAL = frozenset("email phone name street address city recipient company".split())
+_LONGEST_PATH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Resource:
+    path: str
+    path_end: str
+    of_list: Mapping[str, Operation]
+    of_item: Mapping[str, Operation]
+
+
+def proposed(document: OpenApi, base_path: str) -> tuple[TargetProposal, list[LeftOut]]:
+    """Return the target and the resources that are left out. Raises ConfigError if no resource can be one."""
+    left_out: list[LeftOut] = []
+    found: list[TargetProposal] = []
+    for one in _resources(document, left_out):
+        made = _target(document, one, base_path)
+        if isinstance(made, LeftOut):
+            left_out.append(made)
+        else:
+            found.append(made)
+    if not found:
+        reasons = "; ".join(f"{each.operation}: {each.reason}" for each in left_out[:3])
+        hint = "a target needs a POST that creates a record, and a GET of one record by its id"
+        raise ConfigError(
+            f"describes nothing to write{f': {reasons}' if reasons else ''}", where=f"{document.name}#/paths", hint=hint
+        )
+    found.sort(key=_rank)
+    left_out += [LeftOut(f"POST {each.path}", f"one resource is proposed, {found[0].path}") for each in found[1:]]
+    return found[0], left_out
+
+
+def _rank(target: TargetProposal) -> tuple[bool, bool, int]:
+    stems = [singular(word) for word in words(target.resource)]
+    preferred = next((number for number, each in enumerate(_PREFERRED) if each in stems), len(_PREFERRED))
+    return not target.ends_doubt, not target.name_member, preferred
+
+
+def _resources(document: OpenApi, left_out: list[LeftOut]) -> Iterator[_Resource]:
+    """Yield the paths with a POST, each with that of one record."""
+    paths = {str(path): mapping(item) for path, item in mapping(document.data.get("paths")).items()}
+    below: dict[str, tuple[str, str]] = {}
+    for path in paths:
+        if (match := _ITEM.fullmatch(path)) and "{" not in match[1]:
+            below.setdefault(match[1] + (match[3] or ""), (path, match[3] or ""))
+    for path, item in paths.items():
+        if "post" not in item or "{" in path:
+            continue
+        try:
+            of_list = {each.method: each for each in operations(document, path, item)}
+            one, end = below.get(path, ("", ""))
+            of_item = {each.method: each for each in operations(document, one, paths[one])} if one else {}
+        except ConfigError as error:
+            left_out.append(LeftOut(f"POST {path}", f"{error.message} ({error.where})"))
+            continue
+        yield _Resource(path.removesuffix(end) if end else path, end, of_list, of_item)
+
+
+def _target(document: OpenApi, one: _Resource, base_path: str) -> TargetProposal | LeftOut:
+    post = one.of_list["POST"]
+
+    def refused(reason: str) -> LeftOut:
+        return LeftOut(post.shown, reason)
+
+    if "GET" not in one.of_item:
+        return refused("no GET reads one record by its id")
+    if one.path_end or not is_safe(one.path) or len(one.path) > _LONGEST_PATH:
+        return refused("its path is too long, or has a form that is not proposed")
+    body, _ = json_content(document, document.resolved(mapping(post.data.get("requestBody"))))
+    sent_in, record = _unwrapped(document, body)
+    if not members(document, record):
+        return refused("its body is no object with members")
+    answered, _ = json_content(document, answer(document, one.of_item["GET"]))
+    answered_in, shown = _unwrapped(document, answered)
+    id_member = _id(document, shown, one.path)
+    if not id_member:
+        return refused("its answer names no member with the id")
+    name_member = next((each for each in members(document, record) if plain(each) in _REFERENCES), "")
+    change = one.of_item.get("PATCH") or one.of_item.get("PUT")
+    resource = "_".join(words(segments(one.path)[-1]))[:32] or "records"
+    model = "".join(singular(word).capitalize() for word in resource.split("_")) + "Sent"
+    made = _members(document, record, model, {name_member, id_member}, 0)
+    if not made:
+        return refused("its body has no member of a simple type")
+    target = TargetProposal(
+        resource=resource,
+        model=model,
+        path=one.path,
+        members=made,
+        base_path=base_path.rstrip("/"),
+        name_member=name_member,
+        name_limit=_limit(members(document, record).get(name_member, {})),
+        name_param=_name_param(one.of_list.get("GET"), name_member),
+        key_header=_key_header(post),
+        update_method=change.method if change else "",
+        deletes="DELETE" in one.of_item,
+        id_member=id_member,
+        id_is_number=kind(members(document, shown)[id_member]) == "integer",
+        sent_in=sent_in,
+        answered_in=answered_in,
+        listed_in=_listed_in(document, one.of_list.get("GET")),
+        has_list="GET" in one.of_list,
+    )
+    return replace(target, unknown=_unknown(target))
+
+
+def _unwrapped(document: OpenApi, body: Json) -> tuple[str, Json]:
+    """Return the member that has the record, and the record; the body itself if it has other members."""
+    found = members(document, body)
+    if len(found) == 1:
+        ((name, inner),) = found.items()
+        if kind(inner) == "object" and members(document, inner):
+            return name, inner
+    return "", body
+
+
+def _id(document: OpenApi, record: Json, path: str) -> str:
+    able = {
+        plain(name): name for name, each in members(document, record).items() if kind(each) in {"string", "integer"}
+    }
+    stem = singular("".join(words(segments(path)[-1])))
+    return able.get("id") or able.get(f"{stem}id") or able.get("uuid") or ""
+
+
+def _limit(schema: Json) -> int:
+    stated = schema.get("maxLength")
+    return stated if isinstance(stated, int) and 20 <= stated <= 500 else 50
+
+
+def _name_param(listing: Operation | None, name_member: str) -> str:
+    if listing is None or not name_member:
+        return ""
+    return next((name for name, _ in listing.query() if plain(name) == plain(name_member) and is_safe(name)), "")
+
+
+def _key_header(post: Operation) -> str:
+    names = [str(each.get("name")) for each in post.parameters if each.get("in") == "header"]
+    return next((name for name in names if "idempotency" in name.lower() and is_safe(name)), "")
+
+
+def _listed_in(document: OpenApi, listing: Operation | None) -> str:
+    if listing is None:
+        return "data"
+    body, _ = json_content(document, answer(document, listing))
+    if kind(body) == "array":
+        return ""
+    return next((name for name, each in members(document, body).items() if kind(each) == "array"), "data")
+
+
+def _members(document: OpenApi, record: Json, model: str, taken: Collection[str], depth: int) -> Sequence[SentMember]:
+    """Return the required members, and some others of simple types."""
+    required = {str(each) for each in listed(record.get("required"))}
+    found: list[SentMember] = []
+    optional = 0
+    for name, schema in members(document, record).items():
+        if name in taken or schema.get("readOnly") is True:
+            continue
+        is_required = name in required
+        if not is_required and (optional >= _MOST_OPTIONAL or kind(schema) in {"object", ""}):
+            continue
+        member = _member(document, name, schema, model, depth, is_required=is_required)
+        if member is not None:
+            found.append(member)
+            optional += not is_required
+    return found
+
+
+def _member(
+    document: OpenApi, name: str, schema: Json, model: str, depth: int, *, is_required: bool
+) -> SentMember | None:
+    is_list = kind(schema) == "array"
+    inner = document.schema(schema.get("items")) if is_list else schema
+    if kind(inner) == "object":
+        inner_model = model.removesuffix("Sent") + "".join(word.capitalize() for word in words(singular(name))) + "Sent"
+        below = _members(document, inner, inner_model, (), depth + 1) if depth < _DEPTH else ()
+        return SentMember(name, "object", is_required, is_list, inner_model, below) if below else None
+    types: Mapping[str, MemberType] = {
+        "string": "personal" if set(words(name)) & _PERSONAL else "text",
+        "number": "number", "integer": "integer", "boolean": "boolean", "instant": "instant", "day": "day",
+    }  # fmt: skip
+    if kind(inner) not in types:
+        return None
+    values = inner.get("enum")
+    example = next((each for each in listed(values) if isinstance(each, str)), None)
+    return SentMember(name, types[kind(inner)], is_required, is_list, example=example)
+
+
+def _unknown(target: TargetProposal) -> dict[str, str]:
+    notes = {}
+    if not target.update_method:
+        notes["update"] = "the document has no PATCH or PUT of one record"
+    if not target.deletes:
+        notes["delete"] = "the document has no DELETE of one record"
+    if not target.name_member:
+        notes["endpoint"] = "which member holds our reference? Set name_member and look_up"
+    elif not target.looks_up:
+        notes["endpoint"] = f"how is a record found by {target.name_member}? Else doubt is left to a person"
+    if target.name_member:
+        notes["name"] = "is this the member for our reference, and how long may it be?"
+    return notes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.nightly.test_new_project import line, passes_its_tests, works_as_it_is
+from tests.nightly.test_new_project import DOCUMENTS, line, passes_its_tests, works_as_it_is
 from tests.unit.cli.conftest import CommandLine
 
 __all__ = ["line"]  # a fixture
@@ -18,3 +18,8 @@ def test_a_new_project_is_accepted(line: CommandLine, kind: str) -> None:
 def test_a_new_project_with_everything_is_accepted(line: CommandLine) -> None:
     """A target, webhooks and GraphQL, with both acceptances."""
     passes_its_tests(line, "--target", "--webhooks", "--graphql", chosen="test")
+
+
+def test_a_project_of_a_document_is_accepted(line: CommandLine) -> None:
+    """Both acceptances of what is proposed, with fakes of the vendor."""
+    passes_its_tests(line, "--openapi", str(DOCUMENTS / "shipping.yaml"), "--target", chosen="Acceptance")

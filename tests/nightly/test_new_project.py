@@ -18,6 +18,7 @@ from tests.unit.cli.conftest import CommandLine
 
 TOKEN = "token-of-the-shop"
 EVERY = "every test"
+DOCUMENTS = Path(__file__).parents[1] / "unit" / "cli" / "openapi"
 SLOW = "(TestAcceptance or in_every_process)"
 ROOT = Path(__file__).parents[2]
 FORKED = ("-p", "tests.forked_commands")  # commands of the acceptance are forks
@@ -122,6 +123,13 @@ def works_as_it_is(line: CommandLine, kind: str, deselected: str = "", *plugins:
 def test_a_new_project_with_more_works_as_it_is(line: CommandLine, features: str) -> None:
     """mypy is strict and has no finding, and the tests pass, without the acceptance, which `tests.long` runs."""
     passes_its_tests(line, *features.split())
+
+
+@pytest.mark.parametrize("document", sorted(DOCUMENTS.iterdir()), ids=lambda path: path.stem)
+def test_a_project_of_a_document_works_as_it_is(line: CommandLine, document: Path) -> None:
+    """What is proposed passes mypy and its own tests, with a target where the document describes one."""
+    has_target = "post:" in document.read_text(encoding="utf-8").replace('"', "")
+    passes_its_tests(line, "--openapi", str(document), *(["--target"] if has_target else []))
 
 
 def passes_its_tests(line: CommandLine, *options: str, chosen: str = "not Acceptance") -> None:

@@ -145,7 +145,7 @@ def values(proposal: Proposal, package: str) -> dict[str, str]:
                 **({f"{package}.target": ["PartnerTarget"]} if proposal.target else {}),
             },
             package,
-        ),  # fmt: skip
+        ),
         "api_body": laid_out("return settings.api", _auth(proposal), 4),
         "questions": "".join(f"    # TODO: {each}\n" for each in proposal.unknown),
         "streams": "\n\n\n".join(
@@ -160,8 +160,8 @@ def values(proposal: Proposal, package: str) -> dict[str, str]:
                 "crossdock.sources": ["HttpSettings", *(["BaseUrl"] if "token_url" in settings else [])],
             },
             package,
-        ),  # fmt: skip
-        "fields": "\n".join(_fields(proposal)),
+        ),
+        "fields": "".join(f"\n{each}" for each in _fields(proposal)),
         "models_imports": imports(_model_imports(lists), package),
         "record_models": "\n\n\n".join(text for one, draft in lists for text in _models(proposal.document, one, draft)),
         "mapping_imports": imports(_mapping_imports(lists, package), package),
@@ -171,7 +171,7 @@ def values(proposal: Proposal, package: str) -> dict[str, str]:
         "config": "\n".join(
             f"    {name}: {json.dumps(value) if name.endswith('url') or value == 'TODO' else value}"
             for name, value in settings.items()
-        ),  # fmt: skip
+        ),
         "fakes": laid_out("LISTS = ", Call("", [Named(f"{quoted(one.name)}: ", _fake(one)) for one, _ in lists], "{}")),
         "contracts": "\n\n\n".join(_contract(one) for one, _ in lists),
         "exports": "".join(f"export {each}=... " for each in environment),
@@ -242,10 +242,16 @@ def _shared(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> list[bool]:
 
 def _stream(one: ListProposal, needs_namespace: bool) -> str:
     page = Call("RawBatch.json", [f"page.items({quoted(one.records)})", "source=page.address"])
-    pages = Call("ctx.api.pages", [
-        quoted(one.operation.path), "params", Named("paginator=", _paginator(one.paging, one)),
-        f"records={quoted(one.records)}", f"key={quoted(one.key)}",
-    ])  # fmt: skip
+    pages = Call(
+        "ctx.api.pages",
+        [
+            quoted(one.operation.path),
+            "params",
+            Named("paginator=", _paginator(one.paging, one)),
+            f"records={quoted(one.records)}",
+            f"key={quoted(one.key)}",
+        ],
+    )
     params = [Named(f"{quoted(name)}: ", literal(value)) for name, value in one.required.items()]
     if one.changes:
         params.append(
@@ -256,24 +262,30 @@ def _stream(one: ListProposal, needs_namespace: bool) -> str:
     facts = [f"    name, resource, key = {quoted(one.name)}, {quoted(one.resource)}, ({quoted(one.key)},)"]
     facts += [f"    namespace = {quoted(one.name)}  # another stream has records of this resource"] * needs_namespace
     facts += [_cursor(one)] if one.changes else ['    mode = "snapshot"']
-    return "\n".join([
-        f"class {class_of(one)}(Stream[ApiSettings]):",
-        f'    """GET {_said(one.operation.path)}: {_said(one.operation.data.get("summary")) or one.name}."""'.replace('.."', '."'),
-        "",
-        *(f"    # TODO: {each}" for each in one.unknown),
-        *facts,
-        "",
-        "    def pull(self, ctx: Context[ApiSettings], since: str | None) -> Iterator[RawBatch]:",
-        '        """Read page after page."""',
-        laid_out("params: dict[str, str | int | None] = ", Call("", params, "{}"), 8),
-        laid_out("pages = ", pages, 8),
-        "        for page in pages:",
-        laid_out("yield ", page, 12),
-        "",
-        f"    def to_resource(self, record: Record) -> {_draft_of(one)}:",
-        f'        """See `mapping.{_function_of(one)}`."""',
-        f"        return mapping.{_function_of(one)}(record)",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f"class {class_of(one)}(Stream[ApiSettings]):",
+            f'    """GET {_said(one.operation.path)}: {_summary(one)}."""',
+            "",
+            *(f"    # TODO: {each}" for each in one.unknown),
+            *facts,
+            "",
+            "    def pull(self, ctx: Context[ApiSettings], since: str | None) -> Iterator[RawBatch]:",
+            '        """Read page after page."""',
+            laid_out("params: dict[str, str | int | None] = ", Call("", params, "{}"), 8),
+            laid_out("pages = ", pages, 8),
+            "        for page in pages:",
+            laid_out("yield ", page, 12),
+            "",
+            f"    def to_resource(self, record: Record) -> {_draft_of(one)}:",
+            f'        """See `mapping.{_function_of(one)}`."""',
+            f"        return mapping.{_function_of(one)}(record)",
+        ]
+    )
+
+
+def _summary(one: ListProposal) -> str:
+    return _said(one.operation.data.get("summary")).rstrip(".") or one.name
 
 
 def _draft_of(one: ListProposal) -> str:
@@ -405,28 +417,33 @@ def _fake(one: ListProposal) -> Call:
     paging = one.paging
     stated: list[Item] = [quoted(one.operation.path), quoted(one.records), quoted(one.key)]
     facts = {
-        "paging": paging.kind, "param": paging.param, "place": paging.place, "total": paging.total,
+        "paging": paging.kind,
+        "param": paging.param,
+        "place": paging.place,
+        "total": paging.total,
         "pages": paging.pages,
-    }  # fmt: skip
+    }
     stated += [f"{name}={quoted(value)}" for name, value in facts.items() if value]
     stated += [f"start={paging.start}"] if paging.start else []
     return Call("FakeList", stated)
 
 
 def _contract(one: ListProposal) -> str:
-    return "\n".join([
-        f"class Test{class_of(one)}(HttpStreamContract):",
-        '    """The tests that crossdock has for every stream; pytest -rs shows what this example cannot show."""',
-        "",
-        "    # TODO: state in expects what the vendor means by these records",
-        "    connector = CONNECTOR",
-        "    settings = SETTINGS",
-        "    environment = ENVIRONMENT",
-        f"    stream = {quoted(one.name)}",
-        f"    pages = pages_of({quoted(one.name)})",
-        *(["    is_paged = False"] if one.paging.kind == "none" else []),
-        "",
-        "    def transport(self, pages: Sequence[Any]) -> httpx.MockTransport:",
-        '        """The API with variants of the pages."""',
-        f"        return vendor({{{quoted(one.name)}: pages}})",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f"class Test{class_of(one)}(HttpStreamContract):",
+            '    """The tests that crossdock has for every stream; pytest -rs shows what this example cannot show."""',
+            "",
+            "    # TODO: state in expects what the vendor means by these records",
+            "    connector = CONNECTOR",
+            "    settings = SETTINGS",
+            "    environment = ENVIRONMENT",
+            f"    stream = {quoted(one.name)}",
+            f"    pages = pages_of({quoted(one.name)})",
+            *(["    is_paged = False"] if one.paging.kind == "none" else []),
+            "",
+            "    def transport(self, pages: Sequence[Any]) -> httpx.MockTransport:",
+            '        """The API with variants of the pages."""',
+            f"        return vendor({{{quoted(one.name)}: pages}})",
+        ]
+    )

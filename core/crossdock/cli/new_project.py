@@ -41,14 +41,14 @@ ENVIRONMENT = {{"{upper}_TOKEN": "token-of-the-tests"}}"""
     help="http: a paged JSON API, in Python. files: exports in a folder, in Python. declarative, declarative-files: the"
     " same by a config alone.",
 )
-@click.option("--target", is_flag=True, help="Also a target, to which streams send records, and a fake of the partner.")
+@click.option("--target", is_flag=True, help="Also a target, to which streams send, and a fake of the partner.")
 @click.option("--webhooks", is_flag=True, help="Also the webhooks of the API.")
 @click.option("--graphql", is_flag=True, help="Read the API by a GraphQL query.")
 @click.option(
     "--openapi",
     type=click.Path(path_type=Path),
-    help="Propose streams, credentials and a fake of the vendor, with --target also a target, from this OpenAPI document"
-    " in JSON or YAML.",
+    help="Propose streams, credentials and a fake of the vendor, with --target also a target, from this document, which"
+    " is OpenAPI 3.0, 3.1 or Swagger 2.0, in JSON or YAML.",
 )
 @click.option("--list", "lists", multiple=True, metavar="PATH", callback=utf8_each, help="Only this list of it.")
 @as_json

@@ -41,13 +41,15 @@ def address(document: OpenApi) -> tuple[str, str]:
             continue
         variables = mapping(server.get("variables"))
         has_variables = bool(_VARIABLE.search(url))
-        filled = _VARIABLE.sub(lambda found: str(mapping(variables.get(found[1])).get("default", "TODO")), url)
+        filled = url
+        for name in _VARIABLE.findall(url):
+            filled = filled.replace(f"{{{name}}}", str(mapping(variables.get(name)).get("default", "TODO")))
         whole = urljoin(UNKNOWN_ADDRESS, filled).rstrip("/").replace("http://", "https://", 1)
         try:
             checked_base_url(whole)
         except ValueError:
             continue
-        if not is_safe(whole) and len(whole) > 60:
+        if not is_safe(whole):
             continue
         if filled != url or has_variables:
             return whole, "the base URL; the document has variables in it"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from iso4217 import Currency
@@ -19,6 +19,7 @@ _MOST = 15  # members that no mapping uses
 _DEPTH = 3
 _CURRENCIES = {each.value for each in Currency}
 _LONGEST = 60
+_AMOUNT = re.compile(r"\d{1,9}(\.\d{1,4})?")
 
 
 def records(document: OpenApi, one: ListProposal, used: Mapping[str, Used]) -> list[dict[str, Any]]:
@@ -67,13 +68,8 @@ def _used_value(document: OpenApi, used: Used, given: Any, name: str, number: in
 
 
 def _number(given: Any, kind_of_number: str, number: int) -> Any:
-    try:
-        is_amount = (
-            given is not None and not isinstance(given, bool) and re.fullmatch(r"\d{1,9}(\.\d{1,4})?", str(given))
-        )
-        value = Decimal(str(given)) if is_amount else Decimal("9.55") + number
-    except InvalidOperation:
-        value = Decimal("9.55") + number
+    is_amount = not isinstance(given, bool) and _AMOUNT.fullmatch(str(given))
+    value = Decimal(str(given)) if is_amount else Decimal("9.55") + number
     if kind_of_number == "integer":
         return int(value)
     return str(value) if kind_of_number == "string" else value
@@ -101,7 +97,7 @@ def _plain_value(document: OpenApi, schema: Json, given: Any, name: str, depth: 
             is_shown = depth < _DEPTH - 1 and element
             return [_plain_value(document, element, None, name, depth + 1)] if is_shown else []
     simple = {
-        "integer": 1, "number": Decimal("9.55"), "boolean": True, "instant": "2026-03-01T12:00:00Z", "day": "2026-03-01",
-        "string": name,
+        "integer": 1, "number": Decimal("9.55"), "boolean": True, "instant": "2026-03-01T12:00:00Z",
+        "day": "2026-03-01", "string": name,
     }  # fmt: skip
     return simple.get(kind(schema))

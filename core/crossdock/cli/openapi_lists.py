@@ -33,19 +33,24 @@ _VERSION = re.compile(r"v?\d+(\.\d+)*|api|rest|admin|json")
 
 PagingKind = Literal["none", "link", "next_url", "cursor", "after_id", "page", "offset"]
 
-_CURSORS = frozenset(
-    "cursor pagetoken nexttoken nextcursor pageinfo continuationtoken after startcursor pagecursor continuation"
-    " paginationtoken marker nextpagetoken pageafter".split()
-)
-_NEXT_CURSORS = frozenset("nextcursor nextpagetoken nexttoken continuationtoken nextpagecursor nextmarker".split())
-_AFTER_IDS = frozenset("startingafter sinceid afterid".split())
-_PAGES = frozenset("page pagenumber pagenum pageno pageindex currentpage p".split())
-_OFFSETS = frozenset("offset skip start startindex from pageoffset startat".split())
-_SIZES = frozenset("limit perpage pagesize size count top maxresults first take resultsperpage pagelimit".split())
-_TOTALS = frozenset("total totalcount totalresults totalitems totalrecords totalelements".split())
-_PAGE_COUNTS = frozenset("pages totalpages pagecount lastpage numpages".split())
-_CHANGED = frozenset("updated update modified modification changed change".split())
-_AFTER = frozenset("since after min from start gte gt ge begin".split())
+_CURSORS = {
+    "cursor", "pagetoken", "nexttoken", "nextcursor", "pageinfo", "continuationtoken", "after", "startcursor",
+    "pagecursor", "continuation", "paginationtoken", "marker", "nextpagetoken", "pageafter",
+}  # fmt: skip
+_NEXT_CURSORS = {"nextcursor", "nextpagetoken", "nexttoken", "continuationtoken", "nextpagecursor", "nextmarker"}
+_AFTER_IDS = {"startingafter", "sinceid", "afterid"}
+_PAGES = {"page", "pagenumber", "pagenum", "pageno", "pageindex", "currentpage", "p"}
+_OFFSETS = {"offset", "skip", "start", "startindex", "from", "pageoffset", "startat"}
+_SIZES = {
+    "limit", "perpage", "pagesize", "size", "count", "top", "maxresults", "first", "take", "resultsperpage",
+    "pagelimit",
+}  # fmt: skip
+_TOTALS = {"total", "totalcount", "totalresults", "totalitems", "totalrecords", "totalelements"}
+_PAGE_COUNTS = {"pages", "totalpages", "pagecount", "lastpage", "numpages"}
+_URLS = {"nexturl", "nextpageurl", "nextlink", "odatanextlink", "nexthref"}
+_CHANGED = {"updated", "update", "modified", "modification", "changed", "change"}
+_AFTER = {"since", "after", "min", "from", "start", "gte", "gt", "ge", "begin"}
+_DATA = {"data", "items", "results", "records", "value"}
 _IDS = ("id", "uuid", "guid", "key", "number", "code", "sku", "name")
 
 _RESOURCES: Mapping[str, ResourceName] = {
@@ -152,58 +157,57 @@ def proposed(document: OpenApi, chosen: Collection[str]) -> tuple[list[ListPropo
         )
     found.sort(key=lambda each: not each.is_known_resource)
     left_out += [
-        LeftOut(each.operation.shown, f"more than {MOST_LISTS} lists; name it with --list {each.operation.path}")
+        LeftOut(each.operation.shown, f"more than {MOST_LISTS} lists; choose by --list PATH")
         for each in found[MOST_LISTS:]
     ]
     return _with_distinct_names(found[:MOST_LISTS]), left_out
 
 
 def _list(document: OpenApi, operation: Operation) -> ListProposal | LeftOut:
-    def not_a_list(reason: str) -> LeftOut:
-        return LeftOut(operation.shown, reason)
-
-    if "{" in operation.path:
-        return not_a_list("it is below one record")
-    if not is_safe(operation.path) or len(operation.path) > _LONGEST_PATH or not operation.path.startswith("/"):
-        return not_a_list("its path is too long, or has characters that must be escaped")
     response = answer(document, operation)
     body, example = json_content(document, response)
-    if not body:
-        return not_a_list("the document describes no JSON answer")
-    arrays = _arrays(document, body)
-    if not arrays:
-        return not_a_list("its answer has no list of objects")
-    last = plain(operation.path.rstrip("/").rpartition("/")[2])
-    arrays = [each for each in arrays if plain(each[0][-1] if each[0] else "") == last] or arrays
-    if len({place for place, _ in arrays}) > 1:
-        return not_a_list(f"its answer has several lists: {', '.join(pointer(place) for place, _ in arrays)}")
-    (place, record), *_ = arrays
+    arrays = _arrays(document, body, operation.path.rstrip("/").rpartition("/")[2])
+    if reason := _no_list(operation, body, arrays):
+        return LeftOut(operation.shown, reason)
+    place, record = arrays[0]
     name = _name(operation.path)
     key, is_certain = _key(document, record, name)
     if not key:
-        return not_a_list("its records have no member with a text or a number")
-    records = pointer(place)
+        return LeftOut(operation.shown, "its records have no member with a text or a number")
     paging = _paging(document, operation, body, response, place)
-    changes = _changes(document, operation, record, _examples(example, place))
+    examples = _examples(example, place)
+    changes = _changes(document, operation, record, examples)
     resource, is_known = _resource(operation.path)
-    unknown = [
-        *([] if is_known else [f"which resource these records become; {resource} is only a placeholder"]),
-        *([] if is_certain else [f"what identifies a record; {key} is a guess"]),
-        *(
-            []
-            if paging.kind != "none"
-            else ["how the list is split into pages; the document names no such parameter or link"]
-        ),
-    ]
     required = _required(operation, paging, changes)
-    unknown += [f"the parameter {each}, which the document requires" for each in required]
+    questions = {
+        f"which resource these records become; {resource} is only a placeholder": not is_known,
+        f"what identifies a record; {key} is a guess": not is_certain,
+        "how the list is split into pages; the document names no such parameter or link": paging.kind == "none",
+        **{f"the parameter {each}, which the document requires": True for each in required},
+    }
+    unknown = [question for question, is_open in questions.items() if is_open]
     return ListProposal(
-        name, operation, records, record, key, resource, is_known, paging, changes, required,
-        _examples(example, place), unknown,
-    )  # fmt: skip
+        name, operation, pointer(place), record, key, resource, is_known, paging, changes, required, examples, unknown
+    )
 
 
-def _arrays(document: OpenApi, body: Json) -> list[tuple[Pointer, Json]]:
+def _no_list(operation: Operation, body: Json, arrays: Sequence[tuple[Pointer, Json]]) -> str:
+    """Return why an operation is no list that can be read; empty if it is one."""
+    reason = ""
+    if "{" in operation.path:
+        reason = "it is below one record"
+    elif not is_safe(operation.path) or len(operation.path) > _LONGEST_PATH or not operation.path.startswith("/"):
+        reason = "its path is too long, or has characters that must be escaped"
+    elif not body:
+        reason = "the document describes no JSON answer"
+    elif not arrays:
+        reason = "its answer has no list of objects"
+    elif len({place for place, _ in arrays}) > 1:
+        reason = f"its answer has several lists: {', '.join(pointer(place) for place, _ in arrays)}"
+    return reason
+
+
+def _arrays(document: OpenApi, body: Json, operation_name: str) -> list[tuple[Pointer, Json]]:
     """Return the lists of objects in an answer, each with the schema of a record: those nearest to the top."""
     if kind(body) == "array":
         record = document.schema(body.get("items"))
@@ -214,9 +218,12 @@ def _arrays(document: OpenApi, body: Json) -> list[tuple[Pointer, Json]]:
         if kind(schema) == "array" and members(document, record := document.schema(schema.get("items")))
     ]
     nearest = min((len(place) for place, _ in found), default=0)
-    usual = [each for each in found if plain(each[0][-1]) in {"data", "items", "results", "records", "value"}]
     top = [each for each in found if len(each[0]) == nearest]
-    return usual[:1] if len(top) > 1 and usual else top
+    last = plain(operation_name)
+    usual = [each for each in top if plain(each[0][-1]) == last] or [
+        each for each in top if plain(each[0][-1]) in _DATA
+    ]
+    return usual[:1] or top
 
 
 def _examples(example: Any, place: Pointer) -> list[Json]:
@@ -286,25 +293,22 @@ def _paging(document: OpenApi, operation: Operation, body: Json, response: Json,
     next_cursor, next_url = _following(beside, params)
     cursor = next((params[each][0] for each in params if each in _CURSORS), "")
     after = next((params[each][0] for each in params if each in _AFTER_IDS), "")
-    page = next((params[each] for each in params if each in _PAGES), None)
-    offset = next((params[each] for each in params if each in _OFFSETS), None)
+    page = next((params[each] for each in params if each in _PAGES), ("", {}))
+    offset = next((params[each] for each in params if each in _OFFSETS), ("", {}))
+    first = 1 if plain(offset[0]) == "startindex" else 0
     total = _number_at(beside, _TOTALS)
-    sized = {"size": size, "size_param": size_param}
-    if cursor and next_cursor:
-        return Paging("cursor", cursor, next_cursor, **sized)
-    if after:
-        return Paging("after_id", after, **sized)
-    if "link" in {str(each).lower() for each in mapping(response.get("headers"))}:
-        return Paging("link", **sized)
-    if next_url:
-        return Paging("next_url", place=next_url, **sized)
-    if page:
-        pages = _number_at(beside, _PAGE_COUNTS)
-        return Paging("page", page[0], start=_start(page[1], 1), total=total, pages=pages, **sized)
-    if offset:
-        first = 1 if plain(offset[0]) == "startindex" else 0
-        return Paging("offset", offset[0], start=_start(offset[1], first), total=total, **sized)
-    return Paging("none", **sized)
+    sized: dict[str, Any] = {"size": size, "size_param": size_param}
+    pages = _number_at(beside, _PAGE_COUNTS)
+    has_link = "link" in {str(each).lower() for each in mapping(response.get("headers"))}
+    choices: list[tuple[bool, Paging]] = [
+        (bool(cursor and next_cursor), Paging("cursor", cursor, next_cursor, **sized)),
+        (bool(after), Paging("after_id", after, **sized)),
+        (has_link, Paging("link", **sized)),
+        (bool(next_url), Paging("next_url", place=next_url, **sized)),
+        (bool(page[0]), Paging("page", page[0], start=_start(page[1], 1), total=total, pages=pages, **sized)),
+        (bool(offset[0]), Paging("offset", offset[0], start=_start(offset[1], first), total=total, **sized)),
+    ]
+    return next((paging for is_one, paging in choices if is_one), Paging("none", **sized))
 
 
 def _size(schema: Json) -> int | None:
@@ -332,13 +336,11 @@ def _following(beside: Sequence[tuple[Pointer, Json]], params: Collection[str]) 
         if kind(schema) not in {"string", "integer"}:
             continue
         is_next = name == "next" or (outer == "next" and name in {"href", "url", "link"})
-        named_url = name in {"nexturl", "nextpageurl", "nextlink", "odatanextlink", "nexthref"}
-        is_address = named_url or schema.get("format") in {"uri", "url"} or outer in {"links", "link", "next"}
-        if named_url or (is_next and (is_address or not has_cursor)):
+        is_address = name in _URLS or schema.get("format") in {"uri", "url"} or outer in {"links", "link", "next"}
+        is_after = name == "after" and outer in {"next", "cursors", "cursor"}
+        if name in _URLS or (is_next and (is_address or not has_cursor)):
             url = url or pointer(place)
-        elif name in _NEXT_CURSORS or is_next or (name == "after" and outer in {"next", "cursors", "cursor"}):
-            cursor = cursor or pointer(place)
-        elif name == "cursor" and has_cursor:
+        elif name in _NEXT_CURSORS or is_next or is_after or (name == "cursor" and has_cursor):
             cursor = cursor or pointer(place)
     return cursor, url
 
@@ -391,5 +393,7 @@ def _required(operation: Operation, paging: Paging, changes: Changes | None) -> 
         if each.get("required") is True and name not in known and is_safe(name):
             schema = mapping(each.get("schema"))
             stated = [each.get("example"), schema.get("default"), schema.get("example"), *listed(schema.get("enum"))]
+            element = mapping(schema.get("items"))
+            stated += [element.get("default"), *listed(element.get("enum"))]
             found[name] = next((one for one in stated if isinstance(one, str | int) and one != ""), "TODO")
     return found

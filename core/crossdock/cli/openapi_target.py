@@ -24,14 +24,14 @@ from crossdock.platform.openapi_file import Json, OpenApi, listed, mapping
 
 _ITEM = re.compile(r"(.*)/\{([^{}/]+)\}(\.[a-z]+)?")
 _PREFERRED = ("order", "shipment", "fulfillment", "invoice", "product", "customer")
-_REFERENCES = frozenset(
-    "externalid externalreference externalref externalnumber externalorderid externalshipmentid reference"
-    " referencenumber referenceid referencenum clientreference merchantorderid merchantreference partnerorderid"
-    " ordernumber ponumber merchantorderno clientorderid".split()
-)
+_REFERENCES = {
+    "externalid", "externalreference", "externalref", "externalnumber", "externalorderid", "externalshipmentid",
+    "reference", "referencenumber", "referenceid", "referencenum", "clientreference", "merchantorderid",
+    "merchantreference", "partnerorderid", "ordernumber", "ponumber", "merchantorderno", "clientorderid",
+}  # fmt: skip
 _MOST_OPTIONAL = 8
 _DEPTH = 3
-_PERSONAL = frozenset("email phone name street address city recipient company".split())
+_PERSONAL = {"email", "phone", "name", "street", "address", "city", "recipient", "company"}
 _LONGEST_PATH = 50
 
 
@@ -227,6 +227,8 @@ def _unknown(target: TargetProposal) -> dict[str, str]:
         notes["delete"] = "the document has no DELETE of one record"
     if not target.name_member:
         notes["endpoint"] = "which member holds our reference? Set name_member and look_up"
+        if not target.ends_doubt:
+            notes["endpoint"] += "; until then a lost answer is left to a person, and there is no test of whole syncs"
     elif not target.looks_up:
         notes["endpoint"] = f"how is a record found by {target.name_member}? Else doubt is left to a person"
     if target.name_member:

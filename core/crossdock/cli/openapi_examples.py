@@ -7,17 +7,15 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from iso4217 import Currency
-
 from crossdock.cli.openapi_drafts import Used
 from crossdock.cli.openapi_lists import RFC_2822, ListProposal
 from crossdock.cli.openapi_operations import kind, members, plain_json
 from crossdock.platform.openapi_file import Json, OpenApi
+from crossdock.values.field_types import minor_unit
 
 RECORDS = 3
 _MOST = 15  # members that no mapping uses
 _DEPTH = 3
-_CURRENCIES = {each.value for each in Currency}
 _LONGEST = 60
 _AMOUNT = re.compile(r"\d{1,9}(\.\d{1,4})?")
 
@@ -60,11 +58,18 @@ def _used_value(document: OpenApi, used: Used, given: Any, name: str, number: in
         case "instant":
             return _instant(used.schema, number)
         case "currency":
-            is_one = isinstance(given, str) and given.upper() in _CURRENCIES
-            return given if is_one else "EUR"
+            return given if isinstance(given, str) and _is_currency(given.upper()) else "EUR"
     if kind(used.schema) == "integer":
         return number
     return given if isinstance(given, str) and 0 < len(given) <= _LONGEST else f"{name} {number}"
+
+
+def _is_currency(code: str) -> bool:
+    try:
+        minor_unit(code)
+    except ValueError:
+        return False
+    return True
 
 
 def _number(given: Any, kind_of_number: str, number: int) -> Any:

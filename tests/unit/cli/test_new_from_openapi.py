@@ -94,7 +94,7 @@ def test_the_most_telling_lists_of_many_are_taken(line: CommandLine) -> None:
     assert made.out.count("stream: ") == 10
     assert made.out.count("left out: ") == 1
     chosen = line.run("new", "acme-two", "--openapi", str(path), "--list", "/things299", "--json")
-    assert [each.partition(":")[0] for each in chosen.json["proposal"]["stream"]] == ["things299"]
+    assert [each.partition(":")[0] for each in chosen.json["proposal"]["stream"]] == ["things_299"]
 
 
 @pytest.mark.parametrize(

@@ -103,3 +103,18 @@ def test_wrong_members_are_no_traceback(value: object) -> None:
     """A document may be wrong in any place."""
     assert isinstance(schema(value), dict)
     assert json.dumps(sorted(types(schema(value))))
+
+
+def test_a_document_in_yaml_is_no_config(tmp_path: Path) -> None:
+    """Its texts may contain ``${NAME}``, and its numbers be as large as a 64-bit integer."""
+    text = "openapi: 3.0.3\ninfo: {title: 'costs ${PRICE}', x: 9223372036854775807}\npaths: {}\n"
+    info = openapi_file.read(written(tmp_path, text)).data["info"]
+    assert info == {"title": "costs ${PRICE}", "x": 2**63 - 1}
+
+
+def test_a_wrong_reference_is_named_with_its_place(tmp_path: Path) -> None:
+    """As a JSON pointer, because a large document has many."""
+    text = '{"openapi": "3.1.0", "paths": {"/a": {"get": {"x": [{"$ref": "other.yaml"}]}}}}'
+    read = openapi_file.read(written(tmp_path, text))
+    with pytest.raises(ConfigError, match=r"openapi.yaml#/paths/~1a/get/x/0/\$ref"):
+        read.schema({"$ref": "other.yaml"})

@@ -27,7 +27,7 @@ from crossdock.cli.python_layout import Call, Item, Named, imports, laid_out, li
 from crossdock.cli.swagger_document import converted
 from crossdock.errors import ConfigError
 from crossdock.platform import openapi_file
-from crossdock.platform.openapi_file import OpenApi, mapping
+from crossdock.platform.openapi_file import OpenApi, as_mapping
 
 _TAKEN = {"Api", "Context", "Finding", "RawBatch", "Record", "Stream", "Cursor", "Paginator", "Connector", "Decimal"}
 _ANNOUNCED = {"cursor", "next_url", "link", "after_id"}  # paginations of which a page says whether there is another
@@ -134,7 +134,7 @@ def values(proposal: Proposal, package: str) -> dict[str, str]:
     found = {
         "stream": f"{package}.{first.name}",
         "base_path": urlsplit(proposal.base_url).path,
-        "api_title": _said(mapping(proposal.document.data.get("info")).get("title")) or package,
+        "api_title": _said(as_mapping(proposal.document.data.get("info")).get("title")) or package,
         "streams_imports": imports(_stream_imports(proposal, package), package),
         "stream_names": ", ".join(class_of(one) for one, _ in lists),
         "connector_streams": laid_out("streams=lambda _: ", _tuple([f"{class_of(one)}()" for one, _ in lists]), 4, ","),

@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 from crossdock.cli.openapi_operations import is_safe
 from crossdock.cli.python_layout import Call, Item, quoted
-from crossdock.platform.openapi_file import Json, OpenApi, listed, mapping
+from crossdock.platform.openapi_file import Json, OpenApi, as_list, as_mapping
 from crossdock.values.addresses import checked_base_url
 
 UNKNOWN_ADDRESS = "https://api.example.com"
@@ -35,15 +35,15 @@ class Credentials:
 
 def address(document: OpenApi) -> tuple[str, str]:
     """Return the base URL, and what the author must find out about it."""
-    for server in map(mapping, listed(document.data.get("servers"))):
+    for server in map(as_mapping, as_list(document.data.get("servers"))):
         url = server.get("url")
         if not isinstance(url, str):
             continue
-        variables = mapping(server.get("variables"))
+        variables = as_mapping(server.get("variables"))
         has_variables = bool(_VARIABLE.search(url))
         filled = url
         for name in _VARIABLE.findall(url):
-            filled = filled.replace(f"{{{name}}}", str(mapping(variables.get(name)).get("default", "TODO")))
+            filled = filled.replace(f"{{{name}}}", str(as_mapping(variables.get(name)).get("default", "TODO")))
         whole = urljoin(UNKNOWN_ADDRESS, filled).rstrip("/").replace("http://", "https://", 1)
         try:
             checked_base_url(whole)
@@ -59,12 +59,12 @@ def address(document: OpenApi) -> tuple[str, str]:
 
 def credentials(document: OpenApi, base_url: str) -> Credentials:
     """Return those of the first scheme that crossdock has, of those that the document requires everywhere."""
-    schemes = mapping(mapping(document.data.get("components")).get("securitySchemes"))
-    required = [name for each in listed(document.data.get("security")) for name in mapping(each)]
+    schemes = as_mapping(as_mapping(document.data.get("components")).get("securitySchemes"))
+    required = [name for each in as_list(document.data.get("security")) for name in as_mapping(each)]
     named = [*(each for each in required if each in schemes), *(each for each in schemes if each not in required)]
     refused = []
     for name in named:
-        scheme = document.resolved(mapping(schemes[name]))
+        scheme = document.resolved(as_mapping(schemes[name]))
         if found := _of(scheme, base_url):
             return found
         refused.append(f"{scheme.get('type')} in {scheme['in']}" if "in" in scheme else str(scheme.get("type")))
@@ -83,7 +83,7 @@ def _of(scheme: Json, base_url: str) -> Credentials | None:
     if kind == "http" and way == "basic":
         auth = Call("BasicAuth", ["settings.user", "settings.password"])
         return Credentials(auth, ["BasicAuth"], ["password"], {"user": "TODO"})
-    return next(_of_flows(mapping(scheme.get("flows")), base_url), None) if kind == "oauth2" else None
+    return next(_of_flows(as_mapping(scheme.get("flows")), base_url), None) if kind == "oauth2" else None
 
 
 def _of_flows(flows: Json, base_url: str) -> Iterator[Credentials]:
@@ -92,7 +92,7 @@ def _of_flows(flows: Json, base_url: str) -> Iterator[Credentials]:
         "authorizationCode": ("RefreshTokenAuth", ("refresh_token", "client_secret")),
     }
     for flow, (name, secrets) in ways.items():
-        stated: Any = mapping(flows.get(flow)).get("tokenUrl")
+        stated: Any = as_mapping(flows.get(flow)).get("tokenUrl")
         if not isinstance(stated, str):
             continue
         url = urljoin(f"{base_url}/", stated)

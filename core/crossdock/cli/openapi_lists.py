@@ -24,7 +24,7 @@ from crossdock.cli.openapi_operations import (
     words,
 )
 from crossdock.errors import ConfigError
-from crossdock.platform.openapi_file import Json, OpenApi, listed, mapping
+from crossdock.platform.openapi_file import Json, OpenApi, as_list, as_mapping
 from crossdock.resources import ResourceName
 
 MOST_LISTS = 10
@@ -137,17 +137,17 @@ def proposed(document: OpenApi, chosen: Collection[str]) -> tuple[list[ListPropo
     """
     found: list[ListProposal] = []
     left_out: list[LeftOut] = []
-    for path, item in mapping(document.data.get("paths")).items():
+    for path, item in as_mapping(document.data.get("paths")).items():
         if chosen and path not in chosen:
             continue
         try:
-            gets = [each for each in operations(document, str(path), mapping(item)) if each.method == "GET"]
+            gets = [each for each in operations(document, str(path), as_mapping(item)) if each.method == "GET"]
             for operation in gets:
                 one = _list(document, operation)
                 (found if isinstance(one, ListProposal) else left_out).append(one)  # type: ignore[arg-type]
         except ConfigError as error:
             left_out.append(LeftOut(f"GET {path}", f"{error.message} ({error.where})"))
-    if unknown := sorted(set(chosen) - {str(path) for path in mapping(document.data.get("paths"))}):
+    if unknown := sorted(set(chosen) - {str(path) for path in as_mapping(document.data.get("paths"))}):
         raise ConfigError(f"has no path {unknown[0]}", where=f"{document.name}#/paths")
     if not found:
         reasons = "; ".join(f"{each.operation}: {each.reason}" for each in left_out[:3])
@@ -228,8 +228,8 @@ def _arrays(document: OpenApi, body: Json, operation_name: str) -> list[tuple[Po
 
 def _examples(example: Any, place: Pointer) -> list[Json]:
     for part in place:
-        example = mapping(example).get(part)
-    return [each for each in listed(example) if isinstance(each, dict)]
+        example = as_mapping(example).get(part)
+    return [each for each in as_list(example) if isinstance(each, dict)]
 
 
 def segments(path: str) -> list[str]:
@@ -285,7 +285,7 @@ def _key(document: OpenApi, record: Json, name: str) -> tuple[str, bool]:
 
 
 def _paging(document: OpenApi, operation: Operation, body: Json, response: Json, records: Pointer) -> Paging:
-    params = {plain(name): (name, mapping(each.get("schema"))) for name, each in operation.query() if is_safe(name)}
+    params = {plain(name): (name, as_mapping(each.get("schema"))) for name, each in operation.query() if is_safe(name)}
     sizes = [params[each] for each in params if each in _SIZES]
     size_param, size_schema = sizes[0] if sizes else ("", {})
     size = _size(size_schema) if size_param else None
@@ -299,7 +299,7 @@ def _paging(document: OpenApi, operation: Operation, body: Json, response: Json,
     total = _number_at(beside, _TOTALS)
     sized: dict[str, Any] = {"size": size, "size_param": size_param}
     pages = _number_at(beside, _PAGE_COUNTS)
-    has_link = "link" in {str(each).lower() for each in mapping(response.get("headers"))}
+    has_link = "link" in {str(each).lower() for each in as_mapping(response.get("headers"))}
     choices: list[tuple[bool, Paging]] = [
         (bool(cursor and next_cursor), Paging("cursor", cursor, next_cursor, **sized)),
         (bool(after), Paging("after_id", after, **sized)),
@@ -353,7 +353,7 @@ def _changes(document: OpenApi, operation: Operation, record: Json, examples: Se
         found = set(words(name))
         if (
             not (found & _CHANGED and found & _AFTER and is_safe(name))
-            or kind(mapping(each.get("schema"))) == "integer"
+            or kind(as_mapping(each.get("schema"))) == "integer"
         ):
             continue
         for column, schema in members(document, record).items():
@@ -363,7 +363,7 @@ def _changes(document: OpenApi, operation: Operation, record: Json, examples: Se
                 if form is None and kind(schema) == "string":
                     continue
                 layout, has_offset = form or ("", True)
-                return Changes(name, column, layout, has_offset, kind(mapping(each.get("schema"))) == "day")
+                return Changes(name, column, layout, has_offset, kind(as_mapping(each.get("schema"))) == "day")
     return None
 
 
@@ -391,9 +391,9 @@ def _required(operation: Operation, paging: Paging, changes: Changes | None) -> 
     found: dict[str, Any] = {}
     for name, each in operation.query():
         if each.get("required") is True and name not in known and is_safe(name):
-            schema = mapping(each.get("schema"))
-            stated = [each.get("example"), schema.get("default"), schema.get("example"), *listed(schema.get("enum"))]
-            element = mapping(schema.get("items"))
-            stated += [element.get("default"), *listed(element.get("enum"))]
+            schema = as_mapping(each.get("schema"))
+            stated = [each.get("example"), schema.get("default"), schema.get("example"), *as_list(schema.get("enum"))]
+            element = as_mapping(schema.get("items"))
+            stated += [element.get("default"), *as_list(element.get("enum"))]
             found[name] = next((one for one in stated if isinstance(one, str | int) and one != ""), "TODO")
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from crossdock.platform.openapi_file import METHODS, Json, OpenApi, escaped, listed, mapping, types
+from crossdock.platform.openapi_file import METHODS, Json, OpenApi, as_list, as_mapping, escaped, types
 
 _DEPTH = 3  # of the objects that may be around a list or a cursor
 _MOST_MEMBERS = 400  # of one answer that are looked at
@@ -45,23 +45,24 @@ def operations(document: OpenApi, path: str, item: Json) -> Iterator[Operation]:
     item = document.resolved(item)
     for method in METHODS:
         if isinstance(data := item.get(method), Mapping):
-            both = [*listed(item.get("parameters")), *listed(data.get("parameters"))]
+            both = [*as_list(item.get("parameters")), *as_list(data.get("parameters"))]
             place = f"{document.name}#/paths/{escaped(path)}/{method}"
-            yield Operation(method.upper(), path, data, [document.resolved(mapping(each)) for each in both], place)
+            yield Operation(method.upper(), path, data, [document.resolved(as_mapping(each)) for each in both], place)
 
 
 def answer(document: OpenApi, operation: Operation) -> Json:
     """Return the answer to a request that succeeds; empty if there is none."""
-    responses = mapping(operation.data.get("responses"))
-    return next((document.resolved(mapping(responses[code])) for code in _OK if code in responses), {})
+    responses = as_mapping(operation.data.get("responses"))
+    return next((document.resolved(as_mapping(responses[code])) for code in _OK if code in responses), {})
 
 
 def json_content(document: OpenApi, holder: Json) -> tuple[Json, Any]:
     """Return the schema of the JSON in an answer or a request, and an example; an empty schema if there is none."""
-    for media, value in mapping(holder.get("content")).items():
+    for media, value in as_mapping(holder.get("content")).items():
         if "json" in str(media) or media == "*/*":
-            content = mapping(value)
-            named = (mapping(document.resolved(mapping(each))) for each in mapping(content.get("examples")).values())
+            content = as_mapping(value)
+            examples = as_mapping(content.get("examples")).values()
+            named = (as_mapping(document.resolved(as_mapping(each))) for each in examples)
             example = content.get("example", next((each["value"] for each in named if "value" in each), None))
             return document.schema(content.get("schema")), plain_json(example)
     return {}, None
@@ -69,7 +70,7 @@ def json_content(document: OpenApi, holder: Json) -> tuple[Json, Any]:
 
 def members(document: OpenApi, schema: Json) -> Mapping[str, Json]:
     """Return the members of an object with their schemas, apart from those whose names cannot be written safely."""
-    properties = mapping(schema.get("properties"))
+    properties = as_mapping(schema.get("properties"))
     return {name: document.schema(each) for name, each in properties.items() if _SAFE.fullmatch(str(name))}
 
 

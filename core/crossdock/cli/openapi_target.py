@@ -20,7 +20,7 @@ from crossdock.cli.openapi_operations import (
     words,
 )
 from crossdock.errors import ConfigError
-from crossdock.platform.openapi_file import Json, OpenApi, listed, mapping
+from crossdock.platform.openapi_file import Json, OpenApi, as_list, as_mapping
 
 _ITEM = re.compile(r"(.*)/\{([^{}/]+)\}(\.[a-z]+)?")
 _PREFERRED = ("order", "shipment", "fulfillment", "invoice", "product", "customer")
@@ -72,7 +72,7 @@ def _rank(target: TargetProposal) -> tuple[bool, bool, int]:
 
 def _resources(document: OpenApi, left_out: list[LeftOut]) -> Iterator[_Resource]:
     """Yield the paths with a POST, each with that of one record."""
-    paths = {str(path): mapping(item) for path, item in mapping(document.data.get("paths")).items()}
+    paths = {str(path): as_mapping(item) for path, item in as_mapping(document.data.get("paths")).items()}
     below: dict[str, tuple[str, str]] = {}
     for path in paths:
         if (match := _ITEM.fullmatch(path)) and "{" not in match[1]:
@@ -100,7 +100,7 @@ def _target(document: OpenApi, one: _Resource, base_path: str) -> TargetProposal
         return refused("no GET reads one record by its id")
     if one.path_end or not is_safe(one.path) or len(one.path) > _LONGEST_PATH:
         return refused("its path is too long, or has a form that is not proposed")
-    body, _ = json_content(document, document.resolved(mapping(post.data.get("requestBody"))))
+    body, _ = json_content(document, document.resolved(as_mapping(post.data.get("requestBody"))))
     sent_in, record = _unwrapped(document, body)
     if not members(document, record):
         return refused("its body is no object with members")
@@ -183,7 +183,7 @@ def _listed_in(document: OpenApi, listing: Operation | None) -> str:
 
 def _members(document: OpenApi, record: Json, model: str, taken: Collection[str], depth: int) -> Sequence[SentMember]:
     """Return the required members, and some others of simple types."""
-    required = {str(each) for each in listed(record.get("required"))}
+    required = {str(each) for each in as_list(record.get("required"))}
     found: list[SentMember] = []
     optional = 0
     for name, schema in members(document, record).items():
@@ -215,7 +215,7 @@ def _member(
     if kind(inner) not in types:
         return None
     values = inner.get("enum")
-    example = next((each for each in listed(values) if isinstance(each, str)), None)
+    example = next((each for each in as_list(values) if isinstance(each, str)), None)
     return SentMember(name, types[kind(inner)], is_required, is_list, example=example)
 
 

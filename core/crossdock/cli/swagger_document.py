@@ -5,43 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.platform.openapi_file import METHODS, Json, listed, mapping
+from crossdock.platform.openapi_file import METHODS, Json, as_list, as_mapping
 
 _SCHEMA_MEMBERS = ("type", "format", "items", "enum", "default", "minimum", "maximum", "example")
 
 
 def converted(data: Json) -> Json:
     """Return *data* with servers, responses, bodies and credentials where OpenAPI 3.0 has them."""
-    scheme = "https" if "https" in listed(data.get("schemes")) or not data.get("schemes") else "http"
+    scheme = "https" if "https" in as_list(data.get("schemes")) or not data.get("schemes") else "http"
     host, base = data.get("host"), data.get("basePath")
     url = (f"{scheme}://{host}" if isinstance(host, str) else "") + (base if isinstance(base, str) else "")
     return {
         **data,
         "openapi": "3.0.0",
         "servers": [{"url": url.rstrip("/")}] if url else [],
-        "paths": {path: _item(mapping(item)) for path, item in mapping(data.get("paths")).items()},
-        "parameters": {name: _parameter(mapping(each)) for name, each in mapping(data.get("parameters")).items()},
-        "responses": {name: _response(mapping(each)) for name, each in mapping(data.get("responses")).items()},
+        "paths": {path: _item(as_mapping(item)) for path, item in as_mapping(data.get("paths")).items()},
+        "parameters": {name: _parameter(as_mapping(each)) for name, each in as_mapping(data.get("parameters")).items()},
+        "responses": {name: _response(as_mapping(each)) for name, each in as_mapping(data.get("responses")).items()},
         "components": {
             "securitySchemes": {
-                name: _credential(mapping(each)) for name, each in mapping(data.get("securityDefinitions")).items()
+                name: _credential(as_mapping(each))
+                for name, each in as_mapping(data.get("securityDefinitions")).items()
             }
         },
     }
 
 
 def _item(item: Json) -> Json:
-    found = {**item, "parameters": [_parameter(mapping(each)) for each in listed(item.get("parameters"))]}
-    return found | {method: _operation(mapping(item[method])) for method in METHODS if method in item}
+    found = {**item, "parameters": [_parameter(as_mapping(each)) for each in as_list(item.get("parameters"))]}
+    return found | {method: _operation(as_mapping(item[method])) for method in METHODS if method in item}
 
 
 def _operation(operation: Json) -> Json:
-    parameters = [mapping(each) for each in listed(operation.get("parameters"))]
+    parameters = [as_mapping(each) for each in as_list(operation.get("parameters"))]
     body = next((each for each in parameters if each.get("in") == "body"), None)
     found = {
         **operation,
         "parameters": [_parameter(each) for each in parameters if each is not body],
-        "responses": {code: _response(mapping(each)) for code, each in mapping(operation.get("responses")).items()},
+        "responses": {
+            code: _response(as_mapping(each)) for code, each in as_mapping(operation.get("responses")).items()
+        },
     }
     return found if body is None else {**found, "requestBody": _content(body.get("schema"))}
 
@@ -55,7 +58,7 @@ def _parameter(parameter: Json) -> Json:
 def _response(response: Json) -> Json:
     if "schema" not in response:
         return response
-    examples = mapping(response.get("examples"))
+    examples = as_mapping(response.get("examples"))
     example = next((value for media, value in examples.items() if "json" in str(media)), None)
     return {**response, **_content(response["schema"], example)}
 

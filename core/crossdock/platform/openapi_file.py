@@ -90,7 +90,7 @@ class OpenApi:
             if isinstance(value, Mapping):
                 if value.get("$ref") == reference:
                     return f"{self.name}#{pointer}/$ref"
-                left += [(f"{pointer}/{escaped(str(name))}", each) for name, each in reversed(value.items())]
+                left += [(f"{pointer}/{escaped(str(name))}", each) for name, each in reversed([*value.items()])]
             elif isinstance(value, list):
                 left += [(f"{pointer}/{number}", each) for number, each in reversed([*enumerate(value)])]
         return self.name

@@ -320,7 +320,7 @@ def _size(schema: Json) -> int | None:
 
 def _start(schema: Json, usual: int) -> int:
     stated = (schema.get(name) for name in ("default", "minimum"))
-    return next((each for each in stated if each in {0, 1} and not isinstance(each, bool)), usual)
+    return next((each for each in stated if type(each) is int and each in {0, 1}), usual)
 
 
 def _number_at(beside: Sequence[tuple[Pointer, Json]], names: Collection[str]) -> str:
@@ -336,7 +336,7 @@ def _following(beside: Sequence[tuple[Pointer, Json]], params: Collection[str]) 
         if kind(schema) not in {"string", "integer"}:
             continue
         is_next = name == "next" or (outer == "next" and name in {"href", "url", "link"})
-        is_address = name in _URLS or schema.get("format") in {"uri", "url"} or outer in {"links", "link", "next"}
+        is_address = name in _URLS or str(schema.get("format")) in {"uri", "url"} or outer in {"links", "link", "next"}
         is_after = name == "after" and outer in {"next", "cursors", "cursor"}
         if name in _URLS or (is_next and (is_address or not has_cursor)):
             url = url or pointer(place)

@@ -97,8 +97,9 @@ def kind(schema: Json) -> str:
     if len(found) != 1:
         return ""
     (name,) = found
-    if name == "string" and schema.get("format") in {"date-time", "date"}:
-        return "instant" if schema["format"] == "date-time" else "day"
+    form = schema.get("format")
+    if name == "string" and isinstance(form, str):
+        return {"date-time": "instant", "date": "day"}.get(form, name)
     return name
 
 

@@ -87,7 +87,8 @@ def _resources(document: OpenApi, left_out: list[LeftOut]) -> Iterator[_Resource
         except ConfigError as error:
             left_out.append(LeftOut(f"POST {path}", f"{error.message} ({error.where})"))
             continue
-        yield _Resource(path.removesuffix(end) if end else path, end, of_list, of_item)
+        if "POST" in of_list:
+            yield _Resource(path.removesuffix(end) if end else path, end, of_list, of_item)
 
 
 def _target(document: OpenApi, one: _Resource, base_path: str) -> TargetProposal | LeftOut:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.cli.conftest import CommandLine, Result
 from tests.unit.cli.test_new_project import linted
+
+from crossdock.cli import new_from_openapi
+from crossdock.errors import ConfigError
 
 DOCUMENTS = Path(__file__).parent / "openapi"
 
@@ -145,6 +150,33 @@ def test_names_that_are_no_python_are_kept_apart(line: CommandLine) -> None:
     written = "".join(path.read_text(encoding="utf-8") for path in (line.folder / "acme-shop").rglob("*.py"))
     assert "import os" not in written
     assert "exit() +" not in written
+
+
+def places(value: Any, outer: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all values inside of one."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, each in inner:
+        yield (*outer, name)
+        yield from places(each, (*outer, name))
+
+
+@pytest.mark.parametrize("wrong", [None, 7, ["a"], {"x": []}], ids=json.dumps)
+@pytest.mark.parametrize("name", ["pets.json", "payments.json"])
+def test_a_wrong_value_in_any_place_is_no_traceback(tmp_path: Path, name: str, wrong: Any) -> None:
+    """A project is proposed without it, or the document is refused."""
+    text = (DOCUMENTS / name).read_text(encoding="utf-8")
+    path = tmp_path / "document.json"
+    for *outer, last in places(json.loads(text)):
+        changed = json.loads(text)
+        holder = changed
+        for part in outer:
+            holder = holder[part]
+        holder[last] = wrong
+        path.write_text(json.dumps(changed), encoding="utf-8")
+        with suppress(ConfigError):
+            proposal = new_from_openapi.read(path, with_target=True, chosen=())
+            new_from_openapi.values(proposal, "acme")
+            new_from_openapi.contents(proposal)
 
 
 @pytest.mark.parametrize("option", ["--graphql", "--webhooks"])

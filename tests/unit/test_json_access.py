@@ -159,3 +159,18 @@ def test_any_value_fits_a_model_or_is_a_bad_value(item: Any) -> None:
     """No other exception is raised."""
     error = refusal(lambda: record_of(item).parse(Order))
     assert error is None or error.code == "bad_value"
+
+
+@pytest.mark.parametrize(
+    ("document", "pointer"),
+    [
+        ({"lines": {"nodes": [{}], "pageInfo": {"hasNextPage": True}}}, "/lines/nodes"),
+        ({"lines": {"nodes": [{}], "totalCount": 2}}, "/lines/nodes"),
+        ({"lines": [{}], "linesHasMore": True}, "/lines"),
+    ],
+)
+def test_a_list_that_is_cut_has_no_elements(document: Any, pointer: str) -> None:
+    """A record is not mapped from a part of its list."""
+    with pytest.raises(RecordError, match="has more elements") as caught:
+        record_of(document).each(pointer)
+    assert caught.value.pointer == pointer

@@ -22,7 +22,7 @@ from crossdock.printable import BLANKS
 from crossdock.records import JSON, Record
 from crossdock.resources import Reference, ResourceModel, ResourceName
 from crossdock.values.config_models import ConfigModel, Name, misplaced
-from crossdock.values.json_paths import MISSING, at_path, is_cut, text_of
+from crossdock.values.json_paths import CUT, MISSING, at_path, is_cut, text_of
 
 MAX_ELEMENTS = 50_000
 """The most rows of a record, or elements of its list, that become objects; each takes up to 2 KB of memory."""
@@ -258,8 +258,7 @@ def _elements(record: Record, path: str, columns: Sequence[str], form: _Compiled
     if not isinstance(found, list):
         raise RecordError("bad_value", "is not a list", pointer=path)
     if is_cut(document, path):
-        message = "is cut: the record says that it has more elements; request all of them, or fetch such records"
-        raise RecordError("bad_value", message, pointer=path)
+        raise RecordError("bad_value", CUT, pointer=path)
     _check_number(len(found), path)
     members = []
     for number, element in enumerate(found):

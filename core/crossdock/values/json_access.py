@@ -143,8 +143,13 @@ class JsonAccess(ABC):
         return self.at(pointer, str, default=None) or None
 
     def each(self, pointer: str, *, default: Sequence[Any] = MISSING) -> list[JsonElement]:
-        """Return the elements of the list at *pointer*, or *default* if there is none. They have the same methods."""
+        """Return the elements of the list at *pointer*, or *default* if there is none. They have the same methods.
+
+        A list beside which ``pageInfo``, ``totalCount`` or the like tell of more elements is a `RecordError`.
+        """
         elements = self.at(pointer, list, default=default)
+        if elements is not default and json_paths.is_cut(self._document, pointer):
+            raise RecordError("bad_value", json_paths.CUT, pointer=self._shown(pointer))
         return [JsonElement(element, f"{self._shown(pointer)}/{index}") for index, element in enumerate(elements)]
 
     def place(self, pointer: str) -> str:

@@ -174,6 +174,9 @@ def exploded(item: Any, path: str) -> Iterator[tuple[Any, str | None]]:
         yield _with(item, names, element), f"{pointer}/{index}"
 
 
+CUT = "is cut: the record says that it has more elements; request all of them, or fetch such records"
+
+
 def is_cut(item: Any, path: str) -> bool:
     """Return whether members beside the list at *path* in *item* state that it has more elements than are listed."""
     return pagination_members.is_cut(item, _names(item, path))

@@ -15,10 +15,11 @@ from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify.pages import number_of
 
 _MOST = 100  # fulfillments of an order that are read
+_PARCELS = 20  # tracking numbers of a fulfillment that are read
 LOOK_UP = f"""query shipments($id: ID!) {{
   order(id: $id) {{
     id
-    fulfillments(first: {_MOST}) {{ id status trackingInfo(first: 20) {{ number }} }}
+    fulfillments(first: {_MOST}) {{ id status trackingInfo(first: {_PARCELS}) {{ number }} }}
     fulfillmentOrders(first: 20) {{ nodes {{
       id status assignedLocation {{ location {{ id }} }}
       lineItems(first: 100) {{ nodes {{ id sku remainingQuantity }} pageInfo {{ hasNextPage }} }}
@@ -62,6 +63,8 @@ def _cut(order: Mapping[str, Any], open_orders: list[dict[str, Any]]) -> str | N
     """Return what the shop has beyond the limits of the look-up, where the parcel or its units may be."""
     if len(_objects(order.get("fulfillments"))) >= _MOST:
         return f"{_MOST - 1} fulfillments"
+    if any(len(_objects(each.get("trackingInfo"))) >= _PARCELS for each in _objects(order.get("fulfillments"))):
+        return f"{_PARCELS - 1} tracking numbers in a fulfillment"
     if at_path(order, "fulfillmentOrders.pageInfo.hasNextPage") is True:
         return "20 fulfillment orders"
     if any(at_path(one, "lineItems.pageInfo.hasNextPage") is True for one in open_orders):

@@ -10,7 +10,7 @@ from crossdock import Context
 from crossdock.mapping.cursors import OVERLAP_S
 from crossdock.sources import ApiAnswer, GraphQLConnection, GraphQLError
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.shopify.queries import VERSION, Children, ShopList
+from crossdock_connectors.shop.shopify.queries import VERSION, Children, ShopList, more_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 ShopifyContext = Context[ShopifySettings]
@@ -90,17 +90,31 @@ def _whole(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> Any:
         return record
     nodes, page = [*connection["nodes"]], connection.get("pageInfo")
     if isinstance(page, dict) and page.get("hasNextPage"):
-        variables = {"id": record.get("id"), "after": page.get("endCursor")}
-        pointer = f"/data/node/{child.inside}/{child.name}" if child.inside else f"/data/node/{child.name}"
-        more = GraphQLConnection(pointer)
-        for answer in ctx.api.pages(
-            ctx.settings.endpoint, graphql=shop_list.more_children, variables=variables, paginator=more, key="id"
-        ):
-            if answer.at("/data/node") is None:
-                ctx.run.note(ctx.connection, f"{record.get('id')} was deleted while it was read, and is left out")
-                return _DELETED
-            nodes += answer.items(f"{pointer}/nodes")
+        more = further(ctx, shop_list.type_name, record, child, page)
+        if more is None:
+            return _DELETED
+        nodes += more
     return with_children(record, child, nodes)
+
+
+def further(
+    ctx: ShopifyContext, type_name: str, record: Mapping[str, Any], child: Children, page: Mapping[str, Any]
+) -> list[Any] | None:
+    """Return the nodes of a record's connection that follow *page*; None if the record was deleted meanwhile."""
+    nodes, variables = list[Any](), {"id": record.get("id"), "after": page.get("endCursor")}
+    pointer = f"/data/node/{child.inside}/{child.name}" if child.inside else f"/data/node/{child.name}"
+    for answer in ctx.api.pages(
+        ctx.settings.endpoint,
+        graphql=more_of(type_name, child),
+        variables=variables,
+        paginator=GraphQLConnection(pointer),
+        key="id",
+    ):
+        if answer.at("/data/node") is None:
+            ctx.run.note(ctx.connection, f"{record.get('id')} was deleted while it was read, and is left out")
+            return None
+        nodes += answer.items(f"{pointer}/nodes")
+    return nodes
 
 
 def _connection(record: Mapping[str, Any], child: Children) -> Any:

@@ -12,6 +12,17 @@ VERSION = "2026-10"
 SUPPORTED_UNTIL = "2027-10-01"
 """The end of support: each version is supported for at least twelve months (shopify.dev/docs/api/usage/versioning)."""
 
+MOST = 250  # elements of a list in an answer
+PARTS = 100  # refunds and fulfillments of an order that its list has
+PARCELS = 20  # tracking numbers of a fulfillment that the list has
+
+
+def _parts(refunds: int, fulfillments: int, parcels: int) -> str:
+    """Select the lists of an order that have no pages: ``first`` cuts them off, and nothing in the answer says so."""
+    return f"""refunds(first: {refunds}) {{ id }}
+  fulfillments(first: {fulfillments}) {{ status trackingInfo(first: {parcels}) {{ company number url }} }}"""
+
+
 _MONEY = "{ shopMoney { amount currencyCode } presentmentMoney { amount currencyCode } }"
 _ADDRESS = "{ name address1 address2 city province provinceCode zip countryCodeV2 phone }"
 _LINE = f"""id name sku quantity currentQuantity isGiftCard requiresShipping
@@ -23,8 +34,7 @@ _ORDER = f"""id name createdAt updatedAt processedAt cancelledAt test email phon
   totalPriceSet {_MONEY} originalTotalDutiesSet {_MONEY} originalTotalAdditionalFeesSet {_MONEY}
   currentSubtotalPriceSet {_MONEY} currentShippingPriceSet {_MONEY} currentTotalTaxSet {_MONEY}
   currentTotalPriceSet {_MONEY} currentTotalDutiesSet {_MONEY} currentTotalAdditionalFeesSet {_MONEY}
-  refunds(first: 100) {{ id }}
-  fulfillments(first: 100) {{ status trackingInfo(first: 20) {{ company number url }} }}"""
+  {_parts(PARTS, PARTS, PARCELS)}"""
 _VARIANT = "id sku title barcode price updatedAt"
 _PRODUCT = "id title descriptionHtml status updatedAt"
 _CUSTOMER = f"""id displayName updatedAt defaultEmailAddress {{ emailAddress }}
@@ -52,6 +62,14 @@ class Children:
 
     def written(self, connection: str) -> str:
         return f"{self.inside} {{ {self.beside} {connection} }}" if self.inside else connection
+
+
+def more_of(type_name: str, child: Children) -> str:
+    """Return the query for further pages of a connection inside a record."""
+    connection = f"{child.name}(first: 100, after: $after) {{ nodes {{ {child.fields} }} {_PAGE} }}"
+    return f"""query {child.name}($id: ID!, $after: String) {{
+  node(id: $id) {{ ... on {type_name} {{ {child.written(connection)} }} }}
+}}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +112,8 @@ class ShopList:
 
     @property
     def more_children(self) -> str:
-        child = self.children
-        assert child is not None
-        connection = f"{child.name}(first: 100, after: $after) {{ nodes {{ {child.fields} }} {_PAGE} }}"
-        return f"""query {child.name}($id: ID!, $after: String) {{
-  node(id: $id) {{ ... on {self.type_name} {{ {child.written(connection)} }} }}
-}}"""
+        assert self.children is not None
+        return more_of(self.type_name, self.children)
 
     def bulk(self, found: str) -> str:
         child, inner = self.children, ""
@@ -130,19 +144,24 @@ ORDERS_OF_CUSTOMER = f"""query ordersOfCustomer($id: ID!, $first: Int!, $after: 
 }}"""
 
 ORDERS_OF_REFUNDS = _by_ids("ordersOfRefunds", "Refund", "order { id }")
-VARIANTS_OF_ITEMS = _by_ids("variantsOfItems", "InventoryItem", "variants(first: 50) { nodes { id } }")
+VARIANTS_OF_ITEMS = _by_ids("variantsOfItems", "InventoryItem", f"variants(first: 50) {{ nodes {{ id }} {_PAGE} }}")
 
-REFUNDS = f"""query refunds($ids: [ID!]!) {{
-  nodes(ids: $ids) {{ ... on Refund {{
-    id createdAt totalRefundedSet {_MONEY} duties {{ amountSet {_MONEY} }}
-    transactions(first: 20) {{ nodes {{ kind status }} {_PAGE} }}
-    refundLineItems(first: 100) {{ nodes {{
-      quantity subtotalSet {_MONEY} totalTaxSet {_MONEY} lineItem {{ {_LINE} }}
-    }} {_PAGE} }}
-    refundShippingLines(first: 20) {{ nodes {{ subtotalAmountSet {_MONEY} taxAmountSet {_MONEY} }} {_PAGE} }}
-    orderAdjustments(first: 20) {{ nodes {{ amountSet {_MONEY} taxAmountSet {_MONEY} }} {_PAGE} }}
-  }} }}
+PARTS_OF_ORDER = f"""query partsOfOrder($id: ID!) {{
+  node(id: $id) {{ ... on Order {{ {_parts(MOST, MOST, MOST)} }} }}
 }}"""
+"""The lists without pages of an order of which `ORDERS` may have cut one."""
+
+REFUND_LISTS = (
+    Children("refundLineItems", f"quantity subtotalSet {_MONEY} totalTaxSet {_MONEY} lineItem {{ {_LINE} }}", 100),
+    Children("refundShippingLines", f"subtotalAmountSet {_MONEY} taxAmountSet {_MONEY}", 20),
+    Children("orderAdjustments", f"amountSet {_MONEY} taxAmountSet {_MONEY}", 20),
+    Children("transactions", "kind status", 20),
+)
+_LISTS_OF_REFUND = " ".join(
+    f"{each.name}(first: {each.size}) {{ nodes {{ {each.fields} }} {_PAGE} }}" for each in REFUND_LISTS
+)
+_REFUND = f"id createdAt totalRefundedSet {_MONEY} duties {{ amountSet {_MONEY} }} {_LISTS_OF_REFUND}"
+REFUNDS = _by_ids("refunds", "Refund", _REFUND)
 """Refunds by their ids. They are not part of `ORDERS`, because a bulk operation reads no list inside a list."""
 
 LOCATIONS = f"""query locations($first: Int!, $after: String) {{
@@ -180,5 +199,5 @@ RUN_BULK = """mutation bulkOperationRunQuery($query: String!) {
 _BULK = "id status errorCode objectCount rootObjectCount fileSize url query createdAt completedAt"
 BULK = f"query bulkOperation($id: ID!) {{ bulkOperation(id: $id) {{ {_BULK} }} }}"
 RECENT_BULK = f"""query bulkOperations($query: String) {{
-  bulkOperations(first: 50, query: $query, sortKey: CREATED_AT, reverse: true) {{ nodes {{ {_BULK} }} }}
+  bulkOperations(first: 50, query: $query, sortKey: CREATED_AT, reverse: true) {{ nodes {{ {_BULK} }} {_PAGE} }}
 }}"""

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from crossdock.targets import Outcome
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify.pages import number_of
 
 _LEVEL = (
     'inventoryLevel(locationId: $location) { isActive quantities(names: ["available", "on_hand"]) { name quantity } }'
 )
 LOOK_UP_SKU = f"""query stockOfSku($found: String!, $location: ID!) {{
-  inventoryItems(first: 10, query: $found) {{ nodes {{ id sku {_LEVEL} }} }}
+  inventoryItems(first: 10, query: $found) {{ nodes {{ id sku {_LEVEL} }} pageInfo {{ hasNextPage }} }}
 }}"""
 LOOK_UP_ITEM = f"""query stockOfItem($item: ID!, $location: ID!) {{
   inventoryItem(id: $item) {{ id sku {_LEVEL} }}
@@ -42,7 +43,13 @@ def search(sku: str) -> str:
     return f"sku:{json.dumps(sku)}"
 
 
-def of_sku(items: list[Any], sku: str, location: str, name: str) -> Outcome:
+def of_sku(found: Any, sku: str, location: str, name: str) -> Outcome:
+    """Return the stock of the one item with *sku* in the connection *found*."""
+    if at_path(found, "pageInfo.hasNextPage") is True:
+        message = f"the shop finds more than 10 items for the SKU {sku}, which are not all read"
+        return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
+    items = at_path(found, "nodes")
+    items = items if isinstance(items, list) else []
     same = [item for item in items if isinstance(item, dict) and item.get("sku") == sku]
     if len(same) > 1:
         message = f"the shop has {len(same)} variants with the SKU {sku}"

@@ -158,8 +158,8 @@ class ShopifyTarget(ApiTarget):
         first, second = two_parts(expected.name or "", _OF_STOCK)
         if resource == "fulfillments":
             return fulfillments.found(at_path(body, "data.order"), first, second)
-        items, location = at_path(body, "data.inventoryItems.nodes"), self._location(second)
-        return stock_levels.of_sku(items if isinstance(items, list) else [], first, location, self._quantity)
+        found = at_path(body, "data.inventoryItems")
+        return stock_levels.of_sku(found, first, self._location(second), self._quantity)
 
     def throttled(self, answer: Answer) -> Outcome | None:
         failed = answers.failure(answer)

@@ -55,6 +55,13 @@ def test_a_parcel_is_there_if_its_number_is() -> None:
     assert found(shown_order(shipped=[fulfillment("N10"), {}]), "1", "N1").kind == "absent"
 
 
+def test_a_parcel_may_be_among_the_numbers_that_are_not_read() -> None:
+    """A fulfillment with as many tracking numbers as were asked for may have it."""
+    shipped = {**fulfillment("N0"), "trackingInfo": [{"number": f"N0{number}"} for number in range(20)]}
+    outcome = found(shown_order(shipped=[shipped]), "1", "N1")
+    assert (outcome.kind, "19 tracking numbers" in outcome.message) == ("rejected", True)
+
+
 def test_an_absent_parcel_is_made_of_the_fulfillment_orders() -> None:
     """They are what the request is made of."""
     one = to_ship(1, line(1, "A", 2))

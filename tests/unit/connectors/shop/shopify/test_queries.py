@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from graphql import InlineFragmentNode, parse, validate
+from graphql import (
+    FieldNode,
+    InlineFragmentNode,
+    TypeInfo,
+    TypeInfoVisitor,
+    Visitor,
+    parse,
+    print_ast,
+    validate,
+    visit,
+)
 from tests.partners.shopify.bulk_queries import checked
 from tests.partners.shopify.cost import MAX_COST
 from tests.partners.shopify.execution import prepared
@@ -54,6 +64,39 @@ def test_a_bulk_query_is_one_that_shopify_carries_out(name: str) -> None:
     """It obeys the rules of bulk operations: edges and nodes, ids of parents, no list inside a list."""
     _, problems = checked(bulk_queries()[name])
     assert problems == []
+
+
+_CUT_BY_LENGTH = {"Order.refunds", "Order.fulfillments", "Fulfillment.trackingInfo"}
+"""Lists without pages: one that is as long as was asked for is read on, or refused."""
+
+
+def unpaged(document: str) -> list[str]:
+    """The lists of a query that ``first`` cuts off, and whose answer does not say so."""
+    found, types = list[str](), TypeInfo(admin_schema())
+
+    class Lists(Visitor):
+        def enter_field(self, node: FieldNode, *_: Any) -> None:
+            asked = {argument.name.value for argument in node.arguments or ()}
+            inside = node.selection_set.selections if node.selection_set else ()
+            shown = {each.name.value: each for each in inside if isinstance(each, FieldNode)}
+            name = f"{types.get_parent_type()}.{node.name.value}"
+            if asked & {"first", "last"} and "hasNextPage" not in print_ast(shown.get("pageInfo", node)).split():
+                found.append(name)
+
+    visit(parse(document), TypeInfoVisitor(types, Lists()))
+    return found
+
+
+@pytest.mark.parametrize("name", documents())
+def test_every_list_that_a_query_cuts_off_says_so(name: str) -> None:
+    """A connection has pageInfo; of a list without pages, the number of elements shows that it may be cut."""
+    assert set(unpaged(documents()[name])) <= _CUT_BY_LENGTH
+
+
+def test_a_list_that_is_cut_off_silently_is_found() -> None:
+    """The walk sees connections inside of fragments and of other connections."""
+    query = "{ nodes(ids: []) { ... on Order { lineItems(first: 5) { nodes { id } } refunds(first: 5) { id } } } }"
+    assert unpaged(query) == ["Order.lineItems", "Order.refunds"]
 
 
 def selected(document: str) -> set[str]:

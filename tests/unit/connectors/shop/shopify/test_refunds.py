@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from typing import Any
 from unittest import mock
 
 import pytest
 from tests.partners.shopify.order_lines import Line
-from tests.partners.shopify.reading import drafts, shop_context
+from tests.partners.shopify.reading import drafts, read_stream, shop_context
 from tests.partners.shopify.site import Site
 
 from crossdock_connectors.shop.shopify.dialect import with_refunds
@@ -19,14 +20,51 @@ def completed(site: Site, orders: list[Any]) -> list[Any]:
         return with_refunds(shop_context(site), orders)
 
 
-@pytest.mark.parametrize("count", [1, 10, 11, 25])
+def units(draft: dict[str, Any]) -> Decimal:
+    return sum((item["quantity"] for item in draft["items"]), Decimal(0))
+
+
+@pytest.mark.parametrize("count", [1, 11, 25, 120])
 def test_all_refunds_of_an_order_are_read(count: int) -> None:
     """However many there are, each is a credit note."""
     site = Site()
-    order = site.shop.orders.place(Line(site.lamp, 30), email="a@example.com")
+    order = site.shop.orders.place(Line(site.lamp, 120), email="a@example.com")
     for _ in range(count):
         site.shop.orders.refund(order, {"LAMP": 1})
-    assert len(drafts(site, "invoices")) == 1 + count
+    found = drafts(site, "invoices")
+    assert len(found) == 1 + count
+    assert [units(each) for each in found.values()] == [120, *[-1] * count]
+
+
+def test_all_lines_of_a_refund_are_read() -> None:
+    """Of an order with more lines than a page of them has, by pages and by a bulk operation."""
+    site = Site()
+    skus = [f"PART-{number}" for number in range(120)]
+    order = site.shop.orders.place(*(Line(site.variant(sku, "2.00", 5)) for sku in skus), email="a@example.com")
+    site.shop.orders.refund(order, dict.fromkeys(skus, 1))
+    for bulk in (False, True):
+        found = drafts(site, "invoices", bulk=bulk)
+        assert [units(each) for each in found.values()] == [120, -120]
+
+
+def test_an_order_with_more_refunds_than_can_be_read_is_rejected() -> None:
+    """The most that Shopify lists of them is no evidence that there are no others."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp, 260), email="a@example.com")
+    for _ in range(251):
+        site.shop.orders.refund(order, {"LAMP": 1})
+    problems = [each.problem for each in read_stream(site, "invoices").records if each.problem]
+    assert [(each.pointer, "has more elements" in each.message) for each in problems] == [("/refunds", True)]
+
+
+def test_all_tracking_numbers_of_an_order_are_read() -> None:
+    """A fulfillment with more parcels than the list shows is requested again."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp), email="a@example.com")
+    shipment = site.shop.shipments.ship(order.fulfillment_orders[0])
+    shipment.tracking_info[:] = [{"company": "DHL", "number": f"P{number}", "url": None} for number in range(25)]
+    [found] = drafts(site, "orders").values()
+    assert len(found["tracking"]) == 25
 
 
 def test_a_refund_that_is_gone_is_left_out() -> None:

@@ -18,7 +18,7 @@ def item(sku: str = "LAMP", number: int = 7, **level: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "quantity"), [("on_hand", 5), ("available", 3)])
 def test_the_quantity_that_the_settings_name_is_found(name: str, quantity: int) -> None:
     """The id has the item and the location, by which it is looked up from then on."""
-    found = of_sku([item("lamp", 8), item(), "odd"], "LAMP", "42", name)
+    found = of_sku({"nodes": [item("lamp", 8), item(), "odd"]}, "LAMP", "42", name)
     assert (found.kind, found.target_id, found.held) == ("found", "7-42", {"quantity": quantity})
     assert of_item(item(), "42", name) == found
 
@@ -33,8 +33,14 @@ def test_the_quantity_that_the_settings_name_is_found(name: str, quantity: int) 
 )
 def test_a_sku_must_be_that_of_one_variant(items: list[Any], reason: str, message: str) -> None:
     """Shopify's search ignores case, and nothing of the shop forbids a SKU twice."""
-    found = of_sku(items, "LAMP", "42", "on_hand")
+    found = of_sku({"nodes": items}, "LAMP", "42", "on_hand")
     assert (found.kind, found.reason, found.pointer, found.message) == ("rejected", reason, "/sku", message)
+
+
+def test_a_search_that_is_cut_shows_no_variant() -> None:
+    """The variant, or another one with its SKU, may be among those that are not read."""
+    found = of_sku({"nodes": [item()], "pageInfo": {"hasNextPage": True}}, "LAMP", "42", "on_hand")
+    assert (found.kind, found.reason, found.pointer) == ("rejected", "conflict", "/sku")
 
 
 @pytest.mark.parametrize("shown", [{"inventoryLevel": None}, {}, {"inventoryLevel": {"isActive": False}}])

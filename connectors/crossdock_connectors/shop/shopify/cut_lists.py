@@ -1,0 +1,53 @@
+"""Lists inside of orders and refunds that a query has cut off: read on, or marked as cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crossdock.values.json_paths import at_path
+from crossdock_connectors.shop.shopify import queries
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, further
+
+
+def with_whole_parts(ctx: ShopifyContext, order: Any) -> Any:
+    """Return *order* with all of its refunds, fulfillments and tracking numbers, requested again if one may be cut.
+
+    These lists have no pages: one that is as long as was asked for may be cut. If it also is when the most
+    is asked for, it is marked, and a record that needs it is a dead letter.
+    """
+    if not isinstance(order, dict) or not _cut(order, queries.PARTS, queries.PARCELS):
+        return order
+    answer = asked(ctx, queries.PARTS_OF_ORDER, id=order.get("id"))
+    found = answer.at("/data/node")
+    if not isinstance(found, dict):  # deleted meanwhile: the next run finds that out
+        return {**order, **_marks(_cut(order, queries.PARTS, queries.PARCELS))}
+    return {**order, **found, **_marks(_cut(found, queries.MOST, queries.MOST))}
+
+
+def _cut(order: dict[str, Any], parts: int, parcels: int) -> list[str]:
+    """Return the names of the lists that have as many elements as were asked for."""
+    lists = {name: order.get(name) for name in ("refunds", "fulfillments")}
+    cut = [name for name, found in lists.items() if isinstance(found, list) and len(found) >= parts]
+    shipments = lists["fulfillments"]
+    for shipment in shipments if isinstance(shipments, list) else ():
+        numbers = at_path(shipment, "trackingInfo")
+        if isinstance(numbers, list) and len(numbers) >= parcels and "fulfillments" not in cut:
+            cut.append("fulfillments")
+    return cut
+
+
+def _marks(cut: list[str]) -> dict[str, bool]:
+    return {f"{name}HasMore": True for name in cut}
+
+
+def whole_refund(ctx: ShopifyContext, refund: dict[str, Any]) -> dict[str, Any] | None:
+    """Return *refund* with all elements of its lists; None if it was deleted meanwhile."""
+    for child in queries.REFUND_LISTS:
+        nodes, page = at_path(refund, f"{child.name}.nodes"), at_path(refund, f"{child.name}.pageInfo")
+        if not isinstance(nodes, list) or not isinstance(page, dict) or page.get("hasNextPage") is not True:
+            continue
+        more = further(ctx, "Refund", refund, child, page)
+        if more is None:
+            return None
+        refund = {**refund, child.name: {"nodes": [*nodes, *more], "pageInfo": {"hasNextPage": False}}}
+    return refund

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Offset,
         PageNumber,
         Paginator,
+        Stop,
     )
     from crossdock.reading.sources.source_context import SourceContext
     from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
@@ -78,7 +79,7 @@ _NAMES = {
     "reading.sources.graphql_errors": "GraphQLError",
     "reading.sources.overlap_paging": "OverlappingPages",
     "reading.sources.pagination": "AfterId CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset"
-    " PageNumber Paginator",
+    " PageNumber Paginator Stop",
     "reading.transport.authorization_code": "AuthorizationCodeAuth",
     "reading.transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth"
     " RefreshTokenAuth TimedAuth",
@@ -109,7 +110,7 @@ __all__ = [
     "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Name",
     "NameForm", "NameOrder", "NextUrl", "Offset", "OldAlgorithm", "Order", "Ours", "OverlappingPages", "PageNumber",
     "Paginator", "Part",
-    "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "TimedAuth",
+    "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "Stop", "StreamId", "TimedAuth",
     "UnavailableError", "Wait", "Window", "any_case", "check_intake", "connect", "list_below", "split_pattern",
     "warnings_about_newest", "windows",
 ]  # fmt: skip

@@ -93,6 +93,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "PageNumberPages": "pagination.",
     "OffsetPages": "pagination.",
     "GraphQLPages": "pagination.",
+    "StopConfig": "stop.",
     "Cursor": "cursor.",
     "Windows": "windows.",
     "WebhookSettings": "connections.NAME.webhooks.",

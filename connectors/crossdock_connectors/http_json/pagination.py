@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from crossdock import ConfigModel
+from crossdock import ConfigModel, Filter
+from crossdock.reading.sources.pagination import END_STATUSES, SizedPages
 from crossdock.sources import (
     AfterId,
     CursorInBody,
@@ -19,10 +21,12 @@ from crossdock.sources import (
     Offset,
     PageNumber,
     Paginator,
+    Stop,
 )
 from crossdock.values.config_models import misplaced
 from crossdock.values.json_paths import at_path, is_pointer, replaced_at
 from crossdock_connectors.http_json.credentials import HeaderName
+from crossdock_connectors.http_json.recognized_answers import condition
 
 
 def pointer(path: str) -> str:
@@ -37,6 +41,31 @@ Place = Annotated[str, AfterValidator(pointer)]
 Size = Annotated[int, Field(ge=1)]
 
 
+class StopConfig(ConfigModel):
+    """What ends a list, besides a page without records or without a next one."""
+
+    when: Filter | None = None
+    """What the last page has, a condition on its body; fields are dotted paths. A list that ends without it is in
+    doubt."""
+    statuses: tuple[int, ...] = ()
+    """Statuses of the answer after the last page: 400, 404, 410, 416 or 422, with ``size``, ``total`` or ``pages``; or
+    204 and 304, also in place of the first page."""
+    repeated: bool = False
+    """The last page comes once more in place of one after it; this needs ``total`` or ``pages``."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if unknown := sorted({*self.statuses} - END_STATUSES):
+            raise misplaced(("statuses",), f"{unknown[0]} is none of {', '.join(map(str, sorted(END_STATUSES)))}")
+        return self
+
+    @property
+    def stop(self) -> Stop:
+        is_last = None if self.when is None else condition(self.when)
+        when = None if is_last is None else lambda page: is_last(page.body)
+        return Stop(when=when, statuses=frozenset(self.statuses), repeated=self.repeated)
+
+
 class _Pages(ConfigModel):
     ignore: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Members of an answer, as dotted paths or JSON pointers, and names of headers that look like a number of records
@@ -45,7 +74,7 @@ class _Pages(ConfigModel):
     needs_records: ClassVar[bool] = False
 
     def paginator(self, records: str) -> Paginator:
-        given: dict[str, Any] = self.model_dump(exclude={"kind", "ignore"})
+        given: dict[str, Any] = self.model_dump(exclude={"kind", "ignore", "stop"})
         return self.made(**(given | {"records": records} if self.needs_records else given))
 
     @property
@@ -86,6 +115,22 @@ class _SizedPages(_Pages):
     place: Annotated[Literal["query", "body", "variables"] | None, Field(alias="in")] = None
     """Where the request has these parameters; required for a POST. In the body or the variables of a GraphQL query,
     their names are dotted paths or JSON pointers. Default: the query."""
+
+    stop: StopConfig | None = None
+    """What else ends the list."""
+
+    def paginator(self, records: str) -> Paginator:
+        made = super().paginator(records)
+        return replace(made, stop=self.stop.stop) if self.stop and isinstance(made, SizedPages) else made
+
+    @model_validator(mode="after")
+    def _stop_fits(self) -> Self:
+        stated = self.total is not None or getattr(self, "pages", None) is not None
+        if self.stop and self.stop.repeated and not stated:
+            raise misplaced(("stop", "repeated"), "needs total or pages: an API that ignores a parameter repeats pages")
+        if self.stop and max(self.stop.statuses, default=0) >= 400 and not stated and self.size is None:
+            raise misplaced(("stop", "statuses"), "needs size, total or pages, to tell the end from a limit of the API")
+        return self
 
     @property
     def param_names(self) -> Mapping[str, str]:

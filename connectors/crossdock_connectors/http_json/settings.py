@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock import ConfigModel, StreamConfig
+from crossdock import ConfigModel, Filter, StreamConfig
 from crossdock.mapping.stream_facts import MARKS_IN_SNAPSHOT
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
 from crossdock.values.config_durations import duration_schema, is_duration
@@ -18,7 +18,7 @@ from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets
 from crossdock_connectors.http_json.other_requests import OtherRequest, check_body
 from crossdock_connectors.http_json.pagination import Pagination, Place, check_place, is_for_post
-from crossdock_connectors.http_json.recognized_answers import ThrottledAnswer
+from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAnswer, ThrottledAnswer, condition
 from crossdock_connectors.http_json.request_templates import Param, Path
 from crossdock_connectors.http_json.request_times import UNIX, UNIX_MS
 from crossdock_connectors.http_json.target_settings import TargetConfig
@@ -114,8 +114,8 @@ class HttpJsonStreamConfig(StreamConfig):
     """``{since}`` or the first ``{start}`` of the first run. Without it, what needs ``{since}`` is left out."""
     time_format: Annotated[str, AfterValidator(_time_format)] | None = None
     """How ``{since}``, ``{start}`` and ``{end}`` are written where they are times: a strftime format, or ``unix`` or
-    ``unix_ms`` for whole seconds or milliseconds since 1970. Default: ISO 8601 in UTC. Without an offset, it is in the
-    time zone of ``cursor`` or ``windows``."""
+    ``unix_ms`` for whole seconds or milliseconds since 1970. Default: ISO 8601 in UTC, or the ``format`` of ``cursor``
+    if that is one of these two. Without an offset, it is in the time zone of ``cursor`` or ``windows``."""
     numbers: tuple[Literal["since", "start", "end"], ...] = ()
     """Those of ``{since}``, ``{start}`` and ``{end}`` that ``body`` and ``variables`` have as numbers."""
 
@@ -123,6 +123,13 @@ class HttpJsonStreamConfig(StreamConfig):
     """A list of all records that exist, read after the changes in each run with ``on_gone``."""
     fetch: FetchedRecord | None = None
     """How one record is requested. An answer of 404 or 410 means with ``deleted`` that it was deleted."""
+
+    @property
+    def written_as(self) -> str | None:
+        """How times are written in requests: by default as in records, if those are numbers; None for ISO 8601."""
+        if self.time_format is None and self.cursor is not None and self.cursor.format in {UNIX, UNIX_MS}:
+            return self.cursor.format
+        return self.time_format
 
     @property
     def lists_existing(self) -> bool:
@@ -210,7 +217,7 @@ class HttpJsonStreamConfig(StreamConfig):
 
     def _numbers_fit(self) -> None:
         is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
-        if is_time and self.time_format not in {UNIX, UNIX_MS}:
+        if is_time and self.written_as not in {UNIX, UNIX_MS}:
             raise misplaced(("numbers",), "needs time_format: unix or unix_ms for times")
         texts = set(request_templates.texts_in([self.body, self.variables]))
         for name in self.numbers:
@@ -242,6 +249,11 @@ class HttpJsonSettings(HttpSettings):
     """The rate limit, as far as it is known."""
     throttled: tuple[ThrottledAnswer, ...] = ()
     """Answers by which the API limits the rate other than by 429."""
+    ok: Filter | None = None
+    """What the body of an answer has if the request of reading succeeded; others failed. Fields are dotted paths."""
+    failed: FailedAnswer | None = None
+    """How an answer of success says that a request of reading failed: it is treated as one with the status for which it
+    stands, such as 503, with which the request is sent again. That of the target is ``target.failed``."""
     max_answer_bytes: Annotated[int, Field(gt=0)] = 8 * 1024 * 1024
     """Largest accepted answer, decompressed. Default: 8 MiB."""
     pagination: Pagination | None = None
@@ -305,8 +317,20 @@ class HttpJsonSettings(HttpSettings):
             headers={name: _revealed(value) for name, value in self.headers.items()},
             rate=self.rate,
             throttled=self._is_throttled,
+            failed=self._failed_status(),
             max_answer_bytes=self.max_answer_bytes,
         )
+
+    def _failed_status(self) -> Callable[[ApiAnswer], int | None]:
+        failed, is_failed = self.failed, condition(self.failed.when) if self.failed else lambda _: False
+        is_ok = condition(self.ok) if self.ok else lambda _: True
+
+        def status_of(answer: ApiAnswer) -> int | None:
+            if failed is not None and is_failed(answer.body):
+                return failed.status_of(answer.body)
+            return None if is_ok(answer.body) else REFUSED
+
+        return status_of
 
     def _is_throttled(self, answer: ApiAnswer) -> bool:
         return any(rule.matches(answer.status, answer.body) for rule in self.throttled)

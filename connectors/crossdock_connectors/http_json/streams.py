@@ -32,6 +32,7 @@ _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, su
 _CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
 _TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 _NUMBER = r"^\d+$"
+_SINCE_1970 = {"unix": r"^1\d{9}(\.\d+)?$", "unix_ms": r"^1\d{12}$"}  # from 2001 to 2033
 _LISTED = 20
 
 
@@ -105,7 +106,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             yield {"start": start, "end": end}, window
 
     def _written(self, value: str | None, *, excluded: bool = False) -> str | None:
-        layout, continues = self._config.time_format, self.cursor or self._config.windows
+        layout, continues = self._config.written_as, self.cursor or self._config.windows
         if value is None or layout is None:
             return value
         timezone = continues.timezone if continues else None
@@ -238,10 +239,15 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return Finding(ok=True, text=f"{text}{self._size_of(page, is_last=second is None)}{remarks}")
 
     def _cursor_as_text(self, cells: pl.DataFrame) -> str:
-        """Warn of a cursor that is compared as text, so that no run reads before it for late changes."""
-        if self.cursor is None or self.cursor.as_ != "text" or not cells.height:
+        """Warn of a cursor whose values are times or numbers, so that no run reads before it for late changes."""
+        if self.cursor is None or self.cursor.as_ == "instant" or not cells.height:
             return ""
-        values = cells[self.cursor.column]
+        values = cells[self.cursor.column].drop_nulls()
+        if layout := next((name for name, form in _SINCE_1970.items() if values.str.contains(form).all()), None):
+            hint = f"with as: instant and format: {layout}, changes that the API shows late are read as well"
+            return f"; the cursor has times as numbers: {hint}"
+        if self.cursor.as_ != "text":
+            return ""
         if values.str.contains(_TIME).any():
             return "; the cursor has times: with as: instant, changes that the API shows late are read as well"
         if values.str.contains(_NUMBER).any():

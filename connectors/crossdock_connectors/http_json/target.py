@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from crossdock import Filter
 from crossdock.errors import RemoteError
 from crossdock.reading.sources.api_error_messages import message_of
 from crossdock.targets import (
@@ -24,27 +23,26 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
-from crossdock.values.json_paths import at_path, found_at, text_of
+from crossdock.values.json_paths import found_at
 from crossdock.writing.targets import outcomes
 from crossdock_connectors.http_json.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
-from crossdock_connectors.http_json.recognized_answers import RepeatedAnswer
+from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, condition
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.target_settings import ID, IN_PATH, NAME, TargetConfig, TargetResourceConfig
 
-_REFUSED = 422
 _NO_REASON = "the answer says that it failed, and gives no reason"
 
 
 class HttpJsonTarget(ApiTarget):
     def __init__(self, config: TargetConfig) -> None:
         self._config = config
-        self._failed = None if config.failed is None else _condition(config.failed.when)
+        self._failed = None if config.failed is None else condition(config.failed.when)
         self.retry, self.in_flight, self.kept_s, self.settle_s = (
             config.retry, config.in_flight, config.kept_s, config.settle_s,
         )  # fmt: skip
         self.resources = {name: _resource(name, each) for name, each in config.resources.items()}
-        self._deleted = {name: _condition(each.deleted) for name, each in config.resources.items() if each.deleted}
+        self._deleted = {name: condition(each.deleted) for name, each in config.resources.items() if each.deleted}
 
     # ---- requests
 
@@ -167,11 +165,9 @@ class HttpJsonTarget(ApiTarget):
         is_error = self._config.resources[resource].is_posted and bool(body.get("errors") or body.get("error"))
         if not is_error and (self._failed is None or not self._failed(body)):
             return answer
-        text = exact_json.dumps(body).decode().casefold()
-        statuses = {} if failed is None else failed.statuses
-        found = (status for part, status in statuses.items() if part.casefold() in text)
         message = message_of({name.casefold(): value for name, value in body.items()}, str) or _NO_REASON
-        return Answer(next(found, _REFUSED), answer.headers, exact_json.dumps({"detail": message}))
+        status = REFUSED if failed is None else failed.status_of(body)
+        return Answer(status, answer.headers, exact_json.dumps({"detail": message}))
 
     def advice(self, resource: str, status: int | None) -> str:
         match status:
@@ -235,8 +231,3 @@ def _with_query(request: OtherRequest, name: str | None) -> str:
     pairs = [(key, text.replace(NAME, name or "")) for key, texts in values.items() for text in texts]
     path = request.path if name is None else request.path.replace(NAME, quote(name, safe=""))
     return f"{path}?{urlencode(pairs)}" if pairs else path
-
-
-def _condition(rule: Filter) -> Callable[[Any], bool]:
-    meets, columns = rule.predicate(), tuple(rule.columns())
-    return lambda value: meets({column: text_of(at_path(value, column)) for column in columns})

@@ -16,7 +16,7 @@ from crossdock_connectors.http_json.credentials import HeaderName
 from crossdock_connectors.http_json.draft_models import MemberName, Members
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.pagination import Place
-from crossdock_connectors.http_json.recognized_answers import OutdatedAnswer, RepeatedAnswer
+from crossdock_connectors.http_json.recognized_answers import FailedAnswer, OutdatedAnswer, RepeatedAnswer
 from crossdock_connectors.http_json.request_templates import texts_in
 
 NAME, ID = "{name}", "{id}"
@@ -62,16 +62,6 @@ class LookUpByName(OtherRequest):
         if not any(NAME in text for text in texts_in([self.path, self.params, self.body, self.variables])):
             raise misplaced(("params",), "the query does not use {name}, so it would list any record")
         return self
-
-
-class FailedAnswer(ConfigModel):
-    """An answer of success whose body says that the request was refused."""
-
-    when: Filter
-    """A condition on the body; fields are dotted paths."""
-    statuses: Mapping[str, Annotated[int, Field(ge=400, le=599)]] = {}
-    """The status that such an answer stands for, by a part of its text, in upper or lower case; the first that is found
-    counts. Default: 422, a rejected record."""
 
 
 class TargetResourceConfig(ConfigModel):

@@ -285,6 +285,17 @@ def test_a_time_is_written_as_the_api_wants_it(layout: str, sent: str) -> None:
     assert api.queries()[0]["min"] == sent
 
 
+@pytest.mark.parametrize(("layout", "sent"), [("unix", "1772364600"), ("unix_ms", "1772364600900")])
+def test_a_cursor_of_numbers_since_1970_is_sent_as_one(layout: str, sent: str) -> None:
+    """An instant has an overlap in time, whatever it is written as; time_format may be another one."""
+    api = Api(lambda _: {"items": ITEMS})
+    cursor = {"column": "at", "as": "instant", "format": layout}
+    stream = {"mode": "incremental", "params": {"min": "{since}"}, "cursor": cursor}
+    api.read(stream, since="2026-03-01T12:30:00.9+01:00")
+    api.read(stream | {"time_format": "%Y"}, since="2026-03-01T12:30:00.9+01:00")
+    assert [each["min"] for each in api.queries()] == [sent, "2026"]
+
+
 @pytest.mark.parametrize(
     ("layout", "sent"),
     [("%Y-%m-%d", "0001-01-02"), ("%F", "0001-01-02"), ("%Y%m%d", "00010102"), ("%%Y %Y", "%Y 0001")],
@@ -654,6 +665,75 @@ def test_check_tells_of_a_cursor_of_times_that_are_texts(value: str, says: bool)
     ((ok, text),) = findings(Api(lambda _: {"items": [{"id": 1, "at": value}]}), stream)
     assert ok
     assert ("with as: instant, changes that the API shows late are read" in text) is says
+
+
+@pytest.mark.parametrize("kind", ["text", "integer"])
+@pytest.mark.parametrize(
+    ("value", "says"), [("1772364600", "format: unix,"), ("1772364600900", "format: unix_ms,"), ("1772", "")]
+)
+def test_check_tells_of_a_cursor_of_times_that_are_numbers(kind: str, value: str, says: str) -> None:
+    """Its overlap would be a thousand seconds or milliseconds, or nothing."""
+    cursor = {"column": "at", "as": kind}
+    stream = {"mode": "incremental", "cursor": cursor, "params": {"since": "{since}"}, "key": ["id"]}
+    ((ok, text),) = findings(Api(lambda _: {"items": [{"id": 1, "at": value}]}), stream)
+    assert ok
+    assert says in text
+    assert ("times as numbers" in text) is bool(says)
+
+
+# ---- failures inside of 200
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"ok": {"field": "success", "equals": "true"}},
+        {"failed": {"when": {"field": "success", "equals": "false"}}},
+        {"failed": {"when": {"field": "error.code", "equals": "busy"}, "statuses": {"BUSY": 422}}},
+    ],
+)
+def test_a_failure_inside_of_200_is_an_error(declared: dict[str, Any]) -> None:
+    """Whether or not it has records."""
+    body = {"success": False, "error": {"code": "busy", "message": "come back"}, "items": ITEMS}
+    trial = Api(lambda _: body).read(**declared)
+    assert "HTTP 200, which means 422 here: come back" in str(trial.error)
+    assert skus(Api(lambda _: {"success": True, "items": ITEMS}).read(**declared)) == ALL
+
+
+def test_a_failure_inside_of_200_is_tried_again() -> None:
+    """If it stands for a status with which that may help."""
+    answers = [{"error": "Too busy", "items": []}, {"items": ITEMS}]
+    failed = {"when": {"field": "error", "empty": False}, "statuses": {"too busy": 503}}
+    assert skus(Api(lambda _: answers.pop(0)).read(failed=failed)) == ALL
+
+
+# ---- ends of lists
+
+
+@pytest.mark.parametrize(
+    "stop",
+    [
+        {"when": {"field": "more", "equals": "no"}},
+        {"statuses": [404, 204]},
+        {"repeated": True},
+    ],
+)
+def test_ends_of_lists_are_declared(stop: dict[str, Any]) -> None:
+    """A page that is the last one, a status after it, or the last one once more."""
+    key = next(iter(stop))
+
+    def answer(request: httpx.Request) -> Any:
+        number = int(request.url.params["page"])
+        if number > 3:
+            assert key != "when"
+            if key == "statuses":
+                return httpx.Response(404)
+        number = min(number, 3)
+        told = {"more": "no" if number == 3 else "yes"} if key == "when" else {}
+        return {"items": ITEMS[2 * number - 2 : 2 * number], "of": 5, **told}
+
+    stated = {"total": "of"} if key == "repeated" else {"size": 2}
+    assert skus(Api(answer).read(pagination={"kind": "page_number", **stated, "stop": stop})) == ALL
 
 
 # ---- deleted records

@@ -365,3 +365,19 @@ def test_the_freshest_answer_shows_how_far_the_clock_of_an_api_is_behind() -> No
 
 def _http_date(now: datetime, ago_s: int) -> str:
     return format_datetime(now - timedelta(seconds=ago_s), usegmt=True)
+
+
+def test_an_answer_of_success_may_stand_for_a_failure() -> None:
+    """It is tried again, throttled or refused as one with that status; an answer without a body is none."""
+    said = [{"code": 503}, {"code": 429}, {"code": 0}]
+    shop = Shop(
+        *(httpx.Response(200, json=body) for body in said),
+        httpx.Response(200, json={"code": 404, "message": "no such list"}),
+        httpx.Response(204),
+        failed=lambda answer: answer.at("/code") or None,
+    )
+    assert shop.api.get("/items").body == {"code": 0}
+    assert shop.api.allowance.usage.throttled == 1
+    with pytest.raises(RemoteError, match=r"responded with HTTP 200, which means 404 here: no such list"):
+        shop.api.get("/items")
+    assert shop.api.get("/items").status == 204

@@ -57,7 +57,8 @@ class AmazonStream(Stream[AmazonMcfSettings]):
         params = {"granularityType": "Marketplace", "granularityId": place, "marketplaceIds": place, "details": "true"}
         paginator = CursorInBody("/pagination/nextToken", param="nextToken")
         place_of_records = "/payload/inventorySummaries"
-        for page in ctx.api.pages(INVENTORY, params, paginator=paginator, records=place_of_records):
+        key = ("sellerSku", "fnSku", "condition")
+        for page in ctx.api.pages(INVENTORY, params, paginator=paginator, records=place_of_records, key=key):
             items = page.items(place_of_records)
             yield [joined(item, marketplace=place) for item in items], page.address
 

@@ -46,6 +46,7 @@ _ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "a limit such as RateLimit(per_minute=120)",
     ),
     "throttled": (callable, "a function"),
+    "failed": (callable, "a function"),
     "transport": (_has("handle_request"), "a transport such as httpx.MockTransport(handler)"),
     **dict.fromkeys(_NUMBERS, (_is_number, "a number")),
 }
@@ -54,6 +55,10 @@ _ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 def never(_: ApiAnswer) -> bool:
     return False
+
+
+def succeeds(_: ApiAnswer) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,8 @@ class Api:
         headers: Sent with every request; may contain credentials.
         rate: The rate limit, as far as it is known.
         throttled: Recognizes an answer by which the API limits the rate other than by 429, such as a 403.
+        failed: Returns the status that an answer of success stands for if its body says that the request failed: after
+            503, it is sent again. None if it did not fail.
         timeout_s: Longest silence of the server.
         total_timeout_s: Limit from the start of a request to the last byte of its answer.
         max_answer_bytes: Limit for the body of an answer, before and after decompression.
@@ -93,6 +100,7 @@ class Api:
     connection: HttpConnection = DIRECT
     transport: httpx.BaseTransport | None = None
     plain_headers: Mapping[str, str] = field(default_factory=dict)
+    failed: Callable[[ApiAnswer], int | None] = succeeds
 
     def __post_init__(self) -> None:
         for name, (is_right, expected) in _ARGUMENTS.items():

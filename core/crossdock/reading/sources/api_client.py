@@ -17,8 +17,8 @@ from crossdock.reading.sources import graphql_errors, json_rpc_errors
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
 from crossdock.reading.sources.http_exchange import HttpExchange
-from crossdock.reading.sources.list_evidence import DoubtfulListError, ListEvidence, repeated
-from crossdock.reading.sources.pagination import LinkHeader, Offset, PageNumber, Paginator
+from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError, ListEvidence, repeated
+from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
 from crossdock.reading.sources.retried_requests import RetriedRequests, Smaller
 from crossdock.reading.sources.signs_of_more import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
@@ -27,6 +27,7 @@ from crossdock.values.author_code import type_text
 from crossdock.values.clock import InterruptibleClock
 
 MAX_PAGES = 100_000
+MAX_EMPTY_PAGES = 1_000  # in a row; filters of some APIs leave out all records of a page
 _MORE = (
     "check how the API splits the list into pages, and declare it; what was read is delivered, and nothing counts as"
     " gone. If this says something else, name it in ignore of the pagination"
@@ -65,7 +66,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self._answers: dict[int, int] = {}  # number of answers by address
         self._pages_given: dict[int, int] = {}  # hashes of pages with records, and of the requests for them
         rng = random.Random()  # noqa: S311  jitter needs no secrecy
-        self._retried = RetriedRequests(clock, self.allowance, api.throttled, self._http.redacted, rng)
+        self._retried = RetriedRequests(clock, self.allowance, api.throttled, self._http.redacted, rng, api.failed)
 
     def request(
         self,
@@ -163,29 +164,20 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         request, paginator, evidence = read.first, read.paginator, read.evidence
         seen = {hash(request.position)}  # hashes, since the addresses could take a gigabyte
         page: ApiAnswer | None = None
-        is_end_stated = False
+        is_end_stated = is_stopped = False
         for _ in range(MAX_PAGES):
-            try:
-                smaller = partial(paginator.smaller, read=None if evidence is None else evidence.read)
-                request, answer = self._list_answer(request, smaller, read.sent)
-                found = None if evidence is None else _records_in(answer, paginator, read.records)
-            except (RefusedError, RemoteError) as error:
-                if not is_end_stated or isinstance(error, UnauthorizedError | UnavailableError):
-                    raise
-                break  # some APIs refuse the page after the last one, or have no list there
-            if is_end_stated and not found:
+            taken = self._next_page(request, read, page, is_end_stated=is_end_stated)
+            if taken is None:
+                is_stopped = True
                 break
-            if evidence is not None and found is not None and not _take(evidence, found, paginator, answer):
-                if not is_end_stated or evidence.pages < 2:
-                    raise repeated(answer)
-                break  # others give the last one again
-            page = answer
-            read.signs.take(page, None if found is None else len(found))
+            request, page, found = taken
             self._question(request, page, is_empty=not found)
             yield page
+            if is_stopped := paginator.stop.when is not None and paginator.stop.when(page):
+                break
             following = self._following(request, page, paginator)
-            if following is None or (found == [] and following.position == request.position):
-                break  # some APIs always give a cursor, and with an empty page that of the request
+            if following is None or (found == [] and (following.position == request.position or read.signs.says_last)):
+                break  # some APIs always give a cursor, and with an empty page that of the request or another one
             if evidence is not None:
                 evidence.follow(*(replace(each, path=self._address(each)) for each in (request, following)))
             is_end_stated = _is_end_stated(request, page, paginator, evidence)
@@ -195,6 +187,37 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             raise RefusedError(f"more than {MAX_PAGES} pages", where=None if page is None else page.address)
         if evidence is not None and page is not None:
             self._check_end(read, evidence, page)
+        if page is not None and paginator.stop.when is not None and not is_stopped:
+            raise _in_doubt("no page says that it is the last one, as stop.when declares", page)
+
+    def _next_page(
+        self, request: ApiRequest, read: _List, before: ApiAnswer | None, *, is_end_stated: bool
+    ) -> tuple[ApiRequest, ApiAnswer, list[Any] | None] | None:
+        """Return the page, its request and its records; None if the API answers that there is none after *before*."""
+        paginator, evidence, is_over = read.paginator, read.evidence, is_end_stated or read.signs.says_last
+        try:
+            smaller = partial(paginator.smaller, read=None if evidence is None else evidence.read)
+            request, page = self._list_answer(request, smaller, read.sent)
+            if page.status in request.ends:
+                _check_status(page, before, read, is_over=is_over)
+                return None
+            found = None if evidence is None else _records_in(page, paginator, read.records)
+        except (RefusedError, RemoteError) as error:
+            if not is_over or isinstance(error, UnauthorizedError | UnavailableError | DoubtfulListError):
+                raise
+            return None  # some APIs refuse the page after the last one, or have no list there
+        if (is_end_stated and not found) or (is_over and found is None and evidence is not None):
+            return None
+        if evidence is not None and found is not None and not _take(evidence, found, paginator, page):
+            if not is_over or not (evidence.pages > 1 or paginator.stop.repeated or read.signs.says_last):
+                raise repeated(page)
+            return None  # others give the last one again
+        read.signs.take(page, None if found is None else len(found))
+        if read.signs.error is not None:
+            if not found or evidence is None:
+                raise _in_doubt(read.signs.error, page)
+            evidence.is_doubted = True
+        return request, page, found
 
     def _list_answer(
         self, request: ApiRequest, smaller: Smaller, sent: frozenset[tuple[str, str]]
@@ -222,7 +245,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     def _check_end(self, read: _List, evidence: ListEvidence, page: ApiAnswer) -> None:
         evidence.check_end(page)
         if (sign := read.signs.text() or self._dropped_header(read)) is not None:
-            raise DoubtfulListError(f"the list ended here, although {sign}", where=page.address, hint=_MORE)
+            raise _in_doubt(sign, page)
         paginator = read.paginator
         doubt, cap = evidence.doubt, paginator.cap if isinstance(paginator, PageNumber | Offset) else None
         if doubt is None or cap is not None:
@@ -362,10 +385,32 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
     return None
 
 
+def _check_status(page: ApiAnswer, before: ApiAnswer | None, read: _List, *, is_over: bool) -> None:
+    """Check that a status that ends a list proves its end."""
+    if page.status in AT_FIRST or is_over:
+        return
+    if before is None:
+        raise RemoteError(f"responded with HTTP {page.status} in place of the first page", where=page.address)
+    if (
+        read.paginator.size is None
+        or len(_records_in(before, read.paginator, read.records) or ()) >= read.paginator.size
+    ):
+        sign = f"HTTP {page.status} came after a full page: an API may answer so beyond the pages that it lists"
+        raise _in_doubt(f"{sign}; declare its total or number of pages", page)
+
+
 def _take(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer: ApiAnswer) -> bool:
     """Add *found* to *evidence*, and return whether that has new records or none at all."""
+    evidence.empty_pages = 0 if found else evidence.empty_pages + 1
+    if evidence.empty_pages > MAX_EMPTY_PAGES:
+        message = f"is one of more than {MAX_EMPTY_PAGES:,} pages in a row without records: pagination loop"
+        raise IncompleteListError(message, where=answer.address, hint="declare in stop how the API ends its lists")
     total = paginator.stated_total(answer) if found or not evidence.pages else None
     return evidence.take(found, total)
+
+
+def _in_doubt(sign: str, page: ApiAnswer) -> DoubtfulListError:
+    return DoubtfulListError(f"the list ended here, although {sign}", where=page.address, hint=_MORE)
 
 
 def _check_new(following: ApiRequest, seen: set[int], paginator: Paginator, page: ApiAnswer) -> None:

@@ -29,6 +29,7 @@ class ApiRequest:
         form: The body as the fields of a form.
         graphql: A GraphQL query, sent as JSON with *variables*.
         headers: In addition to those of the client.
+        ends: Statuses by which the API says that a list has no further page, so that they are no errors.
     """
 
     method: str
@@ -41,6 +42,7 @@ class ApiRequest:
     variables: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     place: PagePlace = "query"
+    ends: frozenset[int] = frozenset()
 
     @property
     def query(self) -> str:

@@ -107,9 +107,11 @@ class OpenLists:
         return self.doubted.setdefault(self.reader, text) is text
 
     def __contains__(self, stream: str) -> bool:
-        return any(each is not None and each.counted for each in self._read.get(stream, ()))
+        return any(each is not None and (each.counted or each.is_doubted) for each in self._read.get(stream, ()))
 
 
+_LISTED_AGAIN = 100
+"""As many records at least may be listed again, because they were changed meanwhile, before a list is a loop."""
 USUAL_CAPS = frozenset({1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000})
 """Numbers of records at which known APIs cut lists silently, even in the total that they state."""
 
@@ -124,15 +126,21 @@ class ListEvidence:
     Attributes:
         counted: Whether the list is paged by position, so that changes during the reading can hide records.
         pages: How many pages brought a record that none before had.
+        empty_pages: How many pages in a row had no records.
+        is_doubted: Whether a page reported an error beside its records: nothing from there on moves the cursor.
     """
 
     def __init__(self, key: Sequence[str] = (), *, counted: bool = False, by_record: bool = False) -> None:
         self._key, self.counted, self._by_record = tuple(key), counted, by_record
+        self.is_doubted, self.empty_pages = False, 0
         self.positions = PagePositions()
         self._seen = IdSet()
         self._contents, self._orders, self._order = IdSet(), IdSet(), ""  # for records that may be listed again
         self._alike = 0  # records that may differ despite equal keys, such as two on one page
         self._again = 0  # records that an earlier page had
+        self._idle = (
+            0  # records since a page had a new one: a list that is read once more under other cursors is a loop
+        )
         self.read = 0
         self._totals: tuple[int, int] | None = None  # lowest and highest
         self._total: int | None = None
@@ -146,7 +154,9 @@ class ListEvidence:
         """
         names = [self._name(record) for record in records]
         distinct, new = len(set(names)), self._seen.add(names)
-        if not self._may_follow(names, records) and names and not new:
+        self._idle = 0 if new or not names else self._idle + len(names)
+        is_loop = not self._may_follow(names, records) or self._idle > max(len(self._seen), _LISTED_AGAIN)
+        if is_loop and names and not new:
             return False
         self._alike += len(names) - distinct
         if self._key or self.counted:

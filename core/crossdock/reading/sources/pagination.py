@@ -3,11 +3,35 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, PagePlace
+
+AT_FIRST = frozenset({204, 304})
+"""Statuses by which an API says that there is nothing at all."""
+END_STATUSES = AT_FIRST | {400, 404, 410, 416, 422}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """What ends a list besides what its paginator knows.
+
+    Args:
+        when: Returns whether a page says that it is the last one. No other is then requested; a list that ends without
+            such a page is in doubt.
+        statuses: Of `END_STATUSES`, with which the API answers after the last page; 204 and 304 also in place of the
+            first one. After a full page, a status of 400 or more is no proof, unless the API states a total, a number
+            of pages or that there is no next page.
+        repeated: Whether the API gives the last page once more in place of one after it; this needs a total or a number
+            of pages.
+    """
+
+    when: Callable[[ApiAnswer], bool] | None = None
+    statuses: frozenset[int] = frozenset()
+    repeated: bool = False
 
 
 class Paginator:
@@ -21,11 +45,13 @@ class Paginator:
         ends_empty: Whether the list ends with a page without records.
         size: The number of records in a full page; None if the client does not choose it.
         total: Where the API states the number of all records; None if that is not declared.
+        stop: What else ends the list.
     """
 
     place: PagePlace | None = None
     size: int | None = None
     total: str | None = None
+    stop: Stop = Stop()
     counted: ClassVar[bool] = False
     by_record: ClassVar[bool] = False
     repeats: ClassVar[bool] = False
@@ -104,19 +130,21 @@ class SizedPages(Paginator):
             distinct records that were read.
         place: Where the parameters are: ``query``, ``body`` or ``variables`` of a GraphQL query. Outside of the query
             their names are dotted paths or JSON pointers, such as ``paging.limit``. None for the query of a GET.
+        stop: What ends the list besides, such as ``Stop(when=lambda page: page.at("/has_more") is False)``.
     """
 
     size: int | None = None
     size_param: str = "limit"
     total: str | None = None
     place: PagePlace | None = None
+    stop: Stop = Stop()
 
     @property
     def has_params(self) -> bool:
         return True
 
     def first(self, request: ApiRequest) -> ApiRequest:
-        request = replace(request, place=self.place or "query")
+        request = replace(request, place=self.place or "query", ends=self.stop.statuses)
         return request if self.size is None else request.with_page(**{self.size_param: self.size})
 
     def stated_total(self, answer: ApiAnswer) -> int | None:

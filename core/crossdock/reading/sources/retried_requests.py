@@ -6,7 +6,7 @@ import codecs
 import random
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +14,7 @@ from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, Unava
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_headers import retry_after_s
 from crossdock.reading.sources import api_error_messages, graphql_errors, json_rpc_errors
+from crossdock.reading.sources.api import succeeds
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.transport.http_results import Answer, TimedOutError, TooLargeError, UnreadableError
@@ -56,6 +57,7 @@ class RetriedRequests:
     Attributes:
         throttled: Recognizes an answer by which the API limits the rate other than by 429.
         redacted: Removes credentials from a text of the server.
+        failed: Returns the status that an answer of success stands for if the request failed.
     """
 
     clock: Clock
@@ -63,6 +65,7 @@ class RetriedRequests:
     throttled: Callable[[ApiAnswer], bool]
     redacted: Callable[[str], str]
     rng: random.Random
+    failed: Callable[[ApiAnswer], int | None] = succeeds
 
     def answer(
         self, request: ApiRequest, shown: str, send: Send, smaller: Smaller = lambda _: None
@@ -105,13 +108,17 @@ class RetriedRequests:
                 answer = send(request)
                 body, unreadable = read_body(answer)
                 read = ApiAnswer(shown, body, answer.status, answer.headers)
+                stands_for = self._status_of_failure(read, unreadable)
+                answer = answer if stands_for is None else replace(answer, status=stands_for)
                 throttled = answer.status == 429 or graphql_errors.is_throttled(request, read) or self.throttled(read)
             except BaseException:
                 self.allowance.lost(sent)
                 raise
             self.allowance.answered(sent, answer, throttled=throttled, body=read.body)
             if not throttled:
-                self._check(answer, shown, unreadable, body)
+                if answer.status in request.ends:
+                    return read
+                self._check(answer, shown, unreadable, body, read.status)
                 if graphql_errors.is_failed(request, read):
                     said = api_error_messages.message_of(read.at("/errors"), self.redacted)
                     raise UnavailableError(f"a GraphQL query failed with an internal error{said and f': {said}'}")
@@ -123,8 +130,14 @@ class RetriedRequests:
             if refusals > 1:
                 self.clock.sleep(self._pause_s(refusals - 1))
 
-    def _check(self, answer: Answer, shown: str, unreadable: str, body: Any) -> None:
+    def _status_of_failure(self, read: ApiAnswer, unreadable: str) -> int | None:
+        is_read = 200 <= read.status < 300 and not unreadable and read.body is not None
+        return self.failed(read) if is_read else None
+
+    def _check(self, answer: Answer, shown: str, unreadable: str, body: Any, answered: int) -> None:
+        """Raise the error for the status of *answer*, which was *answered* or is the one that it stands for."""
         status = answer.status
+        said = f"HTTP {status}" if answered == status else f"HTTP {answered}, which means {status} here"
         if status in {408, 504}:
             raise TimedOutError(f"HTTP {status}")
         if status >= 500 and not json_rpc_errors.is_permanent(status, body):
@@ -133,14 +146,12 @@ class RetriedRequests:
             reason = api_error_messages.reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
             suffix = f": {reason}" if reason else ""
             if status in {401, 403}:
-                raise UnauthorizedError(
-                    f"refused the credentials (HTTP {status}){suffix}", where=shown, hint=_CREDENTIALS
-                )
+                raise UnauthorizedError(f"refused the credentials ({said}){suffix}", where=shown, hint=_CREDENTIALS)
             if 300 <= status < 400 and (target := _target(answer)):
                 message = f"redirects to {self.redacted(target)} (HTTP {status})"
                 raise RemoteError(message, where=shown, hint=_REDIRECTED)
             kind, hint = (NotFoundError, _NOT_FOUND) if status in {404, 410} else (RemoteError, None)
-            raise kind(f"responded with HTTP {status}{suffix}", where=shown, hint=hint)
+            raise kind(f"responded with {said}{suffix}", where=shown, hint=hint)
         if status == 206:
             raise RefusedError("is only a part of the answer (HTTP 206)", where=shown)
         if unreadable:

@@ -63,6 +63,8 @@ _HEADERS: Mapping[str, Kind] = {
 }
 _JSON_HEADER = "x-pagination"
 _FIRST = frozenset({"first", "isfirst", "firstpage", "isfirstpage"})
+_NO_WORD = re.compile(r".*(offset|links|last_?evaluated_?key)", re.IGNORECASE)
+"""Members that do not state that there is no next page: a request's offset, and links of other kinds."""
 _NOT_FOUND = 404  # no records, in the answers of some APIs
 _DEEPEST, _MEMBERS = 4, 500  # depth of nested objects, members that are examined
 
@@ -86,7 +88,7 @@ class SignsOfMore:
         params: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._records, self._ignored = records, {*ignored, *(name.lower() for name in ignored)}
-        self._ends_empty, self._counts = paginator.ends_empty, paginator.counted
+        self._ends_empty, self._counts = paginator.ends_empty and paginator.stop.when is None, paginator.counted
         self._compares_total = paginator.total is not None
         self._header = paginator.next_header
         declared = {paginator.size_param: paginator.size} if isinstance(paginator, SizedPages) else {}
@@ -100,13 +102,14 @@ class SignsOfMore:
         self._previous: str | None = None  # of the first page
         self._error: str | None = None  # of any page
         self._usual = set[int]()  # hashes of what pages with records had at places of errors
+        self._said_last, self._is_trusted = False, True  # what the latest page says, and whether that was true before
         self._cursor: str | None = None  # of the only page, if nothing beside it says that it is the last one
 
     def take(self, answer: ApiAnswer, records: int | None) -> None:
         """Add a page. *records* is None if their number is not known."""
         self._read = None if records is None or self._read is None else self._read + records
         self._pages, self._is_empty = self._pages + 1, records == 0
-        numbers, self._next, is_last = dict[str, tuple[str, int]](), None, False
+        numbers, self._next, is_last, is_word = dict[str, tuple[str, int]](), None, False, False
         self._cursor = None
         self._is_cut = self._may_be_cut(answer, records or 0)
         for place, kind, value in self._found(answer):
@@ -120,10 +123,13 @@ class SignsOfMore:
                 self._cursor = place if self._pages == 1 and records else None
             elif kind == "next":
                 self._next, is_last = self._next or (place if value else None), is_last or not value
+                is_word = is_word or (not value and _NO_WORD.fullmatch(place) is None)
             elif kind == "previous":
                 self._previous = self._previous or (place if value and self._pages == 1 else None)
             elif (number := pagination_members.whole_number(value)) is not None:
                 numbers[place] = kind, number
+        self._is_trusted = self._is_trusted and not (self._said_last and bool(records))
+        self._said_last = is_word and self._next is None
         self._cursor = None if is_last else self._cursor
         before = numbers if self._numbers is None else self._numbers
         self._numbers = {place: min(each, numbers[place]) for place, each in before.items() if place in numbers}
@@ -141,10 +147,15 @@ class SignsOfMore:
         is_full = self._pages == 1 and self.size is not None and self.size[1] == records > 0
         return is_full and self._header not in {None, *answer.headers, *self._ignored}
 
+    @property
+    def error(self) -> str | None:
+        """What shows that a page is not what was asked for, or None."""
+        return None if self._error is None else f"{self._error} reports an error or a part of the list"
+
     def text(self) -> str | None:
         """Return what shows after the last page that there are more records than were read, or None."""
-        if self._error is not None:
-            return f"{self._error} reports an error or a part of the list"
+        if self.error is not None:
+            return self.error
         if self._counts and self._previous is not None:
             return f"{self._previous} of the first page tells of a page before it"
         for place, (kind, number) in (self._numbers or {}).items():
@@ -155,6 +166,11 @@ class SignsOfMore:
         following = self._next or (None if self._has_all else self._cursor)
         is_told = following is not None and (self._is_empty or not self._ends_empty)
         return f"{following} tells of a next page" if is_told else None
+
+    @property
+    def says_last(self) -> bool:
+        """Whether the latest page states that none follows, and no page did so wrongly."""
+        return self._said_last and self._is_trusted
 
     @property
     def lacks_header(self) -> str | None:

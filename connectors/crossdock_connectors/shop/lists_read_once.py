@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from crossdock import Context
 from crossdock.mapping.cursors import OVERLAP_S, Checkpoint, instant_cursor
+from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.values import exact_json
 from crossdock_connectors.shop.settings import ShopSettings
 
@@ -22,16 +23,23 @@ S = TypeVar("S", bound=ShopSettings)
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Records in a file of this run. Without records, *cursor* stays as it was: the shop may be out of order."""
+    """Records in a file of this run. Without records, *cursor* stays as it was: the shop may be out of order.
+
+    Attributes:
+        doubt: Why records may be missing: raised after the last page, so that those that were read are delivered.
+    """
 
     path: Path
     cursor: str | None
+    doubt: DoubtfulListError | None = None
 
     def pages(self) -> Pages:
         with self.path.open("rb") as lines:
             for line in lines:
                 page = exact_json.loads(line)
                 yield page["records"], page["source"]
+        if self.doubt is not None:
+            raise self.doubt
 
 
 def reached(cursor: str | None) -> Iterator[Checkpoint]:
@@ -52,12 +60,14 @@ def read_once(
 
 def _read(ctx: Context[S], name: str, since: str | None, pages: Callable[[], Pages], more: Callable[[], Pages]) -> Feed:
     path = ctx.run.work / f"{ctx.connection}-{name}-{quote(since or 'all', safe='')}.jsonl"
-    started, has_records = ctx.run.clock.now(), False
+    started, has_records, doubt = ctx.run.clock.now(), False, None
     with path.open("wb") as file:
-        for records, source in pages():
-            has_records = has_records or bool(records)
-            file.write(exact_json.dumps({"records": records, "source": source}) + b"\n")
-        for records, source in more():
-            file.write(exact_json.dumps({"records": records, "source": source}) + b"\n")
+        for read in (pages, more):
+            try:
+                for records, source in read():
+                    has_records = has_records or (read is pages and bool(records))
+                    file.write(exact_json.dumps({"records": records, "source": source}) + b"\n")
+            except DoubtfulListError as error:
+                doubt = doubt or error
     began = instant_cursor(ctx.run.by_clock_of(ctx.connection, started))
-    return Feed(path, began if has_records else since)
+    return Feed(path, began if has_records else since, doubt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
+from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
-from crossdock.sources import Api, ApiClient, OverlappingPages
+from crossdock.sources import Api, ApiAnswer, ApiClient, OverlappingPages
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 
@@ -62,11 +63,15 @@ class ChangingList:
             self.changes[event] = latest + (same >= self.most_equal)
 
 
-def read(handler: Callable[[httpx.Request], httpx.Response], size: int = 8, overlap: int = 2) -> list[dict[str, Any]]:
+def pages(handler: Callable[[httpx.Request], httpx.Response], size: int = 8, overlap: int = 2) -> Iterator[ApiAnswer]:
     run = SourceContext(ManualClock(), Silent(), NoIntake(), Path(), Path(), Path())
     api = ApiClient(Api(BASE, transport=httpx.MockTransport(handler)), run)
     paginator = OverlappingPages(change="changed", total="X-Total", size=size, overlap=overlap)
-    return [record for page in api.pages("/orders", paginator=paginator) for record in page.items("")]
+    return api.pages("/orders", paginator=paginator)
+
+
+def read(handler: Callable[[httpx.Request], httpx.Response], size: int = 8, overlap: int = 2) -> list[dict[str, Any]]:
+    return [record for page in pages(handler, size, overlap) for record in page.items("")]
 
 
 @given(
@@ -140,6 +145,37 @@ def test_what_is_no_such_list_is_refused(handler: Callable[[httpx.Request], http
     """Each says what is wrong."""
     with pytest.raises(RefusedError, match=message):
         read(handler)
+
+
+@pytest.mark.parametrize("hidden", [{1}, {20}, {40}, {39, 40}, {7, 8, 9, 25}])
+@pytest.mark.parametrize("size", [8, 15, 100])
+def test_a_record_that_is_counted_and_on_no_page_keeps_no_others(hidden: set[int], size: int) -> None:
+    """The shop counts records that it cannot show: the others are given, and the list is in doubt."""
+    shop = ChangingList({each: each for each in range(1, 41)})
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        answer = shop.handle(request)
+        shown = [record for record in answer.json() if record["id"] not in hidden]
+        return httpx.Response(200, json=shown, headers={"X-Total": "40"})
+
+    given = set[int]()
+    with pytest.raises(DoubtfulListError, match=f"the list ended after {40 - len(hidden)} of 40 records"):
+        for page in pages(handle, size):
+            given |= {record["id"] for record in page.items("")}
+    assert given == set(range(1, 41)) - hidden
+    assert len(shop.asked) < 50
+
+
+def test_a_page_of_records_without_a_change_is_read() -> None:
+    """Some have no time of a change: null at the beginning of the list, or no such member later."""
+    rows = [{"id": each, "changed": None} for each in range(1, 13)] + [{"id": each} for each in range(20, 32)]
+    rows.insert(12, {"id": 13, "changed": 1})
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        start = int(request.url.params["offset"])
+        return httpx.Response(200, json=rows[start : start + 5], headers={"X-Total": str(len(rows))})
+
+    assert {record["id"] for record in read(handle, 5)} == {row["id"] for row in rows}
 
 
 def test_pages_that_begin_elsewhere_are_refused() -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from crossdock import Context
+from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.sources import OverlappingPages
 from crossdock.values.json_paths import MISSING, at_path
@@ -54,15 +55,18 @@ def orders(ctx: WooContext, since: str | None) -> Feed:
 
 
 def _orders(ctx: WooContext, since: str | None, statuses: Iterable[str]) -> Pages:
-    begin = datetime.fromisoformat(since) - OVERLAP if since else ctx.settings.first
+    begin, doubts = datetime.fromisoformat(since) - OVERLAP if since else ctx.settings.first, list[DoubtfulListError]()
     for status in statuses:
         # Orders in tables of their own are sorted by the time in UTC, those among WordPress's posts by the local one.
         change = ("date_modified_gmt", "date_modified")
         for records, source in _changed(ctx, "orders", begin, change, status=status, **EXACT):
-            yield [with_refunds(ctx, order) for order in records], source
+            yield [with_refunds(ctx, order, doubts) for order in records], source
+    if doubts:
+        raise doubts[0]
 
 
-def with_refunds(ctx: WooContext, order: Any) -> Any:
+def with_refunds(ctx: WooContext, order: Any, doubts: list[DoubtfulListError] | None = None) -> Any:
+    """Return *order* with full refunds. If some may be missing, it is marked, and *doubts* get the reason."""
     number = number_of(order)
     if number is None or at_path(order, "refunds") in ([], None, MISSING):
         return order
@@ -70,6 +74,11 @@ def with_refunds(ctx: WooContext, order: Any) -> Any:
     try:
         for page in ctx.api.pages(f"{API}/orders/{number}/refunds", {"per_page": MOST, **EXACT}):
             found += page.items("")
+    except DoubtfulListError as doubt:
+        if doubts is None:
+            raise
+        doubts.append(doubt)
+        return {**order, "refunds": found, "refundsHasMore": True}  # what needs all of them is a dead letter
     except NotFoundError:
         ctx.run.note(ctx.connection, f"order {number} was deleted while it was read, and is read without its refunds")
     return {**order, "refunds": found}
@@ -99,28 +108,43 @@ def customers(ctx: WooContext) -> Feed:
 
 def products(ctx: WooContext, since: str | None) -> Pages:
     """Yield the variants that changed since *since*. All variants of a product with a changed variation count."""
-    begin = datetime.fromisoformat(since) - OVERLAP if since else None
+    begin, doubts = datetime.fromisoformat(since) - OVERLAP if since else None, list[DoubtfulListError]()
     for records, source in _changed(ctx, "products", begin, "date_modified", status="any"):
-        yield list(variants(ctx, records)), source
+        yield list(variants(ctx, records, doubts=doubts)), source
+    if doubts:
+        raise doubts[0]
 
 
 def catalog(ctx: WooContext) -> Feed:
     def read() -> Pages:
+        doubts = list[DoubtfulListError]()
         for records, source in pages(ctx, "products", status="any", _fields=OF_STOCK):
-            yield list(variants(ctx, records, OF_STOCK)), source
+            yield list(variants(ctx, records, OF_STOCK, doubts)), source
+        for doubt in doubts:
+            raise doubt
 
     return read_once(ctx, "catalog", None, read)
 
 
-def variants(ctx: WooContext, products: Iterable[Any], fields: str | None = None) -> Iterator[Any]:
-    """Yield simple products, and variations with their ``parent``; a variable product only if it keeps their stock."""
+def variants(
+    ctx: WooContext, products: Iterable[Any], fields: str | None = None, doubts: list[DoubtfulListError] | None = None
+) -> Iterator[Any]:
+    """Yield simple products, and variations with their ``parent``; a variable product only if it keeps their stock.
+
+    Lists of variations that may lack some are added to *doubts*, so that those of other products are read.
+    """
     for product in products:
         if not str(at_path(product, "type")).startswith("variable"):
             yield product
             continue
         if at_path(product, "manage_stock") is True:
             yield product
-        yield from _variations(ctx, product, fields)
+        try:
+            yield from _variations(ctx, product, fields)
+        except DoubtfulListError as doubt:
+            if doubts is None:
+                raise
+            doubts.append(doubt)
 
 
 def _variations(ctx: WooContext, product: Item, fields: str | None) -> Iterator[Any]:

@@ -217,12 +217,10 @@ class ListEvidence:
         low, high = self._totals
         if not self.counted and low < len(self._seen) < high:
             return
-        read = len(self._seen)
+        read, kind = len(self._seen), DoubtfulListError if self._key else IncompleteListError
         if read < high:
-            message = f"the list ended after {read:,} of {high:,} records"
-            raise IncompleteListError(message, where=page.address, hint=_ENDED)
-        message = f"the list has {read:,} records, although the API says {high:,}"
-        raise IncompleteListError(message, where=page.address, hint=_MORE)
+            raise kind(f"the list ended after {read:,} of {high:,} records", where=page.address, hint=_ENDED)
+        raise kind(f"the list has {read:,} records, although the API says {high:,}", where=page.address, hint=_MORE)
 
     @property
     def _has_moved(self) -> bool:

@@ -9,10 +9,15 @@ from typing import Any, ClassVar
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
 from crossdock.reading.sources.id_set import IdSet
+from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.reading.sources.pagination import SizedPages
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import MISSING, at_path
 
 _RESTARTS = 5
+_HIDDEN = (
+    "what was read is delivered, nothing counts as gone, and the next run reads the list again; the others are counted"
+    " and on no page: look for damaged records, or see whether a proxy or plugin changes the pages"
+)
 
 _Place = tuple[tuple[Any, ...], str]  # the change and the id of a record
 
@@ -40,8 +45,8 @@ class OverlappingPages(SizedPages):
     A record that changes moves to the end of such a list, and one that is deleted leaves it: those behind it move
     towards the front. So each page begins before the end of the last one, and has to contain a record of it that did
     not change meanwhile. If it does not, the list is read again from further before, at last from its beginning. At the
-    end there must be as many different records as the API says. Records are read more than once, and the last reading
-    counts.
+    end there must be as many different records as the API says; otherwise the list is in doubt. Records are read more
+    than once, and the last reading counts.
 
     Records with the same change may be in any order on each page, as long as a page has other records as well.
 
@@ -71,21 +76,20 @@ class OverlappingPages(SizedPages):
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         """Return the request for the next page, or for an earlier one after a page that is not joined to the last."""
         offset, total = int(request.page_params[self.param]), self._count(answer)
-        number, places, before = len(answer.items(self.records)), self._places(answer), self._progress[0]
-        before.seen.add([id_ for _, id_ in places])
+        before = self._progress[0]
+        number, places = len(answer.items(self.records)), self._places(answer, is_first=not before.places)
+        has_new = before.seen.add([id_ for _, id_ in places]) > 0
         before.without_place += number - len(places)
         if offset and before.joints.isdisjoint(places):
             return request.with_page(**{self.param: self._earlier(offset, answer)})
+        end, size = offset + number, request.page_params.get(self.size_param)
+        is_asked_to_end = isinstance(size, int) and offset + size >= total
+        if end >= total or (is_asked_to_end and (number < 2 or not has_new)):
+            self._check_end(before, total, answer)
+            return None
         if offset > before.offset and places == before.places:
             message = f"is the page before it once more, although {self.param} is another"
             raise RefusedError(message, where=answer.address, hint="an API that does not know a parameter ignores it")
-        end = offset + number
-        if end >= total:
-            if (read := len(before.seen) + before.without_place) < total:
-                message = f"the list ended after {read:,} of {total:,} records"
-                hint = f"its pages do not begin where {self.param} says; see whether a proxy or plugin changes them"
-                raise RefusedError(message, where=answer.address, hint=hint)
-            return None
         if number < 2:
             message = f"has {number} of {total - offset:,} records: pages of fewer than two cannot overlap"
             raise RefusedError(message, where=answer.address)
@@ -108,13 +112,26 @@ class OverlappingPages(SizedPages):
             raise RefusedError(message, where=answer.address, hint="read it again when it changes less")
         return 0
 
-    def _places(self, answer: ApiAnswer) -> list[_Place]:
-        """Return the places of the records that have one. A page without any, or one that is not sorted, is refused."""
+    @staticmethod
+    def _check_end(progress: _Progress, total: int, answer: ApiAnswer) -> None:
+        if (read := len(progress.seen) + progress.without_place) < total:
+            message = f"the list ended after {read:,} of {total:,} records"
+            raise DoubtfulListError(message, where=answer.address, hint=_HIDDEN)
+
+    def _places(self, answer: ApiAnswer, *, is_first: bool) -> list[_Place]:
+        """Return the places of the records that have one. A page that is not sorted is refused.
+
+        A record may lack its change, as far as the list is known to have changes: a page without any id and change is
+        refused.
+        """
         paths = (self.change,) if isinstance(self.change, str) else self.change
         found = answer.items(self.records)
         values = [(tuple(at_path(record, path) for path in paths), at_path(record, self.id)) for record in found]
+        unknown = (None,) if is_first else (None, MISSING)
         places = [
-            (change, str(id_)) for change, id_ in values if all(isinstance(each, str | int) for each in (*change, id_))
+            (tuple(None if each in unknown else each for each in change), str(id_))
+            for change, id_ in values
+            if isinstance(id_, str | int) and all(isinstance(each, str | int) or each in unknown for each in change)
         ]
         if found and not places:
             raise RefusedError(f"no record has {self.id} and {' and '.join(paths)}", where=answer.address)
@@ -145,4 +162,5 @@ def _joints(places: Sequence[_Place], overlap: int) -> tuple[frozenset[_Place], 
 
 
 def _is_sorted(changes: Sequence[Any]) -> bool:
+    changes = [change for change in changes if change is not None]
     return len({isinstance(change, str) for change in changes}) < 2 and changes == sorted(changes)

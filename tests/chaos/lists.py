@@ -1,5 +1,6 @@
 """Lists of an API that ignores parameters, repeats pages, changes while it is read and states wrong totals.
 
+It also fails inside of answers of success, and ends its lists in all ways that APIs do.
 The API is written from what APIs do, and knows nothing of crossdock's paginators. Each case is read by the real engine
 and delivered to a small platform; a case is judged by what the platform holds, and by what was deleted there.
 The short form is in `tests.chaos.test_lists`, the long one in `tests.long.test_lists`.
@@ -51,6 +52,9 @@ FAULTS = ("none", "ignored", "repeated", "overlapping", "drifting", "shrinking")
 TOTALS = ("none", "right", "of the page", "too small", "too large")
 PLACES = ("query", "body", "variables")
 EVENTS = ("created", "deleted", "changed")
+AFTER = ("empty", "empty", "repeated", "cursor", 204, 400, 404)
+WORDS = ("none", "none", "right", "always")
+ERRORS = ("none", "none", "success", "errors", "code", "busy", 207, 503)
 Item = dict[str, Any]
 
 
@@ -62,6 +66,13 @@ class Case:
         pages: What the API states as its number of pages, as `TOTALS`.
         ahead_s: By how much the clock of the API is ahead of ours.
         events: What happens to the records after the first requests; each a number of requests, and an event.
+        after: What comes after the last page: a page without records, the last one once more, a page without records
+            with another cursor, or a status.
+        word: Whether pages say that there are more: not at all, rightly, or that there are none on each page.
+        stop: What `stop` of the pagination declares.
+        error: How one answer fails: by a member beside an empty list, or beside a part of it, or by its status.
+        failing: The number of the request that fails.
+        cap: The number of requests after which the list ends as after its last page, although there are more.
     """
 
     seed: int
@@ -78,9 +89,68 @@ class Case:
     part_rows: int
     ahead_s: int
     events: tuple[tuple[int, str], ...]
+    after: str | int = "empty"
+    word: str = "none"
+    stop: str = "none"
+    error: str | int = "none"
+    failing: int = 0
+    cap: int | None = None
 
     @classmethod
     def drawn(cls, seed: int) -> Case:
+        return cls.of_pages(seed)._with_ends(Random(f"ends of {seed}"))
+
+    def _with_ends(self, random: Random) -> Case:
+        """Return this case with an end and errors, but not with two that hide each other: nothing shows those."""
+        after, word, error = random.choice(AFTER), random.choice(WORDS), random.choice(ERRORS)
+        is_asked = self.kind in {"page_number", "offset", "after_id"}
+        has_cursor = self.kind in {"cursor_in_body", "cursor_in_header"}
+        if (after == "repeated" and self.kind != "page_number") or (isinstance(after, int) and not is_asked):
+            after = "empty"
+        after = "empty" if after == "cursor" and not has_cursor else after
+        stops = ["none"]
+        if word == "right" and (is_asked or has_cursor):
+            stops.append("when")
+        if isinstance(after, int) and (after == 204 or self.has_size or self.states_end):
+            stops.append("statuses")
+        if after == "repeated" and self.states_end:
+            stops.append("repeated")
+        stop = random.choice(stops)
+        if after == "cursor":
+            word = stop = "right"
+            stop = "when"
+        is_told = {self.total, self.pages} <= {"none", "right", "too large"} and word != "always"
+        cap = (
+            random.randint(1, 3)
+            if isinstance(after, int) and after >= 400 and is_told and random.random() < 0.3
+            else None
+        )
+        return replace(self, after=after, word=word, stop=stop, error=error, failing=random.randint(1, 4), cap=cap)
+
+    @property
+    def has_size(self) -> bool:
+        return self.declares_size and self.kind not in {"link_header", "next_url", "graphql_connection"}
+
+    @property
+    def states_end(self) -> bool:
+        return self.kind in COUNTED and (self.total != "none" or self.pages != "none")
+
+    def is_end_known(self, number: int) -> bool:
+        """Whether the API, or what is declared, proves the end of a list of *number* records that stands still."""
+        if self.stop == "when" or self.after == "empty":
+            return True
+        if self.word == "right":
+            return number > 0
+        if self.after == "repeated":
+            return self.stop == "repeated" or (self.states_end and number > self.size)
+        if self.after == 204:
+            return self.stop == "statuses" or (self.states_end and number > 0)
+        is_short = number % self.size > 0 and self.has_size
+        return (self.states_end and number > 0) or (self.stop == "statuses" and is_short)
+
+    @classmethod
+    def of_pages(cls, seed: int) -> Case:
+        """A case whose list ends with a page without records, or without a next one, and whose requests succeed."""
         random = Random(seed)
         kind, fault = random.choice(KINDS), random.choice(FAULTS)
         free = kind not in {"link_header", "next_url"}
@@ -138,6 +208,7 @@ class Api:
         self.touched, self.deleted = set[int](), set[int]()
         self.is_honest = True
         self._answers, self._requests, self._last = 0, 0, b""
+        self._is_after, self.listed = False, 0
         self._repeated = self._random.randint(2, 3)
 
     def begin(self, *, honest: bool) -> None:
@@ -155,12 +226,33 @@ class Api:
         asked = self._asked(request)
         if fault == "ignored":
             asked = {name: value for name, value in asked.items() if name in {"since", "limit"}}
+        is_capped = not self.is_honest and self.case.cap is not None and self._requests > self.case.cap
         body, headers = self._page(asked, fault)
+        if isinstance(self.case.after, int) and (self._is_after or is_capped):
+            return httpx.Response(self.case.after, json={"message": "no such page"} if self.case.after >= 400 else None)
+        if not self.is_honest and self._requests == self.case.failing and self.case.error != "none":
+            return self._failed(body, headers)
         if fault == "repeated" and self._requests == self._repeated:
             return httpx.Response(200, content=self._last, headers=headers)
         headers["date"] = format_datetime(self._now(), usegmt=True)
         self._last = json.dumps(body).encode()
         return httpx.Response(200, content=self._last, headers=headers)
+
+    def _failed(self, body: dict[str, Any], headers: dict[str, str]) -> httpx.Response:
+        """An answer that fails, in place of a page with *body*."""
+        error, shown = self.case.error, json.loads(json.dumps(body))
+        holder = shown["data"]["items"] if "data" in shown else shown
+        name = "nodes" if "data" in shown else "items"
+        if error == 503:
+            return httpx.Response(503, json=shown)
+        if error == 207:
+            return httpx.Response(207, json=shown, headers=headers)
+        holder[name] = holder[name][1:] if error == "errors" else []
+        told: dict[str, Any] = (
+            {"errors": [{"message": "one is missing"}]} if error == "errors" else {"code": str(error)}
+        )
+        told = {"success": False} if error == "success" else told
+        return httpx.Response(200, json={**shown, **told}, headers=headers)
 
     def change_one(self) -> None:
         """A record changes between two runs."""
@@ -198,21 +290,27 @@ class Api:
         case = self.case
         listed = [item for item in self.records.values() if item["changed"] >= asked.get("since", "")]
         listed.sort(key=self._place)
+        self.listed = len(listed)
         size = int(asked.get("limit", case.size))
         if fault == "shrinking":
             size = max(1, size - 1) if case.kind == "page_number" else self._random.randint(1, size)
         start = self._start(asked, listed, size)
         start = max(0, start - self._random.randint(1, 2)) if fault == "overlapping" and start else start
+        self._is_after = start >= len(listed) and (start > 0 or case.stop == "statuses") and "token" not in asked
+        if self._is_after and case.after == "repeated":
+            start = max(0, (len(listed) - 1) // size * size)
         found = listed[start : start + size]
         end = start + len(found)
-        token = f"{found[-1]['changed']}~{found[-1]['id']}" if found else ""
+        token = f"{found[-1]['changed']}~{found[-1]['id']}" if found else asked.get("token", "~~").rsplit("~", 1)[0]
         more = end < len(listed)
         shown = [{**item, "seen_at": self._answers} for item in found]
         paging: dict[str, Any] = {"next": None, "url": None, "total": _stated(case.total, len(listed), len(found))}
         paging["pages"] = _stated(case.pages, -(-len(listed) // size), 1)
+        if case.word != "none":
+            paging["has_more"] = more and case.word == "right"
         headers = {}
-        if more:
-            n = self._answers if fault == "ignored" else 0
+        if more or (case.after == "cursor" and token != "~"):
+            n = self._answers if fault == "ignored" or case.after == "cursor" else 0
             token = f"{token}~{n}"
             url = httpx.URL(
                 "https://lists.example/items",
@@ -222,7 +320,8 @@ class Api:
             headers = {"x-next": token, "link": f'<{url}>; rel="next"'}
         if case.kind == "graphql_connection":
             info = {"hasNextPage": more, "endCursor": token or None}
-            connection = {"nodes": shown, "pageInfo": info, "totalCount": paging["total"]}
+            told = {"has_more": paging["has_more"]} if "has_more" in paging else {}
+            connection = {"nodes": shown, "pageInfo": info, **told, "totalCount": paging["total"]}
             return {"data": {"items": connection}}, headers
         return {"items": shown, "paging": paging}, headers
 
@@ -286,6 +385,9 @@ def declared(case: Case) -> dict[str, Any]:
         }
     if sized and case.total != "none":
         paging["total"] = "data.items.totalCount" if case.kind == "graphql_connection" else "paging.total"
+    if case.stop != "none":
+        stops: dict[str, Any] = {"when": {"field": "paging.has_more", "equals": "false"}, "statuses": [case.after]}
+        paging["stop"] = {case.stop: stops.get(case.stop, True)}
     since = {"since": "{since}"} if case.has_cursor else {}
     stream: dict[str, Any] = {"path": "/items", "records": "items", "key": ["id"], "resource": "product"}
     stream |= {"map": {"sku": "sku", "name": "title"}, "mode": case.mode, "pagination": paging}
@@ -354,6 +456,7 @@ class Stage:
         if last.exit_code == 0 and not case.is_blind and (wrong := _wrong(platform, api.records)):
             return f"after another run, of a list that stands still, the platform {wrong}"
         is_documented = case.total in {"none", "right"} and case.pages in {"none", "right"} and case.number
+        is_documented = is_documented and case.word != "always" and case.is_end_known(api.listed)
         is_refused = case.mode == "snapshot" and not api.records  # an empty snapshot, unless it is declared
         if last.exit_code and is_documented and not case.removes and not is_refused:
             return f"a list that stands still: exit {last.exit_code}: {last.errors}"
@@ -369,6 +472,8 @@ class Stage:
     def _project(self, case: Case, api: Api) -> Project:
         path = self.folder / "c.yaml"
         shop = {"kind": "http_json", "base_url": "https://lists.example", "streams": {"items": declared(case)}}
+        if case.error in {"code", "busy"}:
+            shop["failed"] = {"when": {"field": "code", "one_of": ["code", "busy"]}, "statuses": {"busy": 503}}
         config = {
             "platform": {
                 "base_url": self.server.base_url,

@@ -30,7 +30,7 @@ def test_nothing_is_gone_by_a_list_as_long_as_a_cut_one(
     """Some APIs end each list at a round number of records, and say nothing: the others still exist."""
     monkeypatch.setattr(list_evidence, "USUAL_CAPS", {6})
     case = replace(
-        Case.drawn(1), kind="cursor_in_body", mode="on_gone", total=total, events=((0, "deleted"),), place="query",
+        Case.of_pages(1), kind="cursor_in_body", mode="on_gone", total=total, events=((0, "deleted"),), place="query",
         fault="drifting", pages="none", number=7, size=3, by_change=False, part_rows=500, ahead_s=0,
     )  # fmt: skip
     with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:
@@ -51,8 +51,8 @@ def test_what_a_list_passed_over_is_not_gone(tmp_path: Path, kind: str, mode: st
     first = 1 if mode == "on_gone" else 3  # request after which the records change: the changes take two
     events = ((first, "deleted"),) + ((first, "created"),) * created
     case = replace(
-        Case.drawn(1), kind=kind, mode=mode, total=total, events=events, place="query", fault="drifting", pages="none",
-        number=9, size=3, by_change=False, part_rows=500, ahead_s=0,
+        Case.of_pages(1), kind=kind, mode=mode, total=total, events=events, place="query", fault="drifting",
+        pages="none", number=9, size=3, by_change=False, part_rows=500, ahead_s=0,
     )  # fmt: skip
     with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:
         assert not stage.play(case)
@@ -61,7 +61,7 @@ def test_what_a_list_passed_over_is_not_gone(tmp_path: Path, kind: str, mode: st
 
 def test_an_answer_to_another_request_is_no_proof(tmp_path: Path) -> None:
     """A cache that leaves out the query gives the list of changes for that of all records: it is read again."""
-    case = Case.drawn(20262782)
+    case = Case.of_pages(20262782)
     assert (case.kind, case.mode, case.fault) == ("cursor_in_body", "existing", "repeated")
     with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:
         assert not stage.play(case)
@@ -82,7 +82,7 @@ def test_nothing_is_gone_by_an_old_list(
 
     monkeypatch.setattr(Api, "answer", aged)
     case = replace(
-        Case.drawn(1), kind="cursor_in_body", mode="on_gone", total="none", events=((0, "deleted"),), place="query",
+        Case.of_pages(1), kind="cursor_in_body", mode="on_gone", total="none", events=((0, "deleted"),), place="query",
         fault="drifting", pages="none", number=7, size=3, by_change=False, part_rows=500, ahead_s=0,
     )  # fmt: skip
     with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:

@@ -186,7 +186,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         else:
             raise RefusedError(f"more than {MAX_PAGES} pages", where=None if page is None else page.address)
         if evidence is not None and page is not None:
-            self._check_end(read, evidence, page)
+            self._check_end(read, evidence, page, is_stopped=is_stopped)
         if page is not None and paginator.stop.when is not None and not is_stopped:
             raise _in_doubt("no page says that it is the last one, as stop.when declares", page)
 
@@ -242,9 +242,10 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if self._run.open_lists.doubt(text):
             self._warn(page, text)
 
-    def _check_end(self, read: _List, evidence: ListEvidence, page: ApiAnswer) -> None:
+    def _check_end(self, read: _List, evidence: ListEvidence, page: ApiAnswer, *, is_stopped: bool) -> None:
         evidence.check_end(page)
-        if (sign := read.signs.text() or self._dropped_header(read)) is not None:
+        is_last = is_stopped and read.paginator.stop.when is not None
+        if (sign := read.signs.text(is_stopped=is_last) or self._dropped_header(read)) is not None:
             raise _in_doubt(sign, page)
         paginator = read.paginator
         doubt, cap = evidence.doubt, paginator.cap if isinstance(paginator, PageNumber | Offset) else None

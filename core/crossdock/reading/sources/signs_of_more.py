@@ -88,7 +88,7 @@ class SignsOfMore:
         params: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._records, self._ignored = records, {*ignored, *(name.lower() for name in ignored)}
-        self._ends_empty, self._counts = paginator.ends_empty and paginator.stop.when is None, paginator.counted
+        self._ends_empty, self._counts = paginator.ends_empty, paginator.counted
         self._compares_total = paginator.total is not None
         self._header = paginator.next_header
         declared = {paginator.size_param: paginator.size} if isinstance(paginator, SizedPages) else {}
@@ -152,8 +152,12 @@ class SignsOfMore:
         """What shows that a page is not what was asked for, or None."""
         return None if self._error is None else f"{self._error} reports an error or a part of the list"
 
-    def text(self) -> str | None:
-        """Return what shows after the last page that there are more records than were read, or None."""
+    def text(self, *, is_stopped: bool = False) -> str | None:
+        """Return what shows after the last page that there are more records than were read, or None.
+
+        Args:
+            is_stopped: Whether the latest page is the last one as `Stop` declares, whatever cursor it has.
+        """
         if self.error is not None:
             return self.error
         if self._counts and self._previous is not None:
@@ -164,7 +168,7 @@ class SignsOfMore:
             if kind == "pages" and number > self._pages:
                 return f"{place} is {number:,}"
         following = self._next or (None if self._has_all else self._cursor)
-        is_told = following is not None and (self._is_empty or not self._ends_empty)
+        is_told = following is not None and not is_stopped and (self._is_empty or not self._ends_empty)
         return f"{following} tells of a next page" if is_told else None
 
     @property

@@ -12,7 +12,7 @@ from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest
 from tests.partners.partner_transport import transport
 
 from crossdock.config.registry import load
-from crossdock.runs.checked_batches import pulled
+from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.cursor_parts import ReadParts
 from crossdock.testing import ManualClock, context
 from crossdock.testing.connector_context import bound_stream
@@ -49,7 +49,7 @@ def rows(partner: Any, stream: str) -> tuple[int, str | None, str]:
     connector = load("woocommerce")
     ctx = context(connector, _OfWooCommerce.settings, transport=transport(partner), clock=ManualClock())
     bound = bound_stream(connector, ctx, stream)
-    parts = ReadParts(pulled(bound, SINCE), bound.stream.cursor, ctx.run.clock, whole=True)
+    parts = ReadParts(pulled_batches(bound, SINCE), bound.stream.cursor, ctx.run.clock, whole=True)
     return sum(batch.load().height for batch in parts.next_part()), parts.cursor, str(parts.doubt or "")
 
 

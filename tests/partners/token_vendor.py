@@ -28,6 +28,7 @@ class TokenVendor:
         pending: How many times a device must ask before the person has entered the code.
         expires_after_page: Access tokens end after each answer with this page.
         forms: The requests for tokens.
+        refusal_status: Of answers to a refresh token that is not accepted; some vendors say 200.
         rotations: How many refresh tokens were replaced.
         reused: Whether a refresh token was used twice.
         before_rotation, after_rotation: Called around it, before the answer is sent.
@@ -37,7 +38,7 @@ class TokenVendor:
         self.effects: list[dict[str, Any]] = []
         self.grace, self.denies, self.pending, self.expires_after_page = grace, False, 0, 0
         self.forms: list[dict[str, str]] = []
-        self.rotations, self.reused, self.life_s = 0, False, 3600
+        self.rotations, self.reused, self.life_s, self.refusal_status = 0, False, 3600, 400
         self.before_rotation: Callable[[], None] = lambda: None
         self.after_rotation: Callable[[], None] = lambda: None
         self._access, self._refresh, self._previous = "", "", ""
@@ -119,7 +120,8 @@ class TokenVendor:
         if not token or token not in {self._refresh, self._previous if self.grace else self._refresh}:
             self.reused = self.reused or token == self._previous
             self.revoke()
-            return PartnerAnswer(400, {"error": "invalid_grant", "error_description": f"canary: {token} was used"})
+            refusal = {"error": "invalid_grant", "error_description": f"canary: {token} was used"}
+            return PartnerAnswer(self.refusal_status, refusal)
         self.rotations, self._previous = self.rotations + 1, token
         answer = self._granted()
         self.after_rotation()

@@ -97,9 +97,12 @@ def test_processes_at_once(vendor: TokenVendor, project: TokenProject) -> None:
     assert ([each.exitcode for each in running], vendor.rotations, vendor.reused) == ([0, 0, 0], 1, False)
 
 
-def test_access_that_was_withdrawn(vendor: TokenVendor, server: PartnerServer, project: TokenProject) -> None:
+@pytest.mark.parametrize("status", [400, 200])
+def test_access_that_was_withdrawn(
+    vendor: TokenVendor, server: PartnerServer, project: TokenProject, status: int
+) -> None:
     """One request and exit 3, with the command to run; the stored token stays, and no text of the vendor is shown."""
-    before = project.stored()
+    before, vendor.refusal_status = project.stored(), status
     vendor.revoke()
     done = project.run(*READ)
     output = done.stdout + done.stderr

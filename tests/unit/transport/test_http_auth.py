@@ -117,6 +117,14 @@ def test_a_refresh_token_is_replaced_by_its_successor() -> None:
     assert vendor.forms[0]["client_id"] == ["me"]
 
 
+def test_a_refresh_token_that_was_used_before() -> None:
+    """The refusal names the credentials that keep its successors."""
+    vendor = Vendor(RefreshTokenAuth(TOKEN_URL, "canary", "me"), {"error": "invalid_grant"}, 400)
+    with pytest.raises(UnauthorizedError, match=r"invalid_grant \(HTTP 400\): .* use authorization_code") as failed:
+        vendor.api.get("/")
+    assert "canary" not in str(failed.value)
+
+
 def test_a_login_returns_a_token() -> None:
     """From the member that the connector names."""
     auth = LoginAuth("https://login.example/login", {"user": "u", "password": "p"}, token="session")

@@ -113,7 +113,7 @@ def not_given(within_s: float) -> UnavailableError:
 
 
 def _seconds(value: object, default: float) -> float:
-    return default if value is None else max(1.0, oauth_tokens.life_s(value))
+    return float(value) if isinstance(value, int) and value > 0 else default
 
 
 def _sent(api: Api, request: httpx.Request) -> httpx.Response:

@@ -171,7 +171,8 @@ class AuthorizationCodeAuth(TokenAuth):
         self.file.write(replace(stored, renewing_since=stored.renewing_since or time_text(now)))
         response = yield self.token_request()
         status, members = response.status_code, oauth_tokens.members(response.content)
-        if 400 <= status < 500:
+        says_error = status < 300 and "error" in members and "access_token" not in members  # as some do, such as GitHub
+        if 400 <= status < 500 or says_error:
             self.file.write(stored)  # this request renewed nothing
             if status not in {408, 429} and members.get("error") not in _OTHER_REFUSALS:
                 self._refusal = stored.refresh_token, self._ended(stored, response)

@@ -210,6 +210,12 @@ class RefreshTokenAuth(TokenAuth):
             fields, headers = {"client_id": client_id}, {}
         return httpx.Request("POST", self._token_url, data=form | fields, headers=as_json(headers))
 
+    def refused(self, response: httpx.Response) -> str:
+        if oauth_tokens.members(response.content).get("error") != "invalid_grant":
+            return ""
+        why = "it was withdrawn, has ended, or was used before"
+        return f"{why}; for an API that replaces refresh tokens, use authorization_code"
+
     def granted(self, answer: Mapping[str, Any]) -> object:
         following = answer.get("refresh_token")
         if isinstance(following, str) and following:

@@ -17,7 +17,6 @@ from tests.forked_commands import forked_commands
 from tests.new_databases import new_databases
 from tests.quick_configs import quick_configs
 from tests.quick_entry_points import quick_entry_points
-from tests.quick_readings import quick_readings
 from tests.quick_states import quick_states
 from tests.quick_tls import quick_tls
 from tests.servers import require
@@ -92,7 +91,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.fixture(scope="session", autouse=True)
 def commands_are_quick() -> Iterator[None]:
     """Those in this process, which are many; a process of its own works as users' do."""
-    with quick_states(), quick_entry_points(), quick_configs(), quick_tls(), quick_readings():
+    with quick_states(), quick_entry_points(), quick_configs(), quick_tls():
         yield
 
 

@@ -1,4 +1,4 @@
-"""Fixtures for pytest: ``pytest_plugins = ["crossdock.testing.plugin"]`` in ``conftest.py``."""
+"""Fixtures for pytest, and acceptances that run when they are asked for: ``-p crossdock.testing.plugin``."""
 
 from __future__ import annotations
 
@@ -32,3 +32,42 @@ def sandbox(tmp_path: Path) -> Iterator[SandboxServer]:
     """A running sandbox of the platform: ``base_url``, ``tenant``, ``api_key`` and its effects log."""
     with SandboxServer(tmp_path / "sandbox") as server:
         yield server
+
+
+# ---- acceptances
+
+_MARK = "acceptance"
+_OPTION = f"--{_MARK}"
+_HOMES = ("crossdock.testing.acceptance", "crossdock.testing.target_acceptance")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(_OPTION, action="store_true", help="also run crossdock's acceptances: processes, faults and kills")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{_MARK}: syncs as processes, with faults and kills; run with {_OPTION}")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests of `SyncAcceptance` and `TargetAcceptance`, and skip them unless they are asked for."""
+    if not isinstance(item, pytest.Function) or item.cls is None:
+        return
+    if any(item.originalname in vars(each) for each in item.cls.__mro__ if each.__module__ in _HOMES):
+        item.add_marker(_MARK)
+        if not _is_asked_for(item.config):
+            item.add_marker(pytest.mark.skip(reason=f"acceptances run with {_OPTION}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many acceptances have not run, also if skips are not listed."""
+    skipped = [each for each in terminalreporter.getreports("skipped") if _MARK in each.keywords]
+    if skipped and not _is_asked_for(config):
+        number = "1 acceptance" if len(skipped) == 1 else f"{len(skipped)} acceptances"
+        terminalreporter.section("crossdock", yellow=True, bold=True)
+        terminalreporter.write_line(f"{number} NOT RUN: syncs with faults and kills. Run all: pytest {_OPTION}")
+
+
+def _is_asked_for(config: pytest.Config) -> bool:
+    """Return whether acceptances run, as they do with ``-m acceptance``, and if the plugin came after the options."""
+    return bool(config.getoption(_OPTION, default=True)) or _MARK in str(config.getoption("markexpr", default=""))

@@ -1,4 +1,4 @@
-"""The fixtures of the pytest plugin, used as authors use them."""
+"""The fixtures and the option of the pytest plugin, used as authors use them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+NIGHTLY = pytest.mark.nightly
 TESTS = """
 import httpx
 from tests.unit.testing.reference_connector import PAGES, Orders, OrdersContract, connector
@@ -33,16 +34,55 @@ def test_sandbox(sandbox):
 """
 
 
-@pytest.mark.nightly
-def test_the_fixtures_work_in_the_tests_of_an_author(tmp_path: Path) -> None:
-    """The context has the test's clock and folder, and the sandbox answers."""
-    (tmp_path / "test_it.py").write_text(TESTS, encoding="utf-8")
+ACCEPTANCE = """
+import pathlib
+from crossdock.testing.acceptance import SyncAcceptance
+
+
+class TestAcceptance(SyncAcceptance):
+    def test_each_record_is_delivered_once_in_spite_of_faults_and_kills(self):
+        pathlib.Path("has run").touch()
+
+    def test_of_the_author(self):
+        pass
+"""
+
+
+def author(folder: Path, content: str, *arguments: str) -> str:
+    """Run the tests of an author; what pytest prints."""
+    (folder / "test_it.py").write_text(content, encoding="utf-8")
     root = Path(__file__).parents[3]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", "."]
     ours = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "true"}  # authors have none of those of our tests
-    environment = os.environ | {"PYTHONPATH": str(root), "SHOP_TOKEN": "a-secret-token"} | ours
-    ended = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    environment = (
+        os.environ | {"PYTHONPATH": os.pathsep.join([str(root), *sys.path]), "SHOP_TOKEN": "a-secret-token"} | ours
     )
-    assert ended.returncode == 0, ended.stdout
-    assert "2 passed" in ended.stdout
+    ended = subprocess.run(
+        [*command, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.nightly
+def test_the_fixtures_work_in_the_tests_of_an_author(tmp_path: Path) -> None:
+    """The context has the test's clock and folder, and the sandbox answers."""
+    assert "2 passed" in author(tmp_path, TESTS)
+
+
+@pytest.mark.parametrize(
+    "chosen", [(), pytest.param(("--acceptance",), marks=NIGHTLY), pytest.param(("-m", "acceptance"), marks=NIGHTLY)]
+)
+def test_an_acceptance_runs_when_it_is_asked_for(tmp_path: Path, chosen: tuple[str, ...]) -> None:
+    """Otherwise the summary says that it has not run, and other tests of its class have."""
+    said = author(tmp_path, ACCEPTANCE, "-p", "crossdock.testing.plugin", *chosen)
+    assert (tmp_path / "has run").exists() == bool(chosen)
+    is_told = "1 acceptance NOT RUN: syncs with faults and kills. Run all: pytest --acceptance" in said
+    assert is_told == (not chosen)
+    assert chosen or "1 passed, 1 skipped" in said

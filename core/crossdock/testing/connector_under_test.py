@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest import mock
 
 from crossdock.connector import Connector, Context
 from crossdock.mapping.cursors import instant_cursor
@@ -54,8 +53,14 @@ class ConnectorUnderTest:
     @contextmanager
     def in_environment(self) -> Iterator[None]:
         """Set `environment` as variables of this process."""
-        with mock.patch.dict(os.environ, self.environment):
+        before = {name: os.environ.get(name) for name in self.environment}  # a copy of all would cost more than a read
+        os.environ.update(self.environment)
+        try:
             yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                os.environ.update({} if value is None else {name: value})
 
     def no_secret_in(self, what: str, text: str) -> None:
         """Fail if *text* contains a value of `environment`."""

@@ -33,13 +33,16 @@ class TargetUnderTest(ConnectorUnderTest):
             or None.
         expects: The requests that must be sent, as the author reads them off the vendor's documents: by resource and
             operation, the method, the path, and the body or None. A create sends `members` 0, an update changes them to
-            `members` 1, and the id of the record is ``4711``. Members of the body that are not stated may have any
+            `members` 1, and the id of the record is that of `target_id`. Members of the body that are not stated may have any
             value.
+        lists_others: Resources whose look-up by external id lists records of other names as well, such as all parcels
+            of an order.
     """
 
     harmless: Collection[str] = ()
     throttling: Sequence[tuple[Answer, float | None]] = ()
     expects: Mapping[tuple[str, str], tuple[str, str, Any]] = {}
+    lists_others: Collection[str] = ()
 
     def members(self, resource: str, number: int) -> Mapping[str, Any]:
         """Return the members of a draft of *resource*, without the external id. Each *number* from 0 gives other
@@ -55,6 +58,13 @@ class TargetUnderTest(ConnectorUnderTest):
         A target that looks records up by the parts of their keys, such as an order and a tracking number, defines it.
         """
         return (f"{number:04}",)
+
+    def target_id(self, resource: str, number: int) -> str:  # noqa: ARG002  a subclass uses it
+        """Return the id by which crossdock knows record *number*; by default 4711 for record 0, 4712 for the next one.
+
+        An id that has parts, such as an order and a parcel, or that is the external id defines it.
+        """
+        return str(4711 + number)
 
     def operations(self, resource: str) -> Sequence[str]:
         """Return what streams may do to records of *resource*: by default what the target declares."""
@@ -113,7 +123,8 @@ class TargetUnderTest(ConnectorUnderTest):
         draft = target.resources[resource].draft.model_validate(dict(self.members(resource, number)))
         members = json_value(draft.payload(), lambda reference: f"id-{reference.resource}-{reference.key}")
         own_key = key_text(self.key(resource, number)) if key is None else key
-        return Example.of(target, resource, own_key, members, self.before_create(resource, number))
+        own_id = self.target_id(resource, number)
+        return Example.of(target, resource, own_key, members, own_id, self.before_create(resource, number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +136,16 @@ class Example:
     key: str
     payload: dict[str, Any]
     name: str | None
+    target_id: str
     held: dict[str, Any]
 
     @classmethod
     def of(
-        cls, target: ApiTarget, resource: str, key: str, members: dict[str, Any], held: dict[str, Any] | None = None
+        cls, target: ApiTarget, resource: str, key: str, members: dict[str, Any], target_id: str, held: dict[str, Any]
     ) -> Example:
-        payload = target.payload(resource, NAMESPACE, key, members)
-        return cls(target, resource, key, payload, target.name_of(resource, NAMESPACE, key), held or {})
-
-    def id_or(self, target_id: str) -> str:
-        """Return the id of the record: its external id if that is the id, else *target_id*."""
-        return self.name if self.name and self.target.resources[self.resource].shape.id is None else target_id
+        payload, name = target.payload(resource, NAMESPACE, key, members), target.name_of(resource, NAMESPACE, key)
+        own_id = name if name and target.resources[resource].shape.id is None else target_id
+        return cls(target, resource, key, payload, name, own_id, held)
 
     def method(self, operation: str) -> str:
         """Return how messages name the method of an operation, or of a look-up, and the resource."""

@@ -59,6 +59,13 @@ def of_sku(found: Any, sku: str, location: str, name: str) -> Outcome:
     return of_item(same[0], location, name)
 
 
+def of_id(item: Any, target_id: str, name: str) -> Outcome:
+    number, _, location = target_id.partition("-")
+    if isinstance(item, dict) and number_of(str(item.get("id"))) != number:
+        return Outcome("unavailable", "answered a look-up with a different record", 200)
+    return of_item(item, location, name)
+
+
 def of_item(item: Any, location: str, name: str) -> Outcome:
     if not isinstance(item, dict):
         return Outcome("rejected", "the shop no longer has this variant", 200, reason="missing")

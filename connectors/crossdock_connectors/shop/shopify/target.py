@@ -151,8 +151,7 @@ class ShopifyTarget(ApiTarget):
             return replace(failed, kind="unavailable") if failed.kind == "in_doubt" else failed
         body = body_of(answer)
         if resource == "stock" and expected.target_id is not None:
-            location = expected.target_id.partition("-")[2]
-            return stock_levels.of_item(at_path(body, "data.inventoryItem"), location, self._quantity)
+            return stock_levels.of_id(at_path(body, "data.inventoryItem"), expected.target_id, self._quantity)
         if "|" not in (expected.name or ""):
             return Outcome("absent", status=200)
         first, second = two_parts(expected.name or "", _OF_STOCK)

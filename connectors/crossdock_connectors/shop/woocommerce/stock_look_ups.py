@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
+from urllib.parse import quote
 
 from crossdock import RecordError
 from crossdock.targets import Outcome
@@ -27,7 +28,7 @@ def check_sku(parts: Sequence[str]) -> None:
 
 def path(target_id: str) -> str:
     """Return the path of a product, or of a variation, whose id begins with its product's."""
-    parent, _, number = target_id.rpartition("-")
+    parent, number = (quote(part, safe="") for part in target_id.rpartition("-")[::2])
     return f"{API}/products/{parent}/variations/{number}" if parent else f"{API}/products/{number}"
 
 
@@ -41,6 +42,11 @@ def of_sku(products: Any, sku: str) -> Outcome:
     if not same:
         return Outcome("absent", status=200)
     return of_product(same[0])
+
+
+def of_id(product: Any, target_id: str) -> Outcome:
+    number = product.get("id") if isinstance(product, dict) else None
+    return of_product(product if str(number) == target_id.rpartition("-")[2] else None)
 
 
 def of_product(product: Any) -> Outcome:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from crossdock import RecordError
 from crossdock.resources import ResourceModel
@@ -104,7 +104,7 @@ class WooCommerceTarget(ApiTarget):
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         if resource == "order_status":
-            return Request.json("PUT", f"{API}/orders/{target_id}", update.changes)
+            return Request.json("PUT", _order_path(target_id), update.changes)
         delta = int(update.after["quantity"]) - int(update.before["quantity"])
         return Request.json("PUT", stock_look_ups.path(target_id), {"inventory_delta": delta})
 
@@ -114,8 +114,10 @@ class WooCommerceTarget(ApiTarget):
                 order = parcels.order_of(target_id) if target_id is not None else key_parts_of(name or "")[0]
                 return Request("GET", parcels.path(order)) if order.isdecimal() else self.ping(resource)
             case "order_status":
-                order = target_id or name or ""
-                return Request("GET", f"{API}/orders/{order}") if order.isdecimal() else self.ping(resource)
+                order = name or ""
+                if target_id is None and not order.isdecimal():
+                    return self.ping(resource)
+                return Request("GET", _order_path(target_id or order))
         if target_id is not None:
             return Request("GET", stock_look_ups.path(target_id))
         asked = {"sku": key_parts_of(name or "")[0], "status": "any", "_fields": stock_look_ups.FIELDS}
@@ -147,7 +149,7 @@ class WooCommerceTarget(ApiTarget):
             case "order_status":
                 return _status(body, expected.target_id or expected.name)
         if expected.target_id is not None:
-            return stock_look_ups.of_product(body)
+            return stock_look_ups.of_id(body, expected.target_id)
         return stock_look_ups.of_sku(body, key_parts_of(expected.name or "")[0])
 
     def advice(self, resource: str, status: int | None) -> str:
@@ -159,6 +161,10 @@ class WooCommerceTarget(ApiTarget):
             case 404:
                 return f"check {self.place}.base_url"
         return f"check {self.place}"
+
+
+def _order_path(order: str) -> str:
+    return f"{API}/orders/{quote(order, safe='')}"
 
 
 def _missing(answer: Answer) -> Outcome | None:

@@ -1,0 +1,93 @@
+"""The targets of the bundled 3PLs, and one that a config declares, pass the contract tests for targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from tests.partners import threepl_vendors
+
+from crossdock.config.registry import load
+from crossdock.targets import Answer
+from crossdock.testing.target_contract import TargetContract
+from crossdock.testing.target_under_test import TargetUnderTest
+from crossdock.values import exact_json
+
+
+def refused(status: int, body: Any) -> Answer:
+    return Answer(status, {"content-type": "application/json"}, exact_json.dumps(body))
+
+
+class ShipBobExample(TargetUnderTest):
+    connector = load("shipbob")
+    settings = {**threepl_vendors.shipbob("https://api.shipbob.example"), "token": "env:SHIPBOB_TOKEN"}
+    environment = {"SHIPBOB_TOKEN": "token-of-ours"}
+
+    def members(self, resource: str, number: int) -> Mapping[str, Any]:
+        address = {"address1": "1 Main St", "city": "Chicago", "country": "US", "zip_code": "01"}
+        product = {"reference_id": "LAMP", "quantity": number + 1, "unit_price": Decimal("9.50")}
+        return {
+            "recipient": {"name": "Ada", "address": address},
+            "products": [product],
+            "shipping_method": "Standard",
+        }
+
+    def listing(self, resource: str, records: Sequence[Any]) -> Any:
+        return list(records)
+
+    def repeated(self, resource: str) -> Answer:
+        return refused(422, {"reference_id": ["An order with reference id examples:0000 already exists."]})
+
+
+class TestShipBob(ShipBobExample, TargetContract):
+    """Orders, by the reference that a channel accepts once."""
+
+
+class AmazonExample(TargetUnderTest):
+    connector = load("amazon_mcf")
+    settings = {
+        **threepl_vendors.amazon("https://sellingpartnerapi.example"),
+        "refresh_token": "env:AMAZON_REFRESH_TOKEN",
+        "client_id": "env:AMAZON_CLIENT_ID",
+        "client_secret": "env:AMAZON_CLIENT_SECRET",
+    }
+    environment = {
+        "AMAZON_REFRESH_TOKEN": "Atzr|SELLER-A",
+        "AMAZON_CLIENT_ID": "amzn1.client-of-the-tests",
+        "AMAZON_CLIENT_SECRET": "secret-of-the-tests",
+    }
+
+    def members(self, resource: str, number: int) -> Mapping[str, Any]:
+        place = {"name": "Ada", "addressLine1": "1 Main St", "postalCode": "60601", "countryCode": "US"}
+        price = {"currencyCode": "USD", "value": Decimal("9.50")}
+        line = {"sellerSku": "LAMP", "sellerFulfillmentOrderItemId": "1", "quantity": number + 1}
+        return {
+            "displayableOrderId": f"SO-{number}",
+            "displayableOrderDate": "2026-03-01T08:00:00Z",
+            "displayableOrderComment": "Thank you",
+            "shippingSpeedCategory": "Standard",
+            "destinationAddress": place,
+            "items": [{**line, "perUnitPrice": price}],
+        }
+
+    def target_id(self, resource: str, number: int) -> str:
+        return f"examples:{number:04}"
+
+    def stored(self, resource: str, target_id: str, payload: Mapping[str, Any]) -> Any:
+        return dict(payload)
+
+    def answered(self, resource: str, operation: str, record: Any) -> Any:
+        return {"payload": {"fulfillmentOrder": record}} if operation == "look_up" else Answer(200, {}, b"")
+
+    def listing(self, resource: str, records: Sequence[Any]) -> Any:
+        """Looked up by its external id, an order is shown as by its id."""
+        return self.answered(resource, "look_up", records[0]) if records else self.missing(resource)
+
+    def repeated(self, resource: str) -> Answer:
+        text = "A create request already exists for merchantFulfillmentOrderId: examples:0000"
+        return refused(400, {"errors": [{"code": "InvalidInput", "message": text}]})
+
+
+class TestAmazon(AmazonExample, TargetContract):
+    """Orders, whose external id is their id."""

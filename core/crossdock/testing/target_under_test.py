@@ -33,8 +33,8 @@ class TargetUnderTest(ConnectorUnderTest):
             or None.
         expects: The requests that must be sent, as the author reads them off the vendor's documents: by resource and
             operation, the method, the path, and the body or None. A create sends `members` 0, an update changes them to
-            `members` 1, and the id of the record is that of `target_id`. Members of the body that are not stated may have any
-            value.
+            `members` 1, and the id of the record is that of `target_id`. Members of the body that are not stated may
+            have any value.
         lists_others: Resources whose look-up by external id lists records of other names as well, such as all parcels
             of an order.
     """

@@ -10,7 +10,7 @@ from crossdock.targets import Answer
 from crossdock.testing.target_contract import TargetContract
 from crossdock.testing.target_under_test import TargetUnderTest
 from crossdock.values import exact_json
-from crossdock_connectors.shop.shopify.settings import VERSION
+from crossdock_connectors.shop.shopify.queries import VERSION
 
 SKUS, ORDERS = ("LAMP", "CHAIR", "TEA"), ("17", "18", "19")
 

@@ -121,7 +121,7 @@ WRONG_CONNECTION = """
 - {change: {auth: {kind: oauth}}, says: "auth"}
 - change: {auth: {kind: authorization_code, token_url: "https://a.example", client_id: a}}
   says: "auth.authorize_url: name authorize_url or device_url"
-- change: {auth: {kind: authorization_code, authorize_url: "http://a.example", token_url: "https://a.example", client_id: a}}
+- change: {auth: {kind: authorization_code, authorize_url: "http://a.example", token_url: "https://a.co", client_id: a}}
   says: "must be https"
 - {change: {rate: {per_second: 2}}, says: "rate.per_second: unknown key"}
 """

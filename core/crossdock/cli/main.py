@@ -32,7 +32,7 @@ LEFT_THREADS_S = 10.0  # for threads that are left at the end of a command
 _COMMANDS = {  # command -> module
     "demo": "demo",
     "sandbox": "sandbox",
-    "new": "new_project",
+    "new": "new.project",
     "try": "try_stream",
     "layout": "layout",
     "init": "init_and_check",

@@ -6,9 +6,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from crossdock.cli.new_target import MemberType, SentMember, TargetProposal
-from crossdock.cli.openapi_lists import LeftOut, segments, singular
-from crossdock.cli.openapi_operations import (
+from crossdock.cli.new.openapi_lists import LeftOut, segments, singular
+from crossdock.cli.new.openapi_operations import (
     Operation,
     answer,
     is_safe,
@@ -19,6 +18,7 @@ from crossdock.cli.openapi_operations import (
     plain,
     words,
 )
+from crossdock.cli.new.target_code import MemberType, SentMember, TargetProposal
 from crossdock.errors import ConfigError
 from crossdock.platform.openapi_file import Json, OpenApi, as_list, as_mapping
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from crossdock.cli.new_target import attribute_of
-from crossdock.cli.openapi_lists import ListProposal, time_form
-from crossdock.cli.openapi_operations import kind, members, plain, plain_json
-from crossdock.cli.python_layout import Call, Item, Named, quoted
+from crossdock.cli.new.openapi_lists import ListProposal, time_form
+from crossdock.cli.new.openapi_operations import kind, members, plain, plain_json
+from crossdock.cli.new.python_layout import Call, Item, Named, quoted
+from crossdock.cli.new.target_code import attribute_of
 from crossdock.platform.openapi_file import Json, OpenApi
 
 _TEXTS, _NUMBERS = {"string", "integer"}, {"string", "integer", "number"}

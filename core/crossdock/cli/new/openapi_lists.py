@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from crossdock.cli.openapi_operations import (
+from crossdock.cli.new.openapi_operations import (
     Operation,
     Pointer,
     answer,

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from crossdock.cli import (
-    new_target,
+from crossdock.cli.new import (
     openapi_credentials,
     openapi_drafts,
     openapi_examples,
     openapi_lists,
     openapi_target,
+    target_code,
 )
-from crossdock.cli.new_target import TargetProposal, attribute_of
-from crossdock.cli.openapi_credentials import Credentials
-from crossdock.cli.openapi_drafts import DraftProposal, Used
-from crossdock.cli.openapi_lists import LeftOut, ListProposal, Paging, singular
-from crossdock.cli.openapi_operations import members
-from crossdock.cli.python_layout import Call, Item, Named, imports, laid_out, literal, quoted
-from crossdock.cli.swagger_document import converted
+from crossdock.cli.new.openapi_credentials import Credentials
+from crossdock.cli.new.openapi_drafts import DraftProposal, Used
+from crossdock.cli.new.openapi_lists import LeftOut, ListProposal, Paging, singular
+from crossdock.cli.new.openapi_operations import members
+from crossdock.cli.new.python_layout import Call, Item, Named, imports, laid_out, literal, quoted
+from crossdock.cli.new.swagger_document import converted
+from crossdock.cli.new.target_code import TargetProposal, attribute_of
 from crossdock.errors import ConfigError
 from crossdock.platform import openapi_file
 from crossdock.platform.openapi_file import OpenApi, as_mapping
@@ -176,7 +176,7 @@ def values(proposal: Proposal, package: str) -> dict[str, str]:
         "contracts": "\n\n\n".join(_contract(one) for one, _ in lists),
         "exports": "".join(f"export {each}=... " for each in environment),
     }
-    return found | (new_target.values(proposal.target, package) if proposal.target else {})
+    return found | (target_code.values(proposal.target, package) if proposal.target else {})
 
 
 def _variable(package: str, secret: str) -> str:

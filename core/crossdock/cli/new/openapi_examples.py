@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from crossdock.cli.openapi_drafts import Used
-from crossdock.cli.openapi_lists import RFC_2822, ListProposal
-from crossdock.cli.openapi_operations import kind, members, plain_json
+from crossdock.cli.new.openapi_drafts import Used
+from crossdock.cli.new.openapi_lists import RFC_2822, ListProposal
+from crossdock.cli.new.openapi_operations import kind, members, plain_json
 from crossdock.platform.openapi_file import Json, OpenApi
 from crossdock.values.field_types import minor_unit
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from crossdock.cli.openapi_operations import is_safe
-from crossdock.cli.python_layout import Call, Item, quoted
+from crossdock.cli.new.openapi_operations import is_safe
+from crossdock.cli.new.python_layout import Call, Item, quoted
 from crossdock.platform.openapi_file import Json, OpenApi, as_list, as_mapping
 from crossdock.values.addresses import checked_base_url
 

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.cli.conftest import CommandLine, Result
 from tests.unit.cli.test_new_project import linted
 
-from crossdock.cli import new_from_openapi
+from crossdock.cli.new import openapi_project
 from crossdock.errors import ConfigError
 
 DOCUMENTS = Path(__file__).parent / "openapi"
@@ -174,9 +174,9 @@ def test_a_wrong_value_in_any_place_is_no_traceback(tmp_path: Path, name: str, w
         holder[last] = wrong
         path.write_text(json.dumps(changed), encoding="utf-8")
         with suppress(ConfigError):
-            proposal = new_from_openapi.read(path, with_target=True, chosen=())
-            new_from_openapi.values(proposal, "acme")
-            new_from_openapi.contents(proposal)
+            proposal = openapi_project.read(path, with_target=True, chosen=())
+            openapi_project.values(proposal, "acme")
+            openapi_project.contents(proposal)
 
 
 @pytest.mark.parametrize("option", ["--graphql", "--webhooks"])

@@ -8,7 +8,7 @@ from decimal import Decimal
 from keyword import iskeyword
 from typing import Any, Literal
 
-from crossdock.cli.python_layout import Call, Item, Named, imports, laid_out, literal, quoted
+from crossdock.cli.new.python_layout import Call, Item, Named, imports, laid_out, literal, quoted
 from crossdock.resources import ResourceModel
 
 MemberType = Literal["text", "personal", "number", "integer", "boolean", "instant", "day", "object"]

@@ -75,7 +75,7 @@ def filled(template: str | None, features: Collection[str], values: Mapping[str,
     if template is None:
         return ""
     path = Template(template).substitute(values)
-    content = (files("crossdock.cli") / "project_templates" / path).read_text(encoding="utf-8")
+    content = (files("crossdock.cli.new") / "project_templates" / path).read_text(encoding="utf-8")
     return Template(chosen(content, features)).substitute(values) if path.endswith(_FILLED) else content
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.new_templates import LAYOUTS, filled, layout_of
+from crossdock.cli.new.templates import LAYOUTS, filled, layout_of
 from crossdock.cli.plain_text import counted, say
 from crossdock.cli.shared_options import as_json, example, utf8, utf8_each
 from crossdock.cli.terminal_output import print_json
@@ -106,22 +106,22 @@ class _Made:
 
 
 def _propose(made: _Made, openapi: Path, lists: Collection[str]) -> None:
-    from crossdock.cli import new_from_openapi
+    from crossdock.cli.new import openapi_project
 
-    proposal = new_from_openapi.read(openapi, with_target="target" in made.features, chosen=lists)
+    proposal = openapi_project.read(openapi, with_target="target" in made.features, chosen=lists)
     made.features |= {"support", *proposal.features}
-    made.values |= new_from_openapi.values(proposal, made.values["package"])
+    made.values |= openapi_project.values(proposal, made.values["package"])
     made.values["before"] = _SET_UP_PROPOSED.format(**made.values)
-    made.examples = new_from_openapi.contents(proposal)
-    made.report = {"proposal": new_from_openapi.report(proposal)}
-    made.lines = list(new_from_openapi.lines(proposal))
+    made.examples = openapi_project.contents(proposal)
+    made.report = {"proposal": openapi_project.report(proposal)}
+    made.lines = list(openapi_project.lines(proposal))
 
 
 def _add_target(made: _Made) -> None:
-    from crossdock.cli import new_target
+    from crossdock.cli.new import target_code
 
-    made.features |= {"support", *new_target.EXAMPLE.features}  # support: modules beside the tests
-    made.values |= new_target.values(new_target.EXAMPLE, made.values["package"])
+    made.features |= {"support", *target_code.EXAMPLE.features}  # support: modules beside the tests
+    made.values |= target_code.values(target_code.EXAMPLE, made.values["package"])
 
 
 def _check_features(kind: str, features: Collection[str], lists: Collection[str]) -> None:

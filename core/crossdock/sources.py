@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.api import Api
     from crossdock.reading.sources.api_client import ApiClient
     from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
-    from crossdock.reading.sources.archive import ArchiveFolder
     from crossdock.reading.sources.expected_files import Expect, Expectation
+    from crossdock.reading.sources.file_archiving import ArchiveFolder
     from crossdock.reading.sources.file_listing import check_intake
     from crossdock.reading.sources.file_order import NameOrder, Order
     from crossdock.reading.sources.file_source import FileSource, StreamId
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         Paginator,
         Stop,
     )
-    from crossdock.reading.sources.source_context import SourceContext
+    from crossdock.reading.sources.run_context import SourceContext
     from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
     from crossdock.reading.transport.file_store import FileStore, any_case, list_below, split_pattern
     from crossdock.reading.transport.folder_store import FolderStore
@@ -84,7 +84,7 @@ _NAMES = {
     "reading.transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth"
     " RefreshTokenAuth TimedAuth",
     "reading.transport.http_connection_settings": "HttpConnection",
-    "reading.sources.archive": "ArchiveFolder",
+    "reading.sources.file_archiving": "ArchiveFolder",
     "reading.sources.expected_files": "Expect Expectation",
     "reading.sources.file_listing": "check_intake",
     "reading.sources.file_order": "NameOrder Order",
@@ -93,7 +93,7 @@ _NAMES = {
     "reading.sources.file_wait": "Wait",
     "reading.sources.manifests": "Manifest MarkerTemplate",
     "reading.sources.newest_file_warnings": "warnings_about_newest",
-    "reading.sources.source_context": "SourceContext",
+    "reading.sources.run_context": "SourceContext",
     "reading.transport.file_store": "FileStore any_case list_below split_pattern",
     "reading.transport.folder_store": "FolderStore",
     "reading.transport.sftp_store": "SftpLogin connect",

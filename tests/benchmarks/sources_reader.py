@@ -12,7 +12,7 @@ from pathlib import Path
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_client import ApiClient
 from crossdock.reading.sources.pagination import GraphQLConnection, LinkHeader
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Silent

@@ -29,7 +29,7 @@ from tests.chaos.scripted import Scripted
 from crossdock.config.project import project
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import cursor_parts, runner
 from crossdock.runs.run_report import Report
 from crossdock.state import Pin, StateUrl, create

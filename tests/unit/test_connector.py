@@ -18,8 +18,8 @@ from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import FailureLimits, removal_problem
 from crossdock.pacing.rate_limit import RateLimit
 from crossdock.reading.sources.api_request import ApiUsage
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.shared_buckets import SharedBuckets
-from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceModel
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api

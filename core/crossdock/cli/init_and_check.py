@@ -276,7 +276,7 @@ def _access(connection: Connection) -> Finding | None:
 
 def _connection(connection: Connection) -> Iterator[Finding]:
     from crossdock.connector import Finding
-    from crossdock.reading.sources.source_context import SourceContext
+    from crossdock.reading.sources.run_context import SourceContext
     from crossdock.runs.intake_log import NoIntake
     from crossdock.values.author_code import guarded
     from crossdock.values.progress import Silent

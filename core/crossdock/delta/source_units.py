@@ -13,7 +13,7 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.delta.row_preparation import UNIT, prepare
 from crossdock.errors import CrossdockError
-from crossdock.reading.sources.source_context import writing
+from crossdock.reading.sources.run_context import writing
 from crossdock.records import LINE, Again, RawBatch, kept
 from crossdock.values.local_files import create_private
 

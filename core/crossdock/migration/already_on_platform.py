@@ -17,7 +17,7 @@ from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.adoptable_records import LiveIndex, MatchCounts, match_counts
 from crossdock.planning.references import key_hashes
-from crossdock.reading.sources.source_context import READS, SourceContext
+from crossdock.reading.sources.run_context import READS, SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.adoption_index import LiveReader
 from crossdock.runs.intake_log import NoIntake

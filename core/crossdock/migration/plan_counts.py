@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crossdock.migration.already_on_platform import PlannedCreates
-from crossdock.reading.sources.source_context import Observe
+from crossdock.reading.sources.run_context import Observe
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.waiting_groups import Parent
 from crossdock.state import DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord

@@ -15,7 +15,7 @@ from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation_result import Reconciliation, Sample
 from crossdock.migration.source_comparison import SourceComparison
 from crossdock.migration.still_referenced import ListedReferences
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.platform_source.live_records import LiveRecords

@@ -15,7 +15,7 @@ from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation_result import Reconciliation
 from crossdock.migration.still_referenced import ReferredRecords
 from crossdock.planning.referred_ids import referred_ids
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.records import Record
 from crossdock.runs import dry_run
 from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference

@@ -17,7 +17,7 @@ from crossdock.mapping.stream_facts import AdoptBy
 from crossdock.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.state import Scope, State, Transaction
 from crossdock.writing.targets.outcomes import STANDARD

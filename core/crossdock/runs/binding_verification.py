@@ -23,7 +23,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import StoppedError, UnauthorizedError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import unrecorded_references
 from crossdock.runs.differences import Correction

@@ -24,7 +24,7 @@ from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import Removals, verb
-from crossdock.reading.sources.source_context import AtEnd, SourceContext
+from crossdock.reading.sources.run_context import AtEnd, SourceContext
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import note_matches
 from crossdock.runs.binding_verification import note_unverified

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.source_context import Reading
+from crossdock.reading.sources.run_context import Reading
 from crossdock.state import State
 from crossdock.state.sidecar_files.input_marks import ReadingMark, ReadingMarks
 from crossdock.values.clock import Clock

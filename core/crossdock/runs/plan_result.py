@@ -11,7 +11,7 @@ from crossdock.delta.repeated_keys import RepeatedKeys
 from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.pacing.forecast import Forecast
 from crossdock.planning.planned_chunk import PlannedChunk
-from crossdock.reading.sources.source_context import Observe
+from crossdock.reading.sources.run_context import Observe
 from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation

@@ -9,7 +9,7 @@ from pathlib import Path
 from crossdock.config.project import project
 from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
-from crossdock.reading.sources.source_context import Patience
+from crossdock.reading.sources.run_context import Patience
 from crossdock.runs import runner
 from crossdock.runs.named_record_delivery import Key, named_records
 from crossdock.runs.run_report import Report

@@ -10,7 +10,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.pacing.allowance import Priority
-from crossdock.reading.sources.source_context import Patience
+from crossdock.reading.sources.run_context import Patience
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.dead_letter_replay import Replay
 from crossdock.runs.named_record_delivery import NamedRecordDelivery, check_fetching

@@ -19,8 +19,8 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
 from crossdock.pacing.bucket_share import BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
+from crossdock.reading.sources.run_context import READS, Reading
 from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
-from crossdock.reading.sources.source_context import READS, Reading
 from crossdock.runs import refused_runs
 from crossdock.runs.marked_reading import marked_reading
 from crossdock.runs.refused_runs import Attempt

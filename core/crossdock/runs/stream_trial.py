@@ -16,7 +16,7 @@ from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.planning.draft_records import drafted
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.records import JSON, LINE, RawBatch, Record
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.intake_log import NoIntake

@@ -8,7 +8,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from crossdock.reading.sources.source_context import writing
+from crossdock.reading.sources.run_context import writing
 from crossdock.values.local_files import is_alive, private_folder
 
 

@@ -17,7 +17,7 @@ from crossdock.connector import Connector, Context, Settings
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.platform.platform_config import ApiKey, Profile
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.stream_trial import Trial, trial_of, try_stream
 from crossdock.testing.manual_clock import ManualClock

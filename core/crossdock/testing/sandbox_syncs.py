@@ -19,7 +19,7 @@ from crossdock.connector import Connector, Context, Stream
 from crossdock.errors import UnavailableError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.records import RawBatch
 from crossdock.runs import cursor_parts, runner
 from crossdock.runs.run_report import Report

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.platform_source.reading import COPIES, Reading
 
 from crossdock.errors import UnauthorizedError
-from crossdock.reading.sources.source_context import READS, SourceContext
+from crossdock.reading.sources.run_context import READS, SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.platform_source import live_records
 from crossdock.runs.platform_source.live_records import LiveRecords

@@ -14,7 +14,7 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.planning.adoptable_records import LiveIndex
 from crossdock.planning.references import key_hashes
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import adoption_index
 from crossdock.runs.adoption_index import LiveReader
 from crossdock.runs.intake_log import NoIntake

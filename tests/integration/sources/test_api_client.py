@@ -23,7 +23,7 @@ from crossdock.cli.main import main
 from crossdock.config import registry
 from crossdock.config.project import project
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import runner
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sandbox import SandboxServer

@@ -11,7 +11,7 @@ import pytest
 from tests.servers import served
 
 from crossdock.errors import RefusedError, UnavailableError
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api, ApiClient

@@ -17,7 +17,7 @@ from tests.tls_servers import OK, ConnectProxy, HttpsServer, client_certificate,
 
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.connector_http_client import httpx_client
 from crossdock.reading.transport.http_connection_settings import HttpConnection
 from crossdock.reading.transport.http_results import AmbiguousError, NotSentError

@@ -18,7 +18,7 @@ from crossdock.config.project.config_schema import config_schema
 from crossdock.config.registry import load
 from crossdock.connector import Context, Finding
 from crossdock.errors import ConfigError
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Silent

@@ -14,7 +14,7 @@ from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RecordError
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
 from crossdock.runs.intake_log import NoIntake

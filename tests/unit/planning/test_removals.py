@@ -29,7 +29,7 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import _keys, _without
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.records import LINE, Proof, RawBatch, Record
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.stream_input import StreamInput

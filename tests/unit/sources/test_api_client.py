@@ -13,7 +13,7 @@ import pytest
 
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, HeaderAuth, HttpSettings
 from crossdock.testing.manual_clock import ManualClock

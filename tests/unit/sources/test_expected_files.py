@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock.reading.sources.expected_files import Expect, Expectation
-from crossdock.reading.sources.source_context import JobRun, Patience, SourceContext
+from crossdock.reading.sources.run_context import JobRun, Patience, SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock

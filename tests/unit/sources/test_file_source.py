@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import DelimitedFormat, FileSource, FolderStore, Manifest, StreamId
 from crossdock.testing.manual_clock import ManualClock

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.file_wait import LateError
-from crossdock.reading.sources.source_context import Patience, SourceContext
+from crossdock.reading.sources.run_context import Patience, SourceContext
 from crossdock.reading.transport.file_store import RemoteFile, Sink, select
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.state import Digests, FileDescription, FileFacts

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.list_evidence import DoubtfulListError
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api, ApiAnswer, ApiClient, OverlappingPages
 from crossdock.testing.manual_clock import ManualClock

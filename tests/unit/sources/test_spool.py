@@ -14,7 +14,7 @@ import pytest
 
 from crossdock.errors import RefusedError, RemoteError
 from crossdock.reading.formats.compression import MAX_BYTES
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import RemoteFile, Sink
 from crossdock.reading.transport.folder_store import FolderStore

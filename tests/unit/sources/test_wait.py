@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.reading.sources.source_context import Patience
+from crossdock.reading.sources.run_context import Patience
 from crossdock.sources import Wait
 
 DAY = timedelta(days=1)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import (
     Api,

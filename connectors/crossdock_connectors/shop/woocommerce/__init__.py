@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from crossdock import Connector
 from crossdock.mapping.stream_facts import Reread
 from crossdock_connectors.shop.streams import ShopStream, streams
-from crossdock_connectors.shop.woocommerce.checks import check
+from crossdock_connectors.shop.woocommerce.check import check
 from crossdock_connectors.shop.woocommerce.dialect import WooCommerceDialect
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.shop.woocommerce.target import WooCommerceTarget

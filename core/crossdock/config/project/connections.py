@@ -20,7 +20,7 @@ from crossdock.errors import ConfigError, CrossdockError
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_facts import PLATFORM, Destinations
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import Reference
 from crossdock.state import Scope
 from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of, type_text

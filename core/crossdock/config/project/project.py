@@ -24,8 +24,8 @@ from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
 from crossdock.mapping.stream_facts import PLATFORM, AdoptBy
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.settle_pauses import AnnouncesLooks
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.growing_files import AnnouncesFiles
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.state import Pin, Recipients, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
@@ -173,7 +173,7 @@ class Project:
                     connection.bind(name, stream, targets, context, origins, as_written) for name, stream in chosen
                 ]
         for each in bound:
-            if isinstance(each.stream, AnnouncesLooks):
+            if isinstance(each.stream, AnnouncesFiles):
                 each.stream.announce_looks(each.context)
         order = {(name, kind): number for name, each in targets.items() for number, kind in enumerate(each.resources)}
         return sorted(

@@ -20,9 +20,9 @@ from crossdock.reading.sources.http_exchange import HttpExchange
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError, ListEvidence, repeated
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
 from crossdock.reading.sources.retried_requests import RetriedRequests, Smaller
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_more import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
-from crossdock.reading.sources.source_context import SourceContext
 from crossdock.values.author_code import type_text
 from crossdock.values.clock import InterruptibleClock
 

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 
 from crossdock.errors import UnavailableError
 from crossdock.reading.sources.input_summary import InputFacts, found, newest_of
-from crossdock.reading.sources.source_context import JobRun, SourceContext
+from crossdock.reading.sources.run_context import JobRun, SourceContext
 from crossdock.state import FileFacts
 from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, span
 from crossdock.values.config_models import ConfigModel

@@ -11,7 +11,7 @@ from crossdock.reading.formats.compression import MAX_BYTES
 from crossdock.reading.sources.file_order import FileOrder
 from crossdock.reading.sources.input_summary import LISTED
 from crossdock.reading.sources.manifests import Manifest, Markers
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, any_case, list_below, matches, split_pattern
 from crossdock.state import FileDescription, FileFacts
 
@@ -127,7 +127,7 @@ class FileListing:
                 raise RefusedError(message, where=file.path, hint="ask the sender to send it in parts")
         if not files:
             return
-        changed, looks = self._changed(files), self._run.looks
+        changed, looks = self._changed(files), self._run.growth_checks
         left = self._settle_s - looks.paused + max(self._since[file] for file in files)
         if changed is None and (left > 0 or not self._settle_s):
             looks.pause(left, self._run.clock, self._connection, store, self.look)
@@ -142,7 +142,7 @@ class FileListing:
         if self._run.clock.monotonic() - at > 2 * self._settle_s:
             return None
         return next(
-            (each for each in files if each.name in names and self._since[each] == self._run.looks.paused), None
+            (each for each in files if each.name in names and self._since[each] == self._run.growth_checks.paused), None
         )
 
     def _listed(self, store: FileStore) -> list[RemoteFile]:
@@ -159,7 +159,7 @@ class FileListing:
                 self.left_out[file.name] = "its name does not have the form that 'order' declares"
             else:
                 files.append(file)
-        paused = self._run.looks.paused
+        paused = self._run.growth_checks.paused
         self._since = {file: self._since.get(file, paused) for file in files}
         return files
 

@@ -20,16 +20,16 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.reading.formats.control_totals import exact_numbers, plain
 from crossdock.reading.formats.file_formats import FileFormat, looks_cut, read_lines, read_rows
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.sources.archive import archive
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
+from crossdock.reading.sources.file_archiving import archive
 from crossdock.reading.sources.file_listing import FileListing, check_intake, facts_of
 from crossdock.reading.sources.file_order import FileOrder, Order
 from crossdock.reading.sources.file_wait import LateError, LateFileWatch, Wait
+from crossdock.reading.sources.growing_files import Look
 from crossdock.reading.sources.input_summary import ReadFile
 from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
 from crossdock.reading.sources.manifests import Entry, Manifest, read_entries
-from crossdock.reading.sources.settle_pauses import Look
-from crossdock.reading.sources.source_context import SourceContext, writing
+from crossdock.reading.sources.run_context import SourceContext, writing
 from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.records import Again, Empty, Proof, RawBatch, kept

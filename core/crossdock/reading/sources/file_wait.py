@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.reading.sources.input_summary import found
-from crossdock.reading.sources.source_context import Patience, SourceContext
+from crossdock.reading.sources.run_context import Patience, SourceContext
 from crossdock.state import FileFacts
 from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, span
 from crossdock.values.config_models import ConfigModel

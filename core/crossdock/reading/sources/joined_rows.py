@@ -23,9 +23,9 @@ from crossdock.errors import RefusedError
 from crossdock.printable import printable
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.reading.sources.file_source import FileSource, TakenFile
+from crossdock.reading.sources.growing_files import Look
 from crossdock.reading.sources.known_files import StreamId
-from crossdock.reading.sources.settle_pauses import Look
-from crossdock.reading.sources.source_context import SourceContext, writing
+from crossdock.reading.sources.run_context import SourceContext, writing
 from crossdock.records import LINE, Proof, RawBatch, column_named, columns_named, own
 from crossdock.values.local_files import create_private
 

@@ -13,7 +13,7 @@ from crossdock.reading.sources.file_listing import description, facts_of
 from crossdock.reading.sources.file_order import FileOrder
 from crossdock.reading.sources.file_wait import has_come
 from crossdock.reading.sources.input_summary import described, is_to_remember
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import Digests, FileDescription, FileFacts
 

@@ -19,7 +19,7 @@ from crossdock.reading.formats.compression import Openable
 from crossdock.reading.formats.control_totals import NUMBER
 from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
-from crossdock.reading.sources.source_context import SourceContext, writing
+from crossdock.reading.sources.run_context import SourceContext, writing
 from crossdock.reading.sources.spool import fetch_whole
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches, split_pattern
 from crossdock.records import LINE, column_named

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import Openable
-from crossdock.reading.sources.source_context import SourceContext, writing
+from crossdock.reading.sources.run_context import SourceContext, writing
 from crossdock.reading.transport.file_store import (
     CHANGED_HINT,
     WHILE_READ,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from pydantic import GetPydanticSchema, model_validator
 
 from crossdock.errors import ConnectorError
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.values.addresses import address_faults
 from crossdock.values.config_models import ConfigModel, Name, misplaced
 

@@ -15,7 +15,7 @@ from crossdock.reading.sources.api_client import ApiClient
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.reading.sources.source_context import READS, SourceContext
+from crossdock.reading.sources.run_context import READS, SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.expansion import naming_scope
 from crossdock.runs.platform_source.settings import platform_api

@@ -11,7 +11,7 @@ from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Context
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.services.inbox.receiver import PATH

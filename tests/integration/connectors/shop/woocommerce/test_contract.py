@@ -23,7 +23,7 @@ from crossdock.testing import ManualClock, context
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.sandbox_syncs import private_file
 from crossdock.values.clock import Clock
-from crossdock_connectors.shop.woocommerce.checks import check
+from crossdock_connectors.shop.woocommerce.check import check
 
 
 def filled_shop(clock: Clock | None = None) -> FakeShop:

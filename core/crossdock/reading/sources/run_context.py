@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 from crossdock.errors import CrossdockError, StateError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.api_request import ApiUsage
+from crossdock.reading.sources.growing_files import GrowthChecks
 from crossdock.reading.sources.input_summary import InputFacts
 from crossdock.reading.sources.list_evidence import OpenLists
-from crossdock.reading.sources.settle_pauses import Looks
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.records import RawBatch
 from crossdock.state import Digests, FileDescription, FileFacts
@@ -199,7 +199,7 @@ class SourceContext:
     clocks_behind_s: dict[str, float] = field(default_factory=dict)
     observe: Observe | None = None
     reading: Reading = field(default_factory=Reading)
-    looks: Looks = field(default_factory=Looks)
+    growth_checks: GrowthChecks = field(default_factory=GrowthChecks)
 
     def apart(self, name: str) -> SourceContext:
         """Return the same run with the spool folder *name*. Raises StateError if the spool cannot be created."""

@@ -21,12 +21,12 @@ _Due = Callable[[], Iterable[Look]]
 
 
 @runtime_checkable
-class AnnouncesLooks(Protocol):
+class AnnouncesFiles(Protocol):
     def announce_looks(self, ctx: Any) -> None:
-        """Called when a run begins that will read the stream. It calls `Looks.expect` of the run."""
+        """Called when a run begins that will read the stream. It calls `GrowthChecks.expect` of the run."""
 
 
-class Looks:
+class GrowthChecks:
     """The looks and pauses of one run; it has paused for `paused` seconds so far."""
 
     def __init__(self) -> None:

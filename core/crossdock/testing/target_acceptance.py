@@ -144,19 +144,22 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
 
     def _change_one(self, delivery: _Delivery) -> None:
         """Change the last record of each resource: one update each, or a dead letter if it is written once."""
+        changed: dict[str, dict[int, int]] = {}  # what an earlier resource was changed to stays
         for resource in delivery.resources:
-            before = delivery.held()
-            delivery.write({resource: {self.records - 1: self.records}})
+            before, last = delivery.held(), {self.records - 1: self.records}
+            delivery.write({**changed, resource: last})
             if "update" not in self.operations(resource):
                 self.ends_well("a sync of a changed record", delivery.sync(), delivery.state_folder, exit_code=1)
                 assert delivery.held() == before, f"{resource}: a record that is written once was changed"
                 choice = ("--stream", f"{_EXAMPLES}.{resource}", "--reason", "changed_after_delivery")
                 listed = json.loads(delivery.run("records", "list", "--json", *choice).output)
                 keys = [each["key"] for each in listed]
-                changed = key_text(self.key(resource, self.records - 1))
-                assert keys == [changed], f"{resource}: a changed record is no dead letter"
-                delivery.write({})
+                assert keys == [key_text(self.key(resource, self.records - 1))], (
+                    f"{resource}: a changed record is no dead letter"
+                )
+                delivery.write(changed)
                 continue
+            changed[resource] = last
             self._finish(delivery, ["lost"])
             gone, new = before - delivery.held(), delivery.held() - before
             counts = gone.total(), new.total()

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests.partners import threepl_vendors
+from tests.partners.plain_3pl import API_KEY
 
 from crossdock.config.registry import load
 from crossdock.targets import Answer
@@ -59,7 +60,13 @@ class AmazonExample(TargetUnderTest):
     }
 
     def members(self, resource: str, number: int) -> Mapping[str, Any]:
-        place = {"name": "Ada", "addressLine1": "1 Main St", "postalCode": "60601", "countryCode": "US"}
+        place = {
+            "name": "Ada",
+            "addressLine1": "1 Main St",
+            "city": "Chicago",
+            "postalCode": "60601",
+            "countryCode": "US",
+        }
         price = {"currencyCode": "USD", "value": Decimal("9.50")}
         line = {"sellerSku": "LAMP", "sellerFulfillmentOrderItemId": "1", "quantity": number + 1}
         return {
@@ -91,3 +98,52 @@ class AmazonExample(TargetUnderTest):
 
 class TestAmazon(AmazonExample, TargetContract):
     """Orders, whose external id is their id."""
+
+
+class DeclaredExample(TargetUnderTest):
+    """The orders of a 3PL with a plain API, which refuses a second one with the same reference."""
+
+    connector = load("http_json")
+    settings = {
+        "base_url": "https://depot.example",
+        "auth": {"kind": "header", "name": "Api-Key", "value": "env:DEPOT_KEY"},
+        "target": {
+            "resources": {
+                "orders": {
+                    "members": {
+                        "owner": {"type": "text", "required": True},
+                        "lines": {"type": "list", "members": {"sku": "text", "quantity": "number"}},
+                    },
+                    "name": "reference",
+                    "create": "POST /v1/orders",
+                    "update": "PATCH /v1/orders/{id}",
+                    "delete": "POST /v1/orders/{id}/cancel",
+                    "deleted": {"field": "status", "equals": "Void"},
+                    "read": "GET /v1/orders/{id}",
+                    "look_up": {
+                        "path": "/v1/orders",
+                        "params": {"owner": "acme", "reference": "{name}"},
+                        "records": "items",
+                    },
+                    "repeated": {"status": 422, "text": "duplicate_reference"},
+                }
+            }
+        },
+    }
+    environment = {"DEPOT_KEY": API_KEY}
+
+    def members(self, resource: str, number: int) -> Mapping[str, Any]:
+        return {"owner": "acme", "lines": [{"sku": "0017", "quantity": number + 1}]}
+
+    def stored(self, resource: str, target_id: str, payload: Mapping[str, Any]) -> Any:
+        return {"id": target_id, **payload, "status": "Awaiting"}
+
+    def listing(self, resource: str, records: Sequence[Any]) -> Any:
+        return {"items": list(records), "next_cursor": None}
+
+    def repeated(self, resource: str) -> Answer:
+        return refused(422, {"code": "duplicate_reference"})
+
+
+class TestDeclared(DeclaredExample, TargetContract):
+    """Orders, which are changed and cancelled."""

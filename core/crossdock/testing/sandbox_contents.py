@@ -26,6 +26,8 @@ from crossdock.writing.targets.platform_target import PlatformTarget
 GIVEN = ("id", "createdAt", "updatedAt")
 """Members that the platform adds."""
 
+_PLENTY = 1_000_000  # units of a lot, from which movements may take some
+
 Name = tuple[str, str, str]
 """Resource, namespace and key of a record."""
 
@@ -103,7 +105,7 @@ class GivenRecords:
                 return {"code": code, "name": code, "type": "asset"}
             case "inventory_lot":
                 product, place = self._parent("product"), self._parent("warehouse_bin")
-                return {"productId": product, "binId": place, "lotNumber": code, "quantity": 1}
+                return {"productId": product, "binId": place, "lotNumber": code, "quantity": _PLENTY}
             case "order" | "invoice":
                 line = {"productId": self._parent("product"), "quantity": 1, "unitPrice": 1}
                 sale = {"customerId": self._parent("customer"), "currency": "EUR", "items": [line]}

@@ -1,4 +1,4 @@
-"""All streams of the bundled 3PLs and shops pass the acceptance of syncs: real processes, disturbed and killed."""
+"""All streams of the bundled 3PLs and shops, and a declared one, pass the acceptance of syncs in real processes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from tests.integration.connectors import test_shopify_contract, test_threepl_contract
 from tests.integration.connectors.shop.woocommerce import test_contract as test_woocommerce_contract
 from tests.partners.partner_transport import transport
+from tests.unit.connectors import test_http_json
 
 from crossdock.testing.acceptance import SyncAcceptance
 from crossdock.testing.served_transport import SERVED_AT
@@ -14,8 +15,18 @@ from crossdock.values.clock import SystemClock
 
 pytestmark = [pytest.mark.usefixtures("commands_are_forked"), pytest.mark.nightly]
 
+Declared = test_http_json.TestContract
 ShipBob, Amazon = test_threepl_contract._OfShipBob, test_threepl_contract._OfAmazon
 WooCommerce, Shopify = test_woocommerce_contract._OfWooCommerce, test_shopify_contract._OfShopify
+
+
+class TestDeclared(SyncAcceptance):
+    """A stream of a JSON API."""
+
+    connector, settings, environment = Declared.connector, Declared.settings, Declared.environment
+
+    def network(self) -> httpx.BaseTransport:
+        return Declared().network()
 
 
 class TestShipBob(SyncAcceptance):

@@ -24,6 +24,30 @@ SENT = {"namespace": "platform", "matches": "id"}
 MANY = dict.fromkeys(LIMITS, Limit(10_000, 10_000))
 
 
+def received(fake: ShipBob, item: int, lot: str, units: int) -> None:
+    """A receiving order that brings units of a lot."""
+    box = {"tracking_number": "T", "box_items": [{"inventory_id": item, "quantity": units, "lot_number": lot}]}
+    wro = fake.warehouse.create_wro({
+        "fulfillment_center": {"id": 8},
+        "package_type": "Package",
+        "box_packaging_type": "EverythingInOneBox",
+        "expected_arrival_date": "2026-03-02T00:00:00Z",
+        "boxes": [box],
+    })  # fmt: skip
+    fake.warehouse.receive(wro.id, {(item, lot): units})
+
+
+def shipped_shipbob() -> ShipBob:
+    """Two orders whose units a receiving order has brought."""
+    fake = ShipBob({"token-of-ours": [1]}, shipbob_client.CHANNELS, shipbob_client.LOCATIONS, 10**9, lambda: NOW)
+    house = fake.warehouse
+    received(fake, house.add_product(1, "LAMP", lot_tracked=True).inventory_id, "L1", 9)
+    for number in (1, 2):
+        placed = house.create_order(house.channels[1], shipbob_client.order(f"platform:ord_{number}", LAMP=2))
+        house.ship(placed.id, {"LAMP": number}, tracking_number=f"1Z-{number}")
+    return fake
+
+
 def filled_shipbob() -> ShipBob:
     """Two products, one of them in two lots, a receiving order, orders in several states, and a bill."""
     fake = ShipBob({"token-of-ours": [1]}, shipbob_client.CHANNELS, shipbob_client.LOCATIONS, 10**9, lambda: NOW)
@@ -32,15 +56,7 @@ def filled_shipbob() -> ShipBob:
     house.adjust_stock(lamp, 8, 9, "L1", NOW + timedelta(days=300))
     house.adjust_stock(lamp, 9, 4, "L2")
     shipbob_client.stocked(fake, "CHAIR", 7)
-    box = {"tracking_number": "T", "box_items": [{"inventory_id": lamp, "quantity": 5, "lot_number": "L3"}]}
-    wro = house.create_wro({
-        "fulfillment_center": {"id": 8},
-        "package_type": "Package",
-        "box_packaging_type": "EverythingInOneBox",
-        "expected_arrival_date": "2026-03-02T00:00:00Z",
-        "boxes": [box],
-    })  # fmt: skip
-    house.receive(wro.id, {(lamp, "L3"): 5})
+    received(fake, lamp, "L3", 5)
     for number in range(3):
         body = shipbob_client.order(f"platform:ord_{number}", LAMP=2)
         placed = house.create_order(house.channels[1], body)
@@ -82,6 +98,13 @@ class TestShipBobStock(_OfShipBob):
 class TestShipBobReceipts(_OfShipBob):
     stream = "receipts"
     settings = {**_OfShipBob.settings, "stock_leaves": "movement", "receipts": "lot"}
+
+
+@pytest.mark.nightly
+class TestShipBobDepartures(_OfShipBob):
+    stream = "departures"
+    settings = TestShipBobReceipts.settings
+    fake = shipped_shipbob()
 
 
 @pytest.mark.nightly

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -19,6 +21,7 @@ _HIDDEN = (
     " and on no page: look for damaged records, or see whether a proxy or plugin changes the pages"
 )
 
+_TIME = re.compile(r"\d{4}-\d\d-\d\d")
 _Place = tuple[tuple[Any, ...], str]  # the change and the id of a record
 
 
@@ -135,7 +138,7 @@ class OverlappingPages(SizedPages):
         ]
         if found and not places:
             raise RefusedError(f"no record has {self.id} and {' and '.join(paths)}", where=answer.address)
-        if not any(_is_sorted([change[index] for change, _ in places]) for index in range(len(paths))):
+        if not any(_is_sorted(_of_one_kind([change[index] for change, _ in places])) for index in range(len(paths))):
             hint = "an API that does not know a parameter ignores it"
             message = f"is not sorted by {' or '.join(paths)}, lowest first"
             raise RefusedError(message, where=answer.address, hint=hint)
@@ -161,6 +164,15 @@ def _joints(places: Sequence[_Place], overlap: int) -> tuple[frozenset[_Place], 
     return frozenset(places), overlap
 
 
+def _of_one_kind(changes: Sequence[Any]) -> list[Any]:
+    """Return the values of the most frequent kind: numbers, times or other texts. One wrong value ends no list."""
+    kinds = Counter(_kind(change) for change in changes if change is not None)
+    return [change for change in changes if change is not None and _kind(change) == kinds.most_common(1)[0][0]]
+
+
+def _kind(change: str | int) -> str:
+    return "number" if isinstance(change, int) else "time" if _TIME.match(change) else "text"
+
+
 def _is_sorted(changes: Sequence[Any]) -> bool:
-    changes = [change for change in changes if change is not None]
-    return len({isinstance(change, str) for change in changes}) < 2 and changes == sorted(changes)
+    return changes == sorted(changes)

@@ -62,7 +62,9 @@ class HttpStreamContract(StreamContract):
         is_asked_for = None if since is None else self._from_cursor(since)
         if is_asked_for is None:
             return self.network()
-        return self.transport(without_records(self.pages, self._listed_records()[1], is_asked_for))
+        places = self._listed_records()[1]
+        shorter = without_records(self.pages, places, is_asked_for)
+        return self.transport([page for page in shorter if any(at(page, place) for place in places)] or shorter[:1])
 
     def networks_in_another_order(self) -> Iterator[httpx.BaseTransport]:
         """Yield APIs with the records of each page in reverse order, unless the stream relies on their order."""
@@ -201,7 +203,7 @@ class HttpStreamContract(StreamContract):
                 is_listed = cursor in read or (bool(self.filters_on) and cursor in listed(name))
                 hint = "take the latest value of the batch, of a source that is asked to sort by it"
                 assert is_listed, f"{message} is ahead of the records that were read; {hint}"
-                is_lowest = all(_is_not_before(value, cursor) for value in later)
+                is_lowest = all(self._is_from(name, value, cursor) for value in later)
                 assert is_lowest, f"{message} is higher than {name} of a later record; {hint}"
 
     def test_the_cursor_is_used_and_its_value_read_again(self) -> None:
@@ -264,6 +266,13 @@ class HttpStreamContract(StreamContract):
         items = [item for _, items in self._batches() for item in items]
         names = {name for item in items for name, value in item.items() if str(value) == since}
         return (lambda item: all(_is_not_before(str(item.get(name)), since) for name in names)) if names else None
+
+    def _is_from(self, name: str, text: str, cursor: str) -> bool:
+        """Return whether *text* is not before *cursor*, as the stream declares its cursor if that is the member."""
+        declared = self._bound().stream.cursor
+        if declared is None or declared.column != name:
+            return _is_not_before(text, cursor)
+        return _is_from(declared, cursor, {name: text})
 
     def _bound(self) -> BoundStream:
         return bound_stream(self.connector, self.new_context(), self.stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -47,6 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{_MARK}: syncs as processes, with faults and kills; run with {_OPTION}")
+    for name in ("httpcore", "httpx"):  # pytest would show a line for each step of each request beside a failure
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -138,6 +138,8 @@ class TargetContract(TargetRequestContract):
                 where = f"{one.method('outcome')}, {operation}"
                 what = f"{where}: HTTP {status} is {outcome.kind} instead of rejected; call super().outcome"
                 assert outcome.kind == "rejected", what
+                hint = "return it only for the answer by which the API refuses a second record of a name"
+                assert outcome.reason != "conflict", f"{where}: any HTTP {status} is a conflict of the name; {hint}"
 
     def test_a_repeat_is_a_conflict_of_the_name(self) -> None:
         """The refusal of a second record with the same external id says so, if the target relies on it."""

@@ -176,10 +176,13 @@ class TargetRequestContract(TargetUnderTest):
         for target, resource in self.targets():
             one = self.example(target, resource)
             for what in (each for each in self.operations(resource) if each != "delete"):
-                whole, own, short, long = (
-                    self._shown(one, what, digits, decimals)
-                    for digits, decimals in ((_SHORT, 0), (_SHORT, None), (_SHORT, _DECIMALS), (_DIGITS, _DECIMALS))
-                )
+                try:
+                    whole, own, short, long = (
+                        self._shown(one, what, digits, decimals)
+                        for digits, decimals in ((_SHORT, 0), (_SHORT, None), (_SHORT, _DECIMALS), (_DIGITS, _DECIMALS))
+                    )
+                except RecordError:
+                    continue  # a member that cannot be changed is a dead letter
                 hint = "send numbers as Decimal, as Request.json does, and round nothing"
                 assert whole <= own, f"{one.method(what)}: a number is rounded to fewer decimals than it has; {hint}"
                 assert short <= long, f"{one.method(what)}: a number loses digits, as in a float; {hint}"

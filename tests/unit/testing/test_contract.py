@@ -15,6 +15,7 @@ from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopS
 
 from crossdock import Context, ProductDraft, RawBatch, Record
 from crossdock.errors import CrossdockError, RefusedError, UnavailableError
+from crossdock.sources import Cursor
 
 
 class TestReference(OrdersContract):
@@ -121,6 +122,18 @@ class CursorIgnored(Orders):
         return {}
 
 
+class AskedFromLater(Orders):
+    """The cursor moves at the end of a list only, so that no batch shows it."""
+
+    cursor = Cursor(column="updated_at", as_="instant", sorted=False)
+
+    def newest(self, orders: list[dict[str, Any]]) -> str | None:
+        return None
+
+    def params(self, since: str | None) -> dict[str, str]:
+        return super().params(since and since.replace("2026", "2027"))
+
+
 class BoundaryLost(Orders):
     def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
         return [order for order in orders if str(order.get("updated_at")) > (since or "") or since is None]
@@ -224,6 +237,7 @@ BUGS: dict[type[Orders], str] = {
     CursorOfAMissingMember: "one_bad_record_does_not_end_reading",
     CursorTooEarly: "a_cursor_is_not_ahead_of_what_was_read",
     CursorIgnored: "the_cursor_is_used_and_its_value_read_again",
+    AskedFromLater: "a_record_that_the_source_shows_late_is_read",
     BoundaryLost: "the_cursor_is_used_and_its_value_read_again",
     SeenBefore: "a_record_that_moves_while_paging_is_read_in_its_last_form",
     LocalTime: "the_mapping_is_pure",

@@ -14,7 +14,7 @@ import pytest
 from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, connector
 
 from crossdock import Context, Filter, ProductDraft, RawBatch, Record
-from crossdock.sources import Checkpoint, Cursor, windows
+from crossdock.sources import Checkpoint, Cursor, PageNumber, windows
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.http_contract import HttpStreamContract
 
@@ -281,6 +281,39 @@ class SortedContract(OrdersContract):
     connector = connector(Sorted)
 
 
+DATED = [
+    ["Thu, 05 Nov 2026 09:00:00 +0000", "Thu, 05 Nov 2026 23:30:00 -0500"],
+    ["Fri, 06 Nov 2026 10:00:01 +0000", "Fri, 06 Nov 2026 11:00:00 +0000"],
+]
+
+
+class DatedContract(OrdersContract):
+    """The times of changes do not sort as texts, and the pages say how many they are."""
+
+    class Dated(Orders):
+        fetches = False
+        cursor = Cursor(column="updated_at", as_="instant", format="%a, %d %b %Y %H:%M:%S %z")
+
+        def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+            pages = PageNumber("/orders", pages="/pages")
+            for page in ctx.api.pages("/orders", {"changed_from": since}, paginator=pages):
+                yield RawBatch.json(page.items("/orders"), source=page.address, key=["id"])
+
+    connector = connector(Dated)
+    pages = [
+        {"orders": [{**order, "updated_at": text} for order, text in zip(page["orders"], texts, strict=True)]}
+        for page, texts in zip(OrdersContract.pages, DATED, strict=True)
+    ]
+
+    def transport(self, pages: Sequence[Any]) -> httpx.MockTransport:
+        def answer(request: httpx.Request) -> httpx.Response:
+            number = int(request.url.params.get("page", "1"))
+            orders = pages[number - 1]["orders"] if number <= len(pages) else []
+            return httpx.Response(200, text=json.dumps({"orders": orders, "pages": len(pages)}, default=str))
+
+        return httpx.MockTransport(answer)
+
+
 HTTP_TESTS = [name for name in vars(HttpStreamContract) if name.startswith("test_")]
 CORRECT: Mapping[type[HttpStreamContract], Mapping[str, str]] = {
     OtherMembersContract: {},
@@ -295,6 +328,7 @@ CORRECT: Mapping[type[HttpStreamContract], Mapping[str, str]] = {
     },
     NumberedContract: {},
     SortedContract: {},
+    DatedContract: {},
 }
 
 

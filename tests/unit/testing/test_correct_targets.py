@@ -13,7 +13,7 @@ from tests.unit.testing.target_connector import OrdersContract, OrderTarget, con
 from crossdock.config.registry import load
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.sources import Api
-from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, RecordShape, Request, TargetResource
+from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, RecordShape, Request, TargetResource, Update
 from crossdock.testing import ManualClock
 from crossdock.testing.target_acceptance import TargetAcceptance
 from crossdock.testing.target_contract import TargetContract
@@ -27,6 +27,21 @@ def shaped(shape: RecordShape, **facts: Any) -> dict[str, TargetResource]:
     (resource,) = orders(EndpointProfile(look_up=True)).values()
     made = {"shape": shape, "endpoint": resource.endpoint, "name_member": "reference", "name_limit": 40, **facts}
     return {"orders": TargetResource("orders", resource.draft, **made)}
+
+
+class LinesStay(OrderTarget):
+    """Lines cannot be changed once an order was sent."""
+
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        if "lines" in update.changes:
+            raise RecordError("changed_after_delivery", "lines cannot be changed", pointer="/lines")
+        return super().update(resource, target_id, update)
+
+
+def test_an_update_may_refuse_a_member() -> None:
+    """The record is a dead letter; its numbers are tested in the create."""
+    case = type("Case", (OrdersContract,), {"connector": connector(LinesStay)})
+    case().test_numbers_are_exact()
 
 
 class OneByReference(OrderTarget):

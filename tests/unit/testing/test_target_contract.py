@@ -212,6 +212,14 @@ class RefusalIsDoubt(OrderTarget):
         return Outcome("in_doubt", "?", answer.status) if answer.status == 400 else outcome
 
 
+class AnyRefusalIsAConflict(OrderTarget):
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        if answer.status == 422:
+            pointer = self.resources[resource].name_pointer
+            return Outcome("rejected", "refused", 422, reason="conflict", pointer=pointer)
+        return super().outcome(resource, answer, expected)
+
+
 class EverythingResent(OrderTarget):
     resources = orders(EndpointProfile(True, True, conditional=True, rules={"update": "resend"}))
 
@@ -302,6 +310,7 @@ BUGS: dict[type[OrderTarget], tuple[str, str]] = {
     CredentialIsARefusal: ("a_refused_credential_is_recognized", "HTTP 401 is rejected"),
     RepeatIsAnyRefusal: ("a_repeat_is_a_conflict_of_the_name", "instead of"),
     RefusalIsDoubt: ("a_refusal_is_rejected", "HTTP 400 is in_doubt"),
+    AnyRefusalIsAConflict: ("a_refusal_is_rejected", "any HTTP 422 is a conflict of the name"),
     EverythingResent: (RULES, "does not make repeats harmless"),
     VerifiedWithoutLookUp: (RULES, "the record cannot be looked up"),
     FirstOfTheList: (OTHER, "another record is taken for found"),

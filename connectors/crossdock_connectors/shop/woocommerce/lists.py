@@ -120,8 +120,8 @@ def catalog(ctx: WooContext) -> Feed:
         doubts = list[DoubtfulListError]()
         for records, source in pages(ctx, "products", status="any", _fields=OF_STOCK):
             yield list(variants(ctx, records, OF_STOCK, doubts)), source
-        for doubt in doubts:
-            raise doubt
+        if doubts:
+            raise doubts[0]
 
     return read_once(ctx, "catalog", None, read)
 

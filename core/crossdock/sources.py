@@ -60,10 +60,10 @@ if TYPE_CHECKING:
     from crossdock.reading.transport.sftp_store import SftpLogin, connect
     from crossdock.reading.transport.ssh_algorithms import OldAlgorithm
     from crossdock.records import Proof
-    from crossdock.values.config_models import BaseUrl, ConfigPath, HostName, Name
+    from crossdock.values.config_models import BaseUrl, ConfigPath, HostName, Name, SecretRef
 
 _NAMES = {
-    "values.config_models": "BaseUrl ConfigPath HostName Name",
+    "values.config_models": "BaseUrl ConfigPath HostName Name SecretRef",
     "mapping.cursors": "Checkpoint Cursor Window windows",
     "errors": "UnavailableError",
     "reading.formats.delimited_format": "DelimitedFormat",
@@ -110,7 +110,8 @@ __all__ = [
     "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Name",
     "NameForm", "NameOrder", "NextUrl", "Offset", "OldAlgorithm", "Order", "Ours", "OverlappingPages", "PageNumber",
     "Paginator", "Part",
-    "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "Stop", "StreamId", "TimedAuth",
+    "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SecretRef", "SftpLogin", "SourceContext", "Stop", "StreamId",
+    "TimedAuth",
     "UnavailableError", "Wait", "Window", "any_case", "check_intake", "connect", "list_below", "split_pattern",
     "warnings_about_newest", "windows",
 ]  # fmt: skip

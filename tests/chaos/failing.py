@@ -79,7 +79,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
 LISTENING: Mapping[str, Failpoint] = {  # in the order of a webhook's way; those of delivery follow it
     "received": Failpoint("crossdock.state.tables.inbox", "Inbox.receive", "turn"),
     "stored": Failpoint("crossdock.services.inbox.webhook_writer", "WebhookWriter._receive", "turn"),
-    "fetching": Failpoint("crossdock.runs.named_record_delivery", "NamedRecords.deliver", "turn", _BOTH),
+    "fetching": Failpoint("crossdock.runs.named_record_delivery", "NamedRecordDelivery.deliver", "turn", _BOTH),
     "hints_removed": Failpoint("crossdock.state.tables.inbox", "Inbox.remove_fetched", "turn", _BOTH, filled=1),
 }
 """``received``: written and not committed. ``stored``: committed and not answered. ``fetching``: answered, and not

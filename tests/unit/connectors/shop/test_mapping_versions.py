@@ -23,6 +23,9 @@ READ: list[dict[str, Any]] = [
     {"base_url": "https://other.myshopify.com"}, {"bulk": False}, {"bulk_timeout_s": 60}, {"file_hosts": ["a.example"]},
     {"first": "2026-01-01T00:00:00Z"}, {"page_size": 10}, {"test_orders": True}, {"timeout_s": 5},
     {"token": "env:OTHER"}, {"total_timeout_s": 9}, {"webhooks": {"secrets": ["env:S"]}},
+    {"client_id": "env:ID", "client_secret": "env:S", "token": None},
+    {"app": "public", "client_id": "env:ID", "client_secret": "env:S", "token": None, "tokens": "t.json"},
+    {"redirect_url": "https://a.example"}, {"scopes": ["read_orders"]},
 ]  # fmt: skip
 
 

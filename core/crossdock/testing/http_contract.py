@@ -62,9 +62,7 @@ class HttpStreamContract(StreamContract):
         is_asked_for = None if since is None else self._from_cursor(since)
         if is_asked_for is None:
             return self.network()
-        places = self._listed_records()[1]
-        shorter = without_records(self.pages, places, is_asked_for)
-        return self.transport([page for page in shorter if any(at(page, place) for place in places)] or shorter[:1])
+        return self.transport(without_records(self.pages, self._listed_records()[1], is_asked_for))
 
     def networks_in_another_order(self) -> Iterator[httpx.BaseTransport]:
         """Yield APIs with the records of each page in reverse order, unless the stream relies on their order."""

@@ -307,9 +307,9 @@ class DatedContract(OrdersContract):
 
     def transport(self, pages: Sequence[Any]) -> httpx.MockTransport:
         def answer(request: httpx.Request) -> httpx.Response:
-            number = int(request.url.params.get("page", "1"))
-            orders = pages[number - 1]["orders"] if number <= len(pages) else []
-            return httpx.Response(200, text=json.dumps({"orders": orders, "pages": len(pages)}, default=str))
+            number, listed = int(request.url.params.get("page", "1")), [page for page in pages if page["orders"]]
+            orders = listed[number - 1]["orders"] if number <= len(listed) else []
+            return httpx.Response(200, text=json.dumps({"orders": orders, "pages": len(listed)}, default=str))
 
         return httpx.MockTransport(answer)
 

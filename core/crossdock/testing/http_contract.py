@@ -182,7 +182,7 @@ class HttpStreamContract(StreamContract):
         """No record that is read after a cursor has a lower value than it, and no cursor is one that was not read."""
         batches = list(self._batches())
         self._last_cursor(batches)
-        pull = self._method("pull")
+        pull, declared = self._method("pull"), self._bound().stream.cursor
 
         def listed(name: str) -> set[str]:
             return {str(item.get(name)) for _, item in self._listed_records()[0] if isinstance(item, dict)}
@@ -192,6 +192,7 @@ class HttpStreamContract(StreamContract):
             used = [cursor for cursor, _ in batches if cursor is not None]
             if not any(cursor in inner for cursor in used for inner in values):
                 continue  # not the member that cursors are taken from
+            is_declared = declared is not None and declared.column == name
             for number, (cursor, _) in enumerate(batches):
                 if cursor is None:
                     continue
@@ -201,7 +202,7 @@ class HttpStreamContract(StreamContract):
                 is_listed = cursor in read or (bool(self.filters_on) and cursor in listed(name))
                 hint = "take the latest value of the batch, of a source that is asked to sort by it"
                 assert is_listed, f"{message} is ahead of the records that were read; {hint}"
-                is_lowest = all(self._is_from(name, value, cursor) for value in later)
+                is_lowest = all(_is_not_before(value, cursor, declared if is_declared else None) for value in later)
                 assert is_lowest, f"{message} is higher than {name} of a later record; {hint}"
 
     def test_the_cursor_is_used_and_its_value_read_again(self) -> None:
@@ -264,13 +265,6 @@ class HttpStreamContract(StreamContract):
         items = [item for _, items in self._batches() for item in items]
         names = {name for item in items for name, value in item.items() if str(value) == since}
         return (lambda item: all(_is_not_before(str(item.get(name)), since) for name in names)) if names else None
-
-    def _is_from(self, name: str, text: str, cursor: str) -> bool:
-        """Return whether *text* is not before *cursor*, as the stream declares its cursor if that is the member."""
-        declared = self._bound().stream.cursor
-        if declared is None or declared.column != name:
-            return _is_not_before(text, cursor)
-        return _is_from(declared, cursor, {name: text})
 
     def _bound(self) -> BoundStream:
         return bound_stream(self.connector, self.new_context(), self.stream)
@@ -380,8 +374,10 @@ def _is_sorted(trial: Trial) -> bool:
     return cursor is not None and cursor.sorted
 
 
-def _is_not_before(text: str, cursor: str) -> bool:
-    """Compare two cursors as numbers or instants if both are, else as texts."""
+def _is_not_before(text: str, cursor: str, declared: Cursor | None = None) -> bool:
+    """Compare two cursors as they are *declared*, else as numbers or instants if both are, else as texts."""
+    if declared is not None:
+        return _is_from(declared, cursor, {declared.column: text})
     for read in (Decimal, datetime.fromisoformat):
         with suppress(ValueError, ArithmeticError, TypeError):  # TypeError: only one of two instants has an offset
             return bool(read(text) >= read(cursor))  # type: ignore[operator]  # both are of one type

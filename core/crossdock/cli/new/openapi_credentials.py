@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -29,7 +29,7 @@ class Credentials:
     auth: Call | None
     names: Sequence[str] = ()
     secrets: Sequence[str] = ()
-    texts: Mapping[str, str] = ()  # type: ignore[assignment]
+    texts: Mapping[str, str] = field(default_factory=dict)
     unknown: str = ""
 
 

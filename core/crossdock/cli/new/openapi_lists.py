@@ -144,7 +144,10 @@ def proposed(document: OpenApi, chosen: Collection[str]) -> tuple[list[ListPropo
             gets = [each for each in operations(document, str(path), as_mapping(item)) if each.method == "GET"]
             for operation in gets:
                 one = _list(document, operation)
-                (found if isinstance(one, ListProposal) else left_out).append(one)  # type: ignore[arg-type]
+                if isinstance(one, ListProposal):
+                    found.append(one)
+                else:
+                    left_out.append(one)
         except ConfigError as error:
             left_out.append(LeftOut(f"GET {path}", f"{error.message} ({error.where})"))
     if unknown := sorted(set(chosen) - {str(path) for path in as_mapping(document.data.get("paths"))}):

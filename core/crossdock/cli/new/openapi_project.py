@@ -51,7 +51,7 @@ class Proposal:
     def features(self) -> set[str]:
         kinds = {f"paged_by_{one.paging.kind}" for one, _ in self.lists}
         has_target = self.target.features if self.target else set()
-        tokens = {"tokens"} if "token_url" in dict(self.credentials.texts) else set()
+        tokens = {"tokens"} if "token_url" in self.credentials.texts else set()
         announced = {"announced"} if any(one.paging.kind in _ANNOUNCED for one, _ in self.lists) else set()
         return {*kinds, *has_target, *tokens, *announced}
 
@@ -185,7 +185,7 @@ def _variable(package: str, secret: str) -> str:
 
 def _settings(proposal: Proposal, package: str) -> dict[str, str]:
     secrets = {each: f"env:{_variable(package, each)}" for each in proposal.credentials.secrets}
-    return dict(proposal.credentials.texts) | secrets
+    return {**proposal.credentials.texts, **secrets}
 
 
 def _said(text: object) -> str:
@@ -332,7 +332,7 @@ def _params(one: ListProposal) -> str:
 def _fields(proposal: Proposal) -> Iterator[str]:
     for name in proposal.credentials.secrets:
         yield f"    {name}: SecretRef"
-    for name in dict(proposal.credentials.texts):
+    for name in proposal.credentials.texts:
         yield f"    {name}: {'BaseUrl' if name == 'token_url' else 'str'}"
 
 

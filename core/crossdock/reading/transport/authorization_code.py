@@ -18,7 +18,7 @@ import httpx
 
 from crossdock.errors import ConfigError, UnauthorizedError, without_traceback
 from crossdock.reading.transport import oauth_tokens
-from crossdock.reading.transport.http_auth import RENEWED_AT, Flow, TokenAuth, as_json, revealed
+from crossdock.reading.transport.http_auth import RENEWED_AT, Flow, TokenAuth, client_request, revealed
 from crossdock.reading.transport.oauth_tokens import ClientAuth
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
 from crossdock.values.addresses import endpoint, web_address
@@ -117,11 +117,7 @@ class AuthorizationCodeAuth(TokenAuth):
 
     def _request(self, form: Mapping[str, str], url: str | None = None) -> httpx.Request:
         client_id, secret = revealed(self._client_id), revealed(self._client_secret)
-        if secret:
-            fields, headers = oauth_tokens.client_fields(client_id, secret, self._client_auth)
-        else:
-            fields, headers = {"client_id": client_id}, {}
-        return httpx.Request("POST", url or self._token_url, data={**form, **fields}, headers=as_json(headers))
+        return client_request(url or self._token_url, form, client_id, secret, self._client_auth)
 
     # ---- tokens
 

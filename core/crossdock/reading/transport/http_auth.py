@@ -179,7 +179,7 @@ class ClientCredentialsAuth(TokenAuth):
     def token_request(self) -> httpx.Request:
         client_id, secret = revealed(self._client_id), revealed(self._client_secret)
         fields, headers = oauth_tokens.client_fields(client_id, secret, self._client_auth)
-        return httpx.Request("POST", self._token_url, data=self._form | fields, headers=as_json(headers))
+        return httpx.Request("POST", self._token_url, data=self._form | fields, headers=_as_json(headers))
 
 
 class RefreshTokenAuth(TokenAuth):
@@ -204,11 +204,7 @@ class RefreshTokenAuth(TokenAuth):
     def token_request(self) -> httpx.Request:
         form = {"grant_type": "refresh_token", "refresh_token": revealed(self._refresh_token)}
         client_id, secret = revealed(self._client_id), revealed(self._client_secret)
-        if secret:
-            fields, headers = oauth_tokens.client_fields(client_id, secret, self._client_auth)
-        else:
-            fields, headers = {"client_id": client_id}, {}
-        return httpx.Request("POST", self._token_url, data=form | fields, headers=as_json(headers))
+        return client_request(self._token_url, form, client_id, secret, self._client_auth)
 
     def refused(self, response: httpx.Response) -> str:
         if oauth_tokens.members(response.content).get("error") != "invalid_grant":
@@ -264,7 +260,7 @@ class LoginAuth(TokenAuth):
         body = _all_revealed(self._credentials)
         if self._graphql is not None:
             body = {"query": self._graphql, "variables": body}
-        headers = as_json({"content-type": "application/json"})
+        headers = _as_json({"content-type": "application/json"})
         return httpx.Request("POST", self._token_url, content=exact_json.dumps(body), headers=headers)
 
     def granted_by(self, response: httpx.Response) -> object:
@@ -317,7 +313,15 @@ def _all_revealed(value: Any) -> Any:
     return value
 
 
-def as_json(headers: Mapping[str, str]) -> dict[str, str]:
+def client_request(url: str, form: Mapping[str, str], client_id: str, secret: str, how: ClientAuth) -> httpx.Request:
+    """Return the request of a client with *form*. A client without a secret is public, and only states its id."""
+    fields, headers = {"client_id": client_id}, dict[str, str]()
+    if secret:
+        fields, headers = oauth_tokens.client_fields(client_id, secret, how)
+    return httpx.Request("POST", url, data={**form, **fields}, headers=_as_json(headers))
+
+
+def _as_json(headers: Mapping[str, str]) -> dict[str, str]:
     return {"accept": "application/json", **headers}
 
 

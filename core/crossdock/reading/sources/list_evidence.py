@@ -138,9 +138,7 @@ class ListEvidence:
         self._contents, self._orders, self._order = IdSet(), IdSet(), ""  # for records that may be listed again
         self._alike = 0  # records that may differ despite equal keys, such as two on one page
         self._again = 0  # records that an earlier page had
-        self._idle = (
-            0  # records since a page had a new one: a list that is read once more under other cursors is a loop
-        )
+        self._idle = 0  # records since a page had a new one: a list that begins again under other cursors is a loop
         self.read = 0
         self._totals: tuple[int, int] | None = None  # lowest and highest
         self._total: int | None = None

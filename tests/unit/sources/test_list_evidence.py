@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.unit.sources.test_pagination import client
 
-from crossdock.errors import RefusedError
+from crossdock.errors import RefusedError, RemoteError
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError, ListEvidence, OpenLists
 from crossdock.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset, PageNumber, Paginator
@@ -126,6 +126,28 @@ def test_a_list_with_another_number_of_records_is_in_doubt(
     """A record that is counted and on no page does not keep the others from delivery."""
     with pytest.raises(DoubtfulListError, match=message):
         read(paginator, *bodies)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(200, json={"items": [], "total": 2, "success": False}),
+        httpx.Response(200, json={"items": [], "total": 2, "errors": [{"message": "busy"}]}),
+        httpx.Response(200, json={"error": "out of memory"}),
+        httpx.Response(200, content=b"<html>down for maintenance</html>"),
+        httpx.Response(207, json={"items": []}),
+        httpx.Response(206, json={"items": []}),
+        httpx.Response(302, headers={"location": "/login"}),
+        httpx.Response(409, json={}),
+    ],
+)
+def test_a_request_that_failed_does_not_end_a_list(answer: httpx.Response) -> None:
+    """The total is that of the first page, so that only the next one shows whether there are more records."""
+    answers = iter([httpx.Response(200, json=page([1, 2], 2)), answer])
+    pages = client(lambda _: next(answers)).pages("/items", paginator=OFFSET, records="/items", key="id")
+    assert [item["id"] for item in next(pages).items("/items")] == [1, 2]
+    with pytest.raises((RefusedError, RemoteError)):
+        next(pages)
 
 
 @pytest.mark.parametrize(

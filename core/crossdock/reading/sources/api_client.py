@@ -19,7 +19,7 @@ from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params,
 from crossdock.reading.sources.http_exchange import HttpExchange
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError, ListEvidence, repeated
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
-from crossdock.reading.sources.retried_requests import RetriedRequests, Smaller
+from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_more import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
@@ -202,11 +202,14 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 _check_status(page, before, read, is_over=is_over)
                 return None
             found = None if evidence is None else _records_in(page, paginator, read.records)
-        except (RefusedError, RemoteError) as error:
-            if not is_over or isinstance(error, UnauthorizedError | UnavailableError | DoubtfulListError):
+        except RequestRefusedError:
+            if not is_over:
                 raise
-            return None  # some APIs refuse the page after the last one, or have no list there
+            return None  # some APIs refuse the page after the last one
         if (is_end_stated and not found) or (is_over and found is None and evidence is not None):
+            read.signs.take(page, 0)
+            if read.signs.error is not None:  # the stated end may be wrong, and nothing else shows it
+                raise _in_doubt(read.signs.error, page)
             return None
         if evidence is not None and found is not None and not _take(evidence, found, paginator, page):
             if not is_over or not (evidence.pages > 1 or paginator.stop.repeated or read.signs.says_last):

@@ -38,8 +38,12 @@ class ThrottledError(UnavailableError):
     """The rate limit refused a request for too long."""
 
 
-class NotFoundError(RemoteError):
-    """An answer of 404 or 410."""
+class RequestRefusedError(RemoteError):
+    """An answer of 400, 404, 410, 416 or 422: what was asked for is not there, or cannot be."""
+
+
+class NotFoundError(RequestRefusedError):
+    """An answer of 404 or 410, or one that means the same."""
 
 
 class _ServerError(UnavailableError):
@@ -150,7 +154,9 @@ class RetriedRequests:
             if 300 <= status < 400 and (target := _target(answer)):
                 message = f"redirects to {self.redacted(target)} (HTTP {status})"
                 raise RemoteError(message, where=shown, hint=_REDIRECTED)
-            kind, hint = (NotFoundError, _NOT_FOUND) if status in {404, 410} else (RemoteError, None)
+            is_refused = status in {400, 416, 422} and answered == status
+            kind = NotFoundError if status in {404, 410} else RequestRefusedError if is_refused else RemoteError
+            hint = _NOT_FOUND if status in {404, 410} else None
             raise kind(f"responded with {said}{suffix}", where=shown, hint=hint)
         if status == 206:
             raise RefusedError("is only a part of the answer (HTTP 206)", where=shown)

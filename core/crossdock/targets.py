@@ -4,11 +4,21 @@ from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.reading.transport.http_results import Answer
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape, body_of
-from crossdock.writing.targets.target import Client, EndpointProfile, Request, Rule, Target, TargetResource, Update
+from crossdock.writing.targets.target import (
+    BatchProfile,
+    Client,
+    EndpointProfile,
+    Request,
+    Rule,
+    Target,
+    TargetResource,
+    Update,
+)
 
 __all__ = [
     "Answer",
     "ApiTarget",
+    "BatchProfile",
     "Client",
     "EndpointProfile",
     "ExpectedRecord",

@@ -22,7 +22,7 @@ from crossdock.state import Binding, Intent
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations import Operation, make_intent
-from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
+from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.turn_writer import Chunk
 from crossdock.writing.targets import outcomes
@@ -35,10 +35,11 @@ BOUND_AT_ONCE = 10_000
 class Answering(Senders):
     """Answers every errand with 201 and an id before it could have left."""
 
-    def put(self, tasks: Sequence[SendTask], in_flight: int) -> None:
-        for task in tasks:
-            answer = Answer(201, {}, b'{"id":"prd_%d"}' % task.intent.id)
-            self.results.put(SendResult(task, outcomes.of_answer(answer, ExpectedRecord(task.intent.path))))
+    def put(self, batches: Sequence[SendBatch], in_flight: int) -> None:
+        for batch in batches:
+            intent = batch.tasks[0].intent
+            answer = Answer(201, {}, b'{"id":"prd_%d"}' % intent.id)
+            self.results.put(SendResult(batch, [outcomes.of_answer(answer, ExpectedRecord(intent.path))]))
 
 
 class Filling:

@@ -30,7 +30,7 @@ from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 from crossdock.writing.delivery import operator_actions
-from crossdock.writing.delivery.senders import Senders, SendTask
+from crossdock.writing.delivery.senders import SendBatch, Senders
 
 ACCOUNTS, CUSTOMERS, INVOICES = "accounts", "customers", "invoices"
 RESOURCE: dict[str, ResourceName] = {ACCOUNTS: "ledger_account", CUSTOMERS: "customer", INVOICES: "invoice"}
@@ -381,9 +381,9 @@ def failpoints() -> Iterator[Failpoints]:
             points.after_commit()
             return done
 
-        def watched_send(senders: Senders, client: Any, task: SendTask) -> Any:
+        def watched_send(senders: Senders, client: Any, batch: SendBatch) -> Any:
             points.before_send()
-            outcome = send(senders, client, task)
+            outcome = send(senders, client, batch)
             points.after_send()
             return outcome
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from crossdock.errors import RemoteError
@@ -12,6 +12,7 @@ from crossdock.reading.sources.api_error_messages import message_of
 from crossdock.targets import (
     Answer,
     ApiTarget,
+    BatchProfile,
     EndpointProfile,
     ExpectedRecord,
     Outcome,
@@ -23,14 +24,22 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
-from crossdock.values.json_paths import found_at
+from crossdock.values.json_paths import MISSING, found_at
 from crossdock.writing.targets import outcomes
 from crossdock_connectors.http_json.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, condition
 from crossdock_connectors.http_json.settings import HttpJsonSettings
-from crossdock_connectors.http_json.target_settings import ID, IN_PATH, NAME, TargetConfig, TargetResourceConfig
+from crossdock_connectors.http_json.target_settings import (
+    ID,
+    IN_PATH,
+    NAME,
+    BatchConfig,
+    TargetConfig,
+    TargetResourceConfig,
+)
 
+_NONE = ExpectedRecord()
 _NO_REASON = "the answer says that it failed, and gives no reason"
 
 
@@ -57,21 +66,45 @@ class HttpJsonTarget(ApiTarget):
         body = _in_body(config, sent)
         return Request(method, path, exact_json.dumps(body), holds_payload=body == payload)
 
+    def batch(self, resource: str, requests: Sequence[Request]) -> Request:
+        batch = self._config.resources[resource].batch
+        assert batch is not None
+        listed = b"[" + b",".join(each.body or b"{}" for each in requests) + b"]"
+        member = None if batch.items is None else exact_json.dumps(batch.items)
+        body = listed if member is None else b"{" + member + b":" + listed + b"}"
+        return Request(requests[0].method, requests[0].path, body)
+
+    def _in_batch(self, resource: str, request: tuple[str, str], target_id: str, record: dict[str, Any]) -> Request:
+        config = self._config.resources[resource]
+        assert config.batch is not None
+        assert config.batch.id is not None
+        try:
+            known = int(target_id) if config.batch.numbers else target_id
+        except ValueError:
+            place = f"{self.place}.target.resources.{resource}.batch"
+            raise RemoteError("a record's id is no whole number, as its numbers say", where=place) from None
+        return Request.json(*request, _in_body(config, record | {config.batch.id: known}))
+
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         config = self._config.resources[resource]
         posted = config.update if isinstance(config.update, PostedRequest) else None
         method, path = ("POST", "") if isinstance(config.update, PostedRequest) else _of_one(config.update, target_id)
+        is_together = config.is_together("update")
         is_patch = method == "PATCH" if posted is None else posted.uses("changes")
         sent = update.changes if is_patch else update.after
         compared = {other: update.before.get(member) for member, other in config.compare.items() if member in sent}
         if posted is not None:
             return self._posted(posted, {"changes" if is_patch else "record": sent | compared, "id": target_id})
+        if is_together:
+            return self._in_batch(resource, (method, path), target_id, sent | compared)
         return Request.json(method, path, _in_body(config, sent | compared))
 
     def delete(self, resource: str, target_id: str) -> Request:
         config = self._config.resources[resource]
         if isinstance(config.delete, PostedRequest):
             return self._posted(config.delete, {"id": target_id})
+        if config.is_together("delete"):
+            return self._in_batch(resource, _of_one(config.delete, target_id), target_id, {})
         return Request(*_of_one(config.delete, target_id))
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
@@ -124,6 +157,27 @@ class HttpJsonTarget(ApiTarget):
         if isinstance(config.repeated, RepeatedAnswer) and config.repeated.matches(answer.status, body_of(answer)):
             return replace(made, reason="conflict", pointer=self.resources[resource].name_pointer)
         return made
+
+    def batch_outcomes(
+        self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]
+    ) -> Outcome | Sequence[Outcome]:
+        batch = self._config.resources[resource].batch
+        assert batch is not None
+        if throttled := self.throttled(answer):
+            return throttled
+        whole = self._with_status(resource, answer)
+        if not 200 <= whole.status < 300:
+            alone = len(expected) == 1
+            return self.outcome(resource, answer, expected[0]) if alone else super().outcome(resource, whole, _NONE)
+        results = _results(batch, body_of(answer), expected)
+        if results is None:
+            return Outcome("in_doubt", "answered a batch without a result for each record", answer.status)
+        return [
+            Outcome("in_doubt", "the answer has no result for this record", answer.status)
+            if result is MISSING
+            else self.outcome(resource, _answer_of(batch, result), each)
+            for result, each in zip(results, expected, strict=True)
+        ]
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
@@ -206,8 +260,42 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
         name_member=config.name,
         name_limit=min(config.name_max_length, MAX_ID_LENGTH) if config.id == NAME else config.name_max_length,
         name_form=config.name_form,
+        batch=_batch_of(config),
         look_up_setting=f"target.resources.{name}.look_up",
     )
+
+
+def _batch_of(config: TargetResourceConfig) -> BatchProfile | None:
+    if config.batch is None:
+        return None
+    kinds: tuple[Literal["create", "update", "delete"], ...] = ("create", "update", "delete")
+    together = frozenset(kind for kind in kinds if config.is_together(kind))
+    return BatchProfile(config.batch.size, together, config.batch.atomic)
+
+
+def _results(batch: BatchConfig, body: Any, expected: Sequence[ExpectedRecord]) -> list[Any] | None:
+    """Return the result of each record, or `MISSING`; None if results cannot be matched with the records."""
+    found = found_at(body, batch.results)
+    if not isinstance(found, list):
+        return None
+    if batch.by is None:
+        return found if len(found) == len(expected) else None
+    by_name, repeated = dict[Any, Any](), set[Any]()
+    for result in found:
+        name = found_at(result, batch.by)
+        if isinstance(name, str | int) and by_name.setdefault(str(name), result) is not result:
+            repeated.add(str(name))
+    return [MISSING if each.name in repeated else by_name.get(each.name, MISSING) for each in expected]
+
+
+def _answer_of(batch: BatchConfig, result: Any) -> Answer:
+    """Return the answer about one record that *result* stands for."""
+    status = MISSING if batch.status is None else found_at(result, batch.status)
+    number = int(status) if isinstance(status, str) and status.isdecimal() else status
+    is_status = isinstance(number, int) and not isinstance(number, bool) and 100 <= number < 600
+    record = MISSING if batch.record is None else found_at(result, batch.record)
+    body = result if record is MISSING or record is None else record
+    return Answer(number if is_status else 200, {}, exact_json.dumps(body))
 
 
 def _in_body(config: TargetResourceConfig, record: dict[str, Any]) -> dict[str, Any]:

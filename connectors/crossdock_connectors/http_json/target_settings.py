@@ -36,6 +36,7 @@ _FORMS = {
     "delete": (_form("DELETE|POST|PUT", _ONE), "DELETE, POST, PUT", f"DELETE /orders/{ID}"),
     "read": (_form("GET", _ONE), "GET", f"GET /orders/{ID}"),
 }
+_TOGETHER = _form("POST|PUT|PATCH|DELETE", r"[^\s?#{}]*")
 _IN_BODY = {"create": ("record",), "update": ("record", "changes"), "delete": ("id",), "read": ("id",)}
 _Request = Annotated[
     Annotated[str, Tag("text")] | Annotated[PostedRequest, Tag("posted")],
@@ -62,6 +63,31 @@ class LookUpByName(OtherRequest):
         if not any(NAME in text for text in texts_in([self.path, self.params, self.body, self.variables])):
             raise misplaced(("params",), "the query does not use {name}, so it would list any record")
         return self
+
+
+class BatchConfig(ConfigModel):
+    """Requests that take several records, with a result for each in the answer."""
+
+    size: Annotated[int, Field(ge=1, le=10_000)]
+    """The most records of one request."""
+    items: MemberName | None = None
+    """The member of a request's body with the list of records; none if the body is the list."""
+    results: Place = ""
+    """Where an answer has the list of results; an empty text if the answer is the list."""
+    by: Place | None = None
+    """Where a result has the external id of its record. None if results are in the order of the records."""
+    status: Place | None = None
+    """Where a result has an HTTP status of its own. Without it, ``failed`` of the target tells refusals."""
+    record: Place | None = None
+    """Where a result has what an answer about one record would be. None if the result is that."""
+    id: MemberName | None = None
+    """The member of a request's record with its id, for an ``update`` or ``delete`` whose path has no ``{id}``: these
+    are sent in batches, too."""
+    numbers: tuple[Literal["id"], ...] = ()
+    """``id``, if the API has it as a number."""
+    atomic: bool = False
+    """Whether a request that is refused as a whole has changed nothing. Otherwise its records are in doubt: they are
+    sent again in smaller batches if the API refuses repeated ones, or looked up."""
 
 
 class TargetResourceConfig(ConfigModel):
@@ -105,6 +131,9 @@ class TargetResourceConfig(ConfigModel):
     and changes nothing; none if it accepts one."""
     conditional: bool = False
     """Changes honour ``If-Match`` (RFC 9110 section 13.1.1)."""
+    batch: BatchConfig | None = None
+    """How several records are sent in one request; none if each has its own. ``create`` is then the request for
+    several."""
     compare: Mapping[str, MemberName] = {}
     """Compare-and-set: by member, the member of an update that has the value which the API should hold, such as
     ``quantity: expected_quantity``."""
@@ -113,8 +142,9 @@ class TargetResourceConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _requests_fit(self) -> Self:
-        for key, (form, methods, example) in _FORMS.items():
+        for key, (single, methods, example) in _FORMS.items():
             request = getattr(self, key)
+            form = _TOGETHER if self.is_together(key) else single
             if isinstance(request, str) and form.fullmatch(request) is None:
                 raise misplaced((key,), f"must be a method ({methods}) and a path, such as {example}")
             if not isinstance(request, PostedRequest):
@@ -151,6 +181,33 @@ class TargetResourceConfig(ConfigModel):
             if is_set:
                 raise misplaced((key,), problem)
         return self
+
+    @model_validator(mode="after")
+    def _batch_fits(self) -> Self:
+        batch, is_named = self.batch, self.name is not None
+        together = [key for key in ("create", "update", "delete") if self.is_together(key)]
+        posted = [key for key in ("create", "update", "delete") if isinstance(getattr(self, key), PostedRequest)]
+        is_keyed = self.idempotency_header is not None
+        for is_set, place, problem in (
+            (bool(self.members_in_path), "create", "has a member in the path, which a batch has in its body"),
+            (not together, "batch", "needs a create, or an update or delete whose path has no {id}"),
+            (bool(posted), "batch", f"is for requests that are a method and a path, and {posted[:1]} is another one"),
+            (is_keyed, "idempotency_header", "is the key of one record, and a batch has many: declare repeated"),
+            (self.conditional and "update" in together, "conditional", "is for updates of one record"),
+            (batch is not None and batch.by is not None and not is_named, "batch", "needs name, for its key by"),
+        ):
+            if batch is not None and is_set:
+                raise misplaced((place,), problem)
+        return self
+
+    def is_together(self, operation: str) -> bool:
+        """Return whether requests of this kind take several records."""
+        request = getattr(self, operation)
+        if self.batch is None or not isinstance(request, str):
+            return False
+        return operation == "create" or (
+            operation in {"update", "delete"} and self.batch.id is not None and ID not in request
+        )
 
     @property
     def is_posted(self) -> bool:

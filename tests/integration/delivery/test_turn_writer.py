@@ -16,7 +16,7 @@ from crossdock.state import State
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
-from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
+from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -32,14 +32,15 @@ class Prompt(Senders):
         self._state = state
         self.stood: list[tuple[str, int]] = []
 
-    def put(self, tasks: Sequence[SendTask], in_flight: int) -> None:
+    def put(self, batches: Sequence[SendBatch], in_flight: int) -> None:
         with self._state.read_only() as tx:
             known = {each.id: each for each in tx.intents.unsettled()}
-        for task in tasks:
+        for batch in batches:
+            (task,) = batch.tasks
             self.stood.append((known[task.intent.id].status, known[task.intent.id].attempts))
             assert known[task.intent.id] == task.intent
             outcome = Outcome("delivered", status=201, target_id=f"prd_{task.intent.id}")
-            self.results.put(SendResult(task, outcome))
+            self.results.put(SendResult(batch, [outcome]))
 
 
 def deliver(state: State, senders: Prompt, target: PlatformTarget) -> list[Settlement]:

@@ -23,6 +23,10 @@ def numbers(tasks: list[SendTask]) -> list[int]:
     return [task.intent.identity.key_hash for task in tasks]
 
 
+def taken(box: SendQueue, count: int) -> list[int]:
+    return [number for batch in box.take(count) for number in numbers(batch)]
+
+
 def test_tasks_leave_in_the_order_in_which_they_came() -> None:
     """A task that is put first precedes all others."""
     box = queue(ManualClock())
@@ -30,7 +34,7 @@ def test_tasks_leave_in_the_order_in_which_they_came() -> None:
         box.put(SendTask(intent(number)))
     box.put(SendTask(intent(4)), first=True)
     assert box.due() == 4
-    assert numbers(box.take(3)) == [4, 1, 2]
+    assert taken(box, 3) == [4, 1, 2]
     assert numbers(box.clear()) == [3]
     assert not box
 
@@ -65,7 +69,7 @@ def test_first_attempts_earn_retries() -> None:
     for number in range(30):
         box.put(SendTask(intent(number), "send" if number < 20 else "look_up"))
     box.put(SendTask(intent(30, attempts=1)))
-    box.take(box.due())
+    box.count(box.take(box.due()))
     for number in range(30):
         box.delay(SendTask(intent(number)), 0.0)
     assert box.due() == RetryBudget.FLOOR + 2
@@ -78,9 +82,32 @@ def test_held_tasks_leave_when_they_are_released() -> None:
     box.hold(SendTask(intent(2, stream="wms.b")))
     assert box.due() == 0
     box.release(but={"wms.b"})
-    assert numbers(box.take(box.due())) == [1]
+    assert taken(box, box.due()) == [1]
     box.release()
-    assert numbers(box.take(box.due())) == [2]
+    assert taken(box, box.due()) == [2]
+
+
+def test_operations_of_one_kind_are_taken_together() -> None:
+    """Those between them keep their places, and two on one record are never in one request."""
+    box = SendQueue(ManualClock(), LIMIT, random.Random(1), {("product", "create"): 3})
+    for number in (1, 2, 2, 3, 4, 5):
+        box.put(SendTask(intent(number)))
+    box.put(SendTask(intent(6), "look_up"), first=True)
+    assert [numbers(batch) for batch in box.take(9, only_full=True)] == [[6], [1, 2, 3], [2, 4, 5]]
+    for number in (7, 8):
+        box.put(SendTask(intent(number)))
+    assert box.take(9, only_full=True) == []
+    (batch,) = box.take(9)
+    box.put_back([batch])
+    assert [numbers(batch) for batch in box.take(9)] == [[7, 8]]
+
+
+def test_a_request_costs_the_budget_once() -> None:
+    """A retry of three operations in one request spends as much as a retry of one."""
+    box = SendQueue(ManualClock(), LIMIT, random.Random(1), {("product", "create"): 3})
+    for number in range(4 * RetryBudget.FLOOR):
+        box.delay(SendTask(intent(number)), 0.0)
+    assert 2 * RetryBudget.FLOOR < box.due() <= 3 * RetryBudget.FLOOR
 
 
 def test_more_is_wanted_while_little_is_ready() -> None:

@@ -59,7 +59,13 @@ class DeliveryContext:
     queue: SendQueue = field(init=False)
 
     def __post_init__(self) -> None:
-        self.queue = SendQueue(self.clock, self.target.in_flight, self.rng)
+        sizes: dict[tuple[str, str], int] = {
+            (name, operation): kind.batch.size
+            for name, kind in self.target.resources.items()
+            if kind.batch is not None
+            for operation in kind.batch.operations
+        }
+        self.queue = SendQueue(self.clock, self.target.in_flight, self.rng, sizes)
 
     def stop_with(self, error: BaseException) -> None:
         self.stop = self.stop or error

@@ -19,7 +19,7 @@ from crossdock.writing.delivery.delivery_context import (
 )
 from crossdock.writing.delivery.outcome_policy import OutcomePolicy
 from crossdock.writing.delivery.restored_state import NO_DOUBTS, StateDoubts
-from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
+from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.turn_writer import Chunk, Decisions, TurnWriter
 from crossdock.writing.delivery.undecided_requests import PostponedError
@@ -49,7 +49,7 @@ class Dispatcher:
         self._delivery = DeliveryContext(target, run.clock, rules, doubts, forgotten)
         self._policy, self._queue = OutcomePolicy(self._delivery), self._delivery.queue
         self._writer = TurnWriter(run, target, allowance, doubts)
-        self._in_flight: dict[int, SendTask] = {}
+        self._in_flight: dict[int, SendBatch] = {}  # by the id of the first intent
         self._is_unavailable = False
 
     def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> Iterator[None]:
@@ -136,7 +136,7 @@ class Dispatcher:
         for intent in decisions.successors:
             self._policy.admit(intent, decisions, looked_up=True)
         self._report_availability()
-        leaving = self._leaving(decisions) if self._delivery.stop is None else []
+        leaving = self._leaving(decisions, only_full=chunk is not None) if self._delivery.stop is None else []
         if chunk or leaving or decisions:
             self._commit(decisions, chunk, fresh, leaving)
         if leaving:
@@ -156,40 +156,40 @@ class Dispatcher:
             return None, []
 
     def _take_back(self, result: SendResult, decisions: Decisions) -> None:
-        task, outcome = result.task, result.outcome
-        del self._in_flight[task.intent.id]
-        if outcome is None:
-            assert result.error is not None
-            self._policy.failed(task, result.error)
+        batch = result.batch
+        del self._in_flight[batch.tasks[0].intent.id]
+        if result.error is not None:
+            for task in batch.tasks:
+                self._policy.failed(task, result.error)
             return
-        throttled = outcome.kind == "throttled"
-        self._run.counters.throttled += throttled
-        assert task.token is not None
+        throttled = next((each for each in result.outcomes if each.kind == "throttled"), None)
+        self._run.counters.throttled += throttled is not None
         if result.answered:
             self._allowance.answered(
-                task.token,
-                accepted=not throttled,
+                batch.token,
+                accepted=throttled is None,
                 headers=result.headers,
-                retry_after_s=outcome.retry_after_s if throttled else None,
+                retry_after_s=None if throttled is None else throttled.retry_after_s,
             )
         else:
-            self._allowance.lost(task.token)
-        if outcome.kind == "expired":  # it was not sent
+            self._allowance.lost(batch.token)
+        if result.outcomes[0].kind == "expired":  # it was not sent
             self._run.counters.requests -= 1
             self._writer.allow_more_time()
-        self._policy.decide(task, outcome, decisions)
+        for task, outcome in zip(batch.tasks, result.outcomes, strict=True):
+            self._policy.decide(task, outcome, decisions, refused_whole=result.refused_whole)
 
     def _commit(
         self,
         decisions: Decisions,
         chunk: Chunk | None = None,
         fresh: Sequence[Intent] = (),
-        leaving: Sequence[SendTask] = (),
+        leaving: Sequence[SendBatch] = (),
     ) -> None:
         self._run.counters.requests += len(leaving)
         self._own_records.work_on([*fresh, *decisions.successors])
         self._writer.commit(decisions, chunk, list(fresh), list(leaving))
-        self._in_flight.update((task.intent.id, task) for task in leaving)
+        self._in_flight.update((batch.tasks[0].intent.id, batch) for batch in leaving)
         for item in decisions.settled:
             self._report_settled(item, decisions.successors)
 
@@ -206,15 +206,18 @@ class Dispatcher:
         elif self._delivery.stop is None:
             self._run.warn(f"{target.address} is available again")
 
-    def _leaving(self, decisions: Decisions) -> list[SendTask]:
-        count = min(self._room(), self._queue.due())
-        tokens = self._allowance.take(count) if count > 0 else []
-        tasks = self._queue.take(len(tokens))
+    def _leaving(self, decisions: Decisions, *, only_full: bool) -> list[SendBatch]:
+        """Return what is sent now; *only_full* batches while more operations are planned that could join them."""
+        batches = self._queue.take(min(self._room(), self._queue.due()), only_full=only_full)
+        tokens = self._allowance.take(len(batches)) if batches else []
+        self._queue.put_back(batches[len(tokens) :])
+        batches = batches[: len(tokens)]
+        self._queue.count(batches)
         leaving = []
-        for task, token in zip(tasks, tokens, strict=True):
-            task.token = token
-            if self._policy.may_leave(task, decisions):
-                leaving.append(task)
+        for batch, token in zip(batches, tokens, strict=True):
+            tasks = [task for task in batch if self._policy.may_leave(task, decisions)]
+            if tasks:
+                leaving.append(SendBatch(tasks, token))
             else:
                 self._allowance.lost(token)
         return leaving

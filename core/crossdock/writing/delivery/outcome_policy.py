@@ -23,6 +23,7 @@ from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Rule
 
 CONFLICT = 409  # to a delete: other records refer to it
+UNREAD = frozenset({403, 404, 405, 413, 415})  # refusals of a whole batch by which nothing of it was executed
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 
 
@@ -139,9 +140,29 @@ class OutcomePolicy:
         self._run.stop_with(error)
         self._run.queue.put(task)
 
-    def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions, *, refused_whole: bool = False) -> None:
+        """Decide about an intent. *refused_whole* means that its batch was refused, and not this operation alone."""
         with self._settling(task.intent, decisions, task.retry_state):
-            self._decide(task, outcome, decisions)
+            is_unmade = outcome.kind == "unmade" and task.purpose == "send" and task.batch_size > 1
+            if is_unmade or (refused_whole and outcome.status != 401):
+                self._divide(task, outcome, decisions)
+            else:
+                self._decide(task, outcome, decisions)
+
+    def _divide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """Send the operations of a refused batch again in smaller ones, so that a wrong record is refused alone."""
+        if outcome.status is not None and task.is_first:
+            self._run.queue.circuit_breaker.succeeded()
+        profile = self._target.resources[task.intent.resource].batch
+        assert profile is not None
+        message = f"refused {task.batch_size} records together: {outcome.message}"
+        if outcome.kind == "unmade" or profile.atomic or outcome.status in UNREAD:
+            decisions.add_attempt(task, replace(outcome, kind="rejected", message=message), at=self._clock.now())
+            self._retries.delay_smaller(task, outcome, decisions)
+        else:
+            doubt = replace(outcome, kind="in_doubt", message=message)
+            decisions.add_attempt(task, doubt, at=self._clock.now())
+            self._retries.retry(task, doubt, decisions)
 
     def _decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         if outcome.kind in {"unmade", "undecided"}:
@@ -166,10 +187,12 @@ class OutcomePolicy:
             return
         breaker = self._run.queue.circuit_breaker
         if outcome.kind in {"unavailable", "in_doubt"}:
-            breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
+            if task.is_first:
+                breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
             self._retries.retry(task, outcome, decisions)
             return
-        breaker.succeeded()
+        if task.is_first:
+            breaker.succeeded()
         self._throttled_since = None
         self._answered(task, outcome, decisions)
 

@@ -1,10 +1,11 @@
-"""The queue of requests that are sent at once, after a pause within the retry budget, or when they are released."""
+"""The queue of operations that are sent at once, after a pause within the retry budget, or when they are released."""
 
 from __future__ import annotations
 
 import heapq
 import random
 from collections import deque
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
@@ -14,6 +15,7 @@ from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
 from crossdock.writing.delivery.senders import SendTask
 
 DELAYED = 20  # multiple of the limit of requests in flight: a bound on memory
+LOOK_AHEAD = 1_000  # operations of other kinds that a batch may pass over, so that mixed ones fill their batches
 
 
 @dataclass(order=True, slots=True)
@@ -25,8 +27,15 @@ class _Delayed:
 
 
 class SendQueue:
-    def __init__(self, clock: Clock, limit: int, rng: random.Random) -> None:
-        self._clock, self._limit = clock, limit
+    """The operations that are to be sent.
+
+    Args:
+        limit: Most requests in flight.
+        sizes: How many operations a request takes, by resource and operation; otherwise one.
+    """
+
+    def __init__(self, clock: Clock, limit: int, rng: random.Random, sizes: Mapping[tuple[str, str], int] = {}) -> None:
+        self._clock, self._limit, self._sizes = clock, limit * max(sizes.values(), default=1), sizes
         self._ready: deque[SendTask] = deque()
         self._delayed: list[_Delayed] = []
         self._held: list[SendTask] = []
@@ -52,12 +61,45 @@ class SendQueue:
         self._ready.extend(task for task in self._held if task.intent.identity.stream not in but)
         self._held = [task for task in self._held if task.intent.identity.stream in but]
 
-    def take(self, number: int) -> list[SendTask]:
-        taken = [self._ready.popleft() for _ in range(number)]
-        self._budget.first(sum(task.purpose == "send" and task.intent.attempts == 0 for task in taken))
-        for task in taken:
-            task.probe = self.circuit_breaker.is_open
+    def take(self, number: int, *, only_full: bool = False) -> list[list[SendTask]]:
+        """Take the operations of at most *number* requests. *only_full* leaves those that others could still join."""
+        taken, left = list[list[SendTask]](), list[list[SendTask]]()
+        while self._ready and len(taken) < number:
+            batch, size = self._next_batch()
+            (left if only_full and len(batch) < size else taken).append(batch)
+        self.put_back(left)
         return taken
+
+    def _next_batch(self) -> tuple[list[SendTask], int]:
+        first = self._ready.popleft()
+        size = self._size(first)
+        batch, others, records = [first], list[SendTask](), {_record(first)}
+        while size > len(batch) and self._ready and len(others) < LOOK_AHEAD:
+            task = self._ready.popleft()
+            fits = _kind(task) == _kind(first) and self._size(task) == size and _record(task) not in records
+            (batch if fits else others).append(task)
+            records.add(_record(task))
+        self._ready.extendleft(reversed(others))
+        return batch, size
+
+    def _size(self, task: SendTask) -> int:
+        if task.purpose != "send":
+            return 1
+        most = self._sizes.get((task.intent.resource, task.intent.operation), 1)
+        return most if task.batch_limit is None else min(most, task.batch_limit)
+
+    def put_back(self, batches: Sequence[Sequence[SendTask]]) -> None:
+        """Put back what `take` has taken, at its place."""
+        for batch in reversed(batches):
+            self._ready.extendleft(reversed(batch))
+
+    def count(self, batches: Sequence[Sequence[SendTask]]) -> None:
+        """Count the requests that are sent: first attempts earn retries."""
+        self._budget.first(sum(batch[0].purpose == "send" and batch[0].intent.attempts == 0 for batch in batches))
+        for batch in batches:
+            for number, task in enumerate(batch):
+                task.batch_size, task.is_first = len(batch), number == 0
+                task.probe = self.circuit_breaker.is_open
 
     def clear(self) -> list[SendTask]:
         left = [*(delayed.task for delayed in self._delayed), *self._ready, *self._held]
@@ -79,7 +121,7 @@ class SendQueue:
         now = self._clock.monotonic()
         while self._delayed and self._delayed[0].ready_at <= now and (self._delayed[0].free or self._budget.left(now)):
             delayed = heapq.heappop(self._delayed)
-            self._budget.spend(0 if delayed.free else 1)
+            self._budget.spend(0 if delayed.free else 1 / self._size(delayed.task))
             self._ready.appendleft(delayed.task)
         return len(self._ready)
 
@@ -89,6 +131,17 @@ class SendQueue:
             return 0.0
         left = self._delayed[0].ready_at - now
         return left if left > 0 else 1.0
+
+
+def _kind(task: SendTask) -> tuple[str, str, str, str, str]:
+    intent = task.intent
+    return task.purpose, intent.resource, intent.operation, intent.method, intent.path
+
+
+def _record(task: SendTask) -> tuple[object, ...]:
+    """Return what makes two operations on one record equal: they are never in one request."""
+    intent = task.intent
+    return (intent.target_id,) if intent.target_id is not None else (intent.scope, intent.identity.key_hash)
 
 
 class RetryBudget:
@@ -101,13 +154,13 @@ class RetryBudget:
     FLOOR_PER_S = 10.0
 
     def __init__(self, now: float) -> None:
-        self._began, self._firsts, self._spent = now, 0, 0
+        self._began, self._firsts, self._spent = now, 0, 0.0
 
     def first(self, number: int) -> None:
         self._firsts += number
 
     def left(self, now: float) -> int:
-        return max(0, int(self.FLOOR + self._firsts / 10 + (now - self._began) * self.FLOOR_PER_S) - self._spent)
+        return max(0, int(self.FLOOR + self._firsts / 10 + (now - self._began) * self.FLOOR_PER_S - self._spent))
 
-    def spend(self, number: int) -> None:
+    def spend(self, number: float) -> None:
         self._spent += number

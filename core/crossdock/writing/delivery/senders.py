@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
 from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Token
@@ -26,6 +26,7 @@ from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.target import Client, Request, Target, unknown_name
 
+T = TypeVar("T")
 _TOKEN = re.compile(r"[\w@.+-]{3,}")
 
 
@@ -52,27 +53,51 @@ class RetryState:
 
 @dataclass(slots=True)
 class SendTask:
-    """One request for an intent.
+    """What is to be sent for an intent.
 
     Attributes:
         purpose: ``send`` it, ``look_up`` whether it was executed, or ``ping`` a target that seems to fail.
-        may_leave: Returns False once the time in which its transaction permits sending is over.
+        batch_limit: The most operations of the next request, smaller after a failure; None for those of the target.
+        batch_size: The number of operations of its last request, this one included.
+        is_first: Whether it is the first of them, and stands for the request where requests are counted.
     """
 
     intent: Intent
     purpose: Literal["send", "look_up", "ping"] = "send"
     probe: bool = False
-    token: Token | None = None
     retry_state: RetryState = field(default_factory=RetryState)
+    batch_limit: int | None = None
+    batch_size: int = 1
+    is_first: bool = True
+
+
+@dataclass(slots=True)
+class SendBatch:
+    """One request: for one task, or for several operations that the target takes together.
+
+    Attributes:
+        may_leave: Returns False once the time in which its transaction permits sending is over.
+    """
+
+    tasks: Sequence[SendTask]
+    token: Token
     may_leave: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
 class SendResult:
-    """A finished send task. *error* is an unexpected exception, *headers* the rate limit that the answer reports."""
+    """A finished request.
 
-    task: SendTask
-    outcome: Outcome | None
+    Attributes:
+        outcomes: One for each task; none after an error.
+        refused_whole: Whether one refusal is the answer to several operations.
+        error: An unexpected exception.
+        headers: The rate limit that the answer reports.
+    """
+
+    batch: SendBatch
+    outcomes: Sequence[Outcome]
+    refused_whole: bool = False
     error: BaseException | None = None
     answered: bool = False
     headers: RateHeaders | None = None
@@ -85,72 +110,71 @@ class Senders:
         self._target = target
         self._masks = masks or Masks({})
         self._limit = limit
-        self._work: queue.SimpleQueue[SendTask | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[SendBatch | None] = queue.SimpleQueue()
         self.results: queue.SimpleQueue[SendResult] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._filtered: set[str] = set()  # resources whose look-up by name was verified in this run
         self._verifying = threading.Lock()
 
-    def put(self, tasks: Sequence[SendTask], in_flight: int) -> None:
-        """Send *tasks*, which *in_flight* includes."""
+    def put(self, batches: Sequence[SendBatch], in_flight: int) -> None:
+        """Send *batches*, which *in_flight* includes."""
         while len(self._threads) < min(in_flight, self._limit):
             thread = threading.Thread(target=self._serve, name=f"sender-{len(self._threads)}", daemon=True)
             self._threads.append(thread)
             thread.start()
-        for task in tasks:
-            self._work.put(task)
+        for batch in batches:
+            self._work.put(batch)
 
     def _serve(self) -> None:
         with ExitStack() as stack:
             client: Client | None = None
-            while (task := self._work.get()) is not None:
+            while (batch := self._work.get()) is not None:
                 try:
                     if client is None:
                         client = self._target.client()
                         stack.callback(_closed, client)
-                    result = self._run(client, task)
+                    result = self._run(client, batch)
                 except BaseException as error:  # noqa: BLE001  the coordinator fails the run with it
-                    result = SendResult(task, None, error)
+                    result = SendResult(batch, (), error=error)
                 self.results.put(result)
 
-    def _run(self, client: Client, task: SendTask) -> SendResult:
+    def _run(self, client: Client, batch: SendBatch) -> SendResult:
+        task = batch.tasks[0]
         try:
-            answer, outcome = self._exchange(client, task)
-            masked, limit = self._masks.applied(task.intent, outcome), self._target.limit(answer)
-            return SendResult(task, masked, answered=True, headers=limit)
+            answer, told = self._exchange(client, batch)
+            limit = self._target.limit(answer)
+            refused_whole = isinstance(told, Outcome) and told.kind == "rejected" and len(batch.tasks) > 1
+            return SendResult(batch, self._of_each(batch, told), refused_whole, answered=True, headers=limit)
         except (NotSentError, AmbiguousError) as error:
-            return SendResult(task, outcomes.of_failure(error, harmless=task.purpose != "send"))
+            return SendResult(batch, self._of_each(batch, outcomes.of_failure(error, harmless=task.purpose != "send")))
         except (AuthorCodeError, RecordError) as error:
             if isinstance(error, AuthorCodeError) and error.method == AUTH:
                 raise  # it was not sent, and no other request will be
             is_sent = isinstance(error, AuthorCodeError) and error.method == "send" and task.purpose == "send"
             outcome = replace(outcomes.rejected_by_target_code(error), kind="undecided" if is_sent else "unmade")
-            return SendResult(task, self._masks.applied(task.intent, outcome))
+            return SendResult(batch, self._of_each(batch, outcome))
 
-    def _exchange(self, client: Client, task: SendTask) -> tuple[Answer, Outcome]:
+    def _of_each(self, batch: SendBatch, told: Outcome | Sequence[Outcome]) -> list[Outcome]:
+        each = [told] * len(batch.tasks) if isinstance(told, Outcome) else told
+        return [self._masks.applied(task.intent, one) for task, one in zip(batch.tasks, each, strict=True)]
+
+    def _exchange(self, client: Client, batch: SendBatch) -> tuple[Answer, Outcome | Sequence[Outcome]]:
+        task = batch.tasks[0]
         intent = task.intent
         if task.purpose == "look_up" and intent.target_id is None:
             with self._verifying:
                 failed = None if intent.resource in self._filtered else self._verify_filter(client, intent.resource)
             if failed is not None:
                 return failed
-        answer = self._ask(client, task)
-        return answer, self._understood(lambda: self._outcome(task, answer), answer)
-
-    @staticmethod
-    def _understood(read: Callable[[], Outcome], answer: Answer) -> Outcome:
-        """Let the target's code interpret *answer*. If it fails, the request may have been executed."""
-        try:
-            return read()
-        except (AuthorCodeError, RecordError) as error:
-            return Outcome("undecided", f"{error.message} (the answer was HTTP {answer.status})", answer.status)
+        answer = self._ask(client, batch)
+        return answer, _understood(lambda: self._told(batch, answer), answer)
 
     def _verify_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist. The answer shows whether the target ignores the filter."""
         target, kind = self._target, self._target.resources[resource]
         name = unknown_name(target, resource)
         answer = target.send(client, resource, target.look_up(resource, name, None))
-        outcome = self._understood(lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer)
+        outcome = _understood(lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer)
         if outcome.kind == "absent":
             self._filtered.add(resource)
             return None
@@ -160,17 +184,27 @@ class Senders:
             outcome = Outcome("unavailable", message, 200)
         return answer, outcome
 
-    def _outcome(self, task: SendTask, answer: Answer) -> Outcome:
-        intent, target = task.intent, self._target
+    def _takes_together(self, task: SendTask) -> bool:
+        kind = self._target.resources[task.intent.resource]
+        return task.purpose == "send" and kind.together(task.intent.operation) is not None
+
+    def _told(self, batch: SendBatch, answer: Answer) -> Outcome | Sequence[Outcome]:
+        task, target = batch.tasks[0], self._target
+        intent = task.intent
         match task.purpose:
+            case "send" if self._takes_together(task):
+                each = [self._expected(task.intent) for task in batch.tasks]
+                return target.batch_outcomes(intent.resource, answer, each)
             case "send":
-                name = self._name_after(intent)
-                return target.outcome(intent.resource, answer, ExpectedRecord(intent.path, intent.target_id, name))
+                return target.outcome(intent.resource, answer, self._expected(intent))
             case "look_up":
                 expected = ExpectedRecord(target_id=intent.target_id, name=self._name(intent))
                 return target.found(intent.resource, answer, expected)
             case "ping":
                 return outcomes.of_ping(answer)
+
+    def _expected(self, intent: Intent) -> ExpectedRecord:
+        return ExpectedRecord(intent.path, intent.target_id, self._name_after(intent))
 
     def _name(self, intent: Intent) -> str | None:
         """Return the external id that the record has; None if any is right, since it is found by its id and renamed."""
@@ -192,13 +226,17 @@ class Senders:
             return None
         return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
 
-    def _ask(self, client: Client, task: SendTask) -> Answer:
-        intent, target = task.intent, self._target
+    def _ask(self, client: Client, batch: SendBatch) -> Answer:
+        task, target = batch.tasks[0], self._target
+        intent = task.intent
         match task.purpose:
             case "send":
-                request = Request(intent.method, intent.path, intent.body)
+                requests = [Request(one.intent.method, one.intent.path, one.intent.body) for one in batch.tasks]
+                if self._takes_together(task):
+                    request = target.batch(intent.resource, requests)
+                    return target.send(client, intent.resource, request, may_leave=batch.may_leave)
                 return target.send(
-                    client, intent.resource, request, intent.idempotency_key, intent.if_match, task.may_leave
+                    client, intent.resource, requests[0], intent.idempotency_key, intent.if_match, batch.may_leave
                 )
             case "look_up":
                 request = target.look_up(intent.resource, self._name(intent), intent.target_id)
@@ -219,6 +257,14 @@ class Senders:
         if kind is not None and not issubclass(kind, Exception):
             return  # return at once: the threads are daemons, and their intents are in the state
         self.close()
+
+
+def _understood(read: Callable[[], T], answer: Answer) -> T | Outcome:
+    """Let the target's code interpret *answer*. If it fails, the request may have been executed."""
+    try:
+        return read()
+    except (AuthorCodeError, RecordError) as error:
+        return Outcome("undecided", f"{error.message} (the answer was HTTP {answer.status})", answer.status)
 
 
 def _closed(client: Client) -> None:

@@ -17,7 +17,7 @@ from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations import Operation, make_intent, unsent_intent
 from crossdock.writing.delivery.restored_state import StateDoubts
-from crossdock.writing.delivery.senders import SendTask
+from crossdock.writing.delivery.senders import SendBatch, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import Outcome
@@ -85,10 +85,10 @@ class TurnWriter:
         is_found = kind != "create" or self._target.resources[resource].endpoint.can_verify(kind)
         return self._salt if is_found or self._doubts.restored else ""
 
-    def commit(self, decisions: Decisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendTask]) -> None:
+    def commit(self, decisions: Decisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendBatch]) -> None:
         """Commit one turn. *leaving* may be sent within `LEAVE_WITHIN_S` of the lease's confirmation."""
         run, now = self._run, self._clock.now()
-        sending = [task.intent for task in leaving if task.purpose == "send"]
+        sending = [task.intent for batch in leaving for task in batch.tasks if task.purpose == "send"]
         for intent in sending:
             intent.mark_sending(now)
         new, known = [*fresh, *decisions.successors], [intent for intent in sending if intent.id]
@@ -110,8 +110,8 @@ class TurnWriter:
             self._state.write_fence()
         leave_by = self._clock.monotonic() + self._leave_within_s
         self._state.run_transaction(write)
-        for task in leaving:
-            task.may_leave = lambda: self._clock.monotonic() <= leave_by
+        for batch in leaving:
+            batch.may_leave = lambda: self._clock.monotonic() <= leave_by
 
     def allow_more_time(self) -> None:
         """Double the time for the next request. One was too late to be sent, so the machine may be slow."""

@@ -14,6 +14,7 @@ from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.turn_writer import Decisions
 from crossdock.writing.targets.outcomes import Outcome
 
+SMALLER = 4  # after a failure a batch is divided by this, so that four failures of a hundred records find the wrong one
 FAILING_RECORDS_AT_MOST = 10  # left out while the target answers pings, before anything was delivered
 
 
@@ -29,7 +30,8 @@ class UndecidedRequests:
     def retry(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Send or look up again after a pause, unless that could execute it twice, or it failed too often."""
         retry_state, limits = task.retry_state, self._target.retry
-        settle_s = 0.0
+        settle_s, is_alone = 0.0, task.batch_size == 1
+        _reduce(task)
         if task.purpose == "send" and outcome.kind != "unavailable":
             retry_state.ambiguous = True
             rule = self._target.resources[task.intent.resource].endpoint.rule(task.intent.operation)
@@ -39,7 +41,8 @@ class UndecidedRequests:
                 return
             if rule == "verify":
                 task, settle_s = replace(task, purpose="look_up"), self._target.settle_s
-        retry_state.failed(self._clock.monotonic(), outcome.status)
+        if is_alone:  # otherwise one wrong record may be why all of them failed
+            retry_state.failed(self._clock.monotonic(), outcome.status)
         if retry_state.failures >= limits.attempts and not self._is_outage(retry_state):
             self.leave_out(task, outcome, decisions)
             return
@@ -48,8 +51,13 @@ class UndecidedRequests:
             self._run.queue.put(replace(task, purpose="ping"), first=True)  # is it the target, or this one record?
             return
         self._stop_if_hopeless(retry_state, outcome)
-        jitter_s = pause_s(retry_state.failures, base_s=limits.base_s, cap_s=limits.cap_s, rng=self._run.rng)
+        jitter_s = pause_s(max(1, retry_state.failures), base_s=limits.base_s, cap_s=limits.cap_s, rng=self._run.rng)
         self.delay(task, max(settle_s, jitter_s, outcome.retry_after_s or 0.0), outcome, decisions)
+
+    def delay_smaller(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """Send an operation again at once, with fewer others. Its request has changed nothing."""
+        _reduce(task)
+        self.delay(task, 0.0, outcome, decisions, free=True)
 
     def delay(
         self, task: SendTask, pause_s: float, outcome: Outcome, decisions: Decisions, *, free: bool = False
@@ -114,6 +122,11 @@ class UndecidedRequests:
     def _is_too_late(self) -> bool:
         since = self._run.queue.circuit_breaker.failing_since
         return since is not None and self._clock.monotonic() - since >= self._target.retry.give_up_after_s
+
+
+def _reduce(task: SendTask) -> None:
+    if task.batch_size > 1:
+        task.batch_limit, task.batch_size = max(1, task.batch_size // SMALLER), 1
 
 
 def _with_status(message: str, status: int | None) -> str:

@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from itertools import zip_longest
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from crossdock.errors import RecordError
@@ -19,7 +20,8 @@ from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.target import Request, Target, Update, lacking_method
 
 BEFORE_SENDING = frozenset({
-    "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "with_key", "look_up", "headers",
+    "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "batch", "with_key", "look_up",
+    "headers",
 })  # fmt: skip
 """Methods whose `RecordError` is the reason of a dead letter, because nothing was sent."""
 _INSTEAD: Mapping[str, Callable[[AuthorCodeError], Any]] = {
@@ -108,6 +110,8 @@ class _GuardedTarget:
         return guarded(name, self._own.__dict__.get("name"), code=self._own, settings=self._settings)
 
     def _checked(self, name: str, value: Any, arguments: Sequence[Any] = ()) -> Any:
+        if name == "batch_outcomes" and isinstance(value, list):
+            return [self._checked("outcome", one, (each,)) for one, each in zip_longest(value, arguments[2])]
         problem = _problem(value, _hint(name)) or _lack(value, arguments)
         if problem is not None:
             what = f"returned {problem}{place_of(self._own, name)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, final
 from uuid import uuid4
@@ -130,6 +130,23 @@ class EndpointProfile:
 
 @final
 @dataclass(frozen=True, slots=True)
+class BatchProfile:
+    """Operations that the endpoint takes together, several in one request with an outcome for each.
+
+    Attributes:
+        size: The most operations in one request, at least 1. A single one is sent in the same form.
+        operations: The operations that it takes; others are sent one by one.
+        atomic: Whether a request that is refused as a whole has changed nothing. If it may have changed something, its
+            operations are in doubt, and `EndpointProfile.rule` decides about each.
+    """
+
+    size: int
+    operations: frozenset[Literal["create", "update", "delete"]] = frozenset({"create"})
+    atomic: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class TargetResource(ResourceType):
     """A type of record that a target writes.
 
@@ -142,6 +159,7 @@ class TargetResource(ResourceType):
         holds_records: Whether the target keeps what is created; False for an action, which is only executed.
         look_up_setting: The setting below the target's section that controls look-ups, for hints.
         look_up_filter: The parameter of a look-up by external id, for messages.
+        batch: The operations that are sent together; None if each has a request of its own.
     """
 
     endpoint: EndpointProfile = EndpointProfile()
@@ -152,6 +170,11 @@ class TargetResource(ResourceType):
     look_up_setting: str = field(default="look_up", kw_only=True)
     look_up_filter: str = field(default="of a look-up", kw_only=True)
     name_form: str = field(default=DEFAULT_FORM, kw_only=True)
+    batch: BatchProfile | None = field(default=None, kw_only=True)
+
+    def together(self, operation: str) -> int | None:
+        """Return how many operations of this kind one request takes at most; None if each has its own form."""
+        return self.batch.size if self.batch is not None and operation in self.batch.operations else None
 
     @property
     def name_pointer(self) -> str:
@@ -225,6 +248,13 @@ class Requests(ABC):
     def ping(self, resource: str) -> Request:
         """Make a harmless request that shows whether the target answers."""
 
+    def batch(self, resource: str, requests: Sequence[Request]) -> Request:
+        """Make one request of *requests*: operations of one kind with the same method and path, in this order.
+
+        For resources with `TargetResource.batch`. Each comes as `create`, `update` or `delete` made it, with its key.
+        """
+        raise NotImplementedError
+
     def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:  # noqa: ARG002
         """Add the idempotency key to *request*, for a target that takes it in the body; see `headers` for others."""
         return request
@@ -244,6 +274,15 @@ class Answers(ABC):
     @abstractmethod
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         """Return the outcome of a create, update or delete with this answer."""
+
+    def batch_outcomes(
+        self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]
+    ) -> Outcome | Sequence[Outcome]:
+        """Return the outcome of each operation of a batch, in the order of *expected*, or one outcome of them all.
+
+        An operation that *answer* says nothing about is ``in_doubt``.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
@@ -340,7 +379,8 @@ def lacking_method(target: Target) -> str | None:
     for kind in target.resources.values():
         create = "create_from" if "create" in kind.endpoint.looks_up_first else "create"
         needed = {create: kind.creates, "update": not kind.write_once, "delete": kind.deletes}
+        needed |= dict.fromkeys(("batch", "batch_outcomes"), kind.batch is not None)
         for method in (name for name, is_needed in needed.items() if is_needed):
-            if getattr(type(target), method) is getattr(Requests, method):
+            if getattr(type(target), method) is getattr(Target, method):
                 return f"it has no method {method}, which its resource {kind.name} needs"
     return None

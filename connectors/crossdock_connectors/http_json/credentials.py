@@ -28,9 +28,9 @@ from crossdock.sources import (
     LoginAuth,
     RefreshTokenAuth,
 )
-from crossdock.values import exact_json
 from crossdock.values.addresses import endpoint, names_secret, web_address
 from crossdock.values.config_models import Secret, misplaced
+from crossdock_connectors.http_json.recognized_answers import errors_in, has_text
 
 
 def _is_reference(value: Any) -> str:
@@ -216,9 +216,7 @@ class ExpiredAnswer(ConfigModel):
     def matches(self, status: int, body: Any) -> bool:
         if status != self.status or self.text is None:
             return status == self.status
-        if status < 300:
-            body = {name: body[name] for name in ("errors", "error") if isinstance(body, Mapping) and body.get(name)}
-        return self.text.casefold() in exact_json.dumps(body).decode().casefold()
+        return has_text(errors_in(body) if status < 300 else body, self.text)
 
 
 class LoginRequest(ConfigModel):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from crossdock import ConfigModel, Filter
+from crossdock.sources import stated_wait
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, text_of
 
@@ -20,11 +22,26 @@ class _RecognizedAnswer(ConfigModel):
     """Part of the JSON body, in upper or lower case."""
 
     def matches(self, status: int, body: Any) -> bool:
-        return status == self.status and self.text.casefold() in exact_json.dumps(body).decode().casefold()
+        return status == self.status and has_text(body, self.text)
 
 
 class ThrottledAnswer(_RecognizedAnswer):
     """An answer by which the API limits the rate other than by 429."""
+
+    text: Annotated[str, Field(min_length=1)]
+    """Part of the JSON body, in upper or lower case; in an answer of success, of its members ``errors`` and ``error``.
+    """
+    wait: Annotated[str, Field(min_length=1)] | None = None
+    """Where the body states the wait, such as ``errors.0.time_remaining``: a number of seconds, or a text such as
+    ``18 seconds``. Default: ``Retry-After``, or what the text says."""
+
+    def recognized(self, status: int, body: Any) -> bool | timedelta:
+        """Return whether it is this answer, or the wait that it states."""
+        if status != self.status or not has_text(errors_in(body) if status < 300 else body, self.text):
+            return False
+        stated = None if self.wait is None else text_of(at_path(body, self.wait))
+        wait = None if stated is None else stated_wait(stated)
+        return True if wait is None else wait
 
 
 class RepeatedAnswer(_RecognizedAnswer):
@@ -33,6 +50,15 @@ class RepeatedAnswer(_RecognizedAnswer):
 
 class OutdatedAnswer(_RecognizedAnswer):
     """The refusal of an update whose record has changed since."""
+
+
+def has_text(body: Any, text: str) -> bool:
+    return text.casefold() in exact_json.dumps(body).decode().casefold()
+
+
+def errors_in(body: Any) -> Mapping[str, Any]:
+    """Return what an answer of success says of errors, since its data may have any text."""
+    return {name: body[name] for name in ("errors", "error") if isinstance(body, Mapping) and body.get(name)}
 
 
 class FailedAnswer(ConfigModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -332,8 +332,9 @@ class HttpJsonSettings(HttpSettings):
 
         return status_of
 
-    def _is_throttled(self, answer: ApiAnswer) -> bool:
-        return any(rule.matches(answer.status, answer.body) for rule in self.throttled)
+    def _is_throttled(self, answer: ApiAnswer) -> bool | timedelta:
+        found = (rule.recognized(answer.status, answer.body) for rule in self.throttled)
+        return next((each for each in found if each is not False), False)
 
 
 def _revealed(value: TextOrSecret) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 
 from crossdock.pacing.rate_headers import MAX_WAIT_S, retry_after_s
 
@@ -26,9 +27,21 @@ def throttled_wait_s(headers: Mapping[str, str], body: bytes) -> float | None:
         headers: Names in lower case.
     """
     wait_s = retry_after_s(headers)
-    stated = _STATED.search(body[:_LONGEST])
-    if wait_s is not None or stated is None:
-        return wait_s
+    return _stated_s(body[:_LONGEST]) if wait_s is None else wait_s
+
+
+def stated_wait(value: str) -> timedelta | None:
+    """Return the wait that a member of an answer states, 0 to 900 seconds: a number of seconds, or one with a unit such
+    as ``18 seconds``. None for any other text.
+    """
+    stated_s = _stated_s(f"wait {value} s".encode())
+    return None if stated_s is None else timedelta(seconds=stated_s)
+
+
+def _stated_s(text: bytes) -> float | None:
+    stated = _STATED.search(text)
+    if stated is None:
+        return None
     number, *units = stated.groups()
     unit_s = next(seconds for seconds, unit in zip(_UNITS_S, units, strict=True) if unit)
     return min(float(number) * unit_s, MAX_WAIT_S)

@@ -414,6 +414,33 @@ def test_an_answer_that_throttles_in_another_way_is_waited_for() -> None:
     assert "no scope" in str(refused.error)
 
 
+THROTTLED = {"errors": [{"code": 30, "message": "Not enough credits", "time_remaining": "18 seconds"}], "data": None}
+CREDITS = {"status": 200, "text": "not enough credits", "wait": "errors.0.time_remaining"}
+
+
+@pytest.mark.parametrize(("rule", "wait_s"), [(CREDITS, 18), (CREDITS | {"wait": "errors.0.code"}, 30)])
+def test_an_answer_of_success_may_throttle_and_state_the_wait(rule: dict[str, Any], wait_s: float) -> None:
+    """The member that the rule names says for how long nothing is sent, as a text or a number of seconds."""
+    clock, sent = ManualClock(), list[float]()
+
+    def answer(_: httpx.Request) -> Any:
+        sent.append(clock.monotonic())
+        return {"items": ITEMS} if len(sent) > 1 else THROTTLED
+
+    api = Api(answer)
+    transport = httpx.MockTransport(api._respond)
+    ctx = context(CONNECTOR, settings(throttled=[rule]), transport=transport, clock=clock)
+    assert skus(read(CONNECTOR, ctx, "items")) == ALL
+    assert wait_s <= sent[1] - sent[0] < wait_s + 2
+
+
+def test_data_with_the_text_of_a_refusal_does_not_throttle() -> None:
+    """In an answer of success, the text counts in its errors only."""
+    api = Api(lambda _: {"items": [ITEMS[0] | {"title": "Not enough credits"}]})
+    assert skus(api.read(throttled=[CREDITS])) == ALL[:1]
+    assert len(api.seen) == 1
+
+
 # ---- records
 
 

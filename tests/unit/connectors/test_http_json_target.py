@@ -19,6 +19,7 @@ from crossdock.targets import Answer, ExpectedRecord, Update
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
+from crossdock_connectors.http_json.recognized_answers import ThrottledAnswer
 from crossdock_connectors.http_json.target import HttpJsonTarget
 from crossdock_connectors.http_json.target_settings import TargetConfig
 
@@ -270,6 +271,17 @@ def test_a_refusal_inside_a_200_is_no_success() -> None:
     assert [kind(CALLS, error, target_id) for target_id in (None, "7")] == ["rejected", "rejected"]
     busy = {"when": {"field": "data.busy", "equals": "true"}, "statuses": {"bad sku": 504}}
     assert kind(MUTATIONS, refused, None, busy) == "in_doubt"
+
+
+def test_a_throttled_mutation_waits_as_the_answer_says() -> None:
+    """The wait is that of the member which the connection names."""
+    rule = ThrottledAnswer.model_validate({"status": 200, "text": "credits", "wait": "errors.0.time_remaining"})
+    made = target(**MUTATIONS)
+    recognized = lambda answer: rule.recognized(answer.status, answer.body)  # noqa: E731  as a connection has it
+    made.connect("plain", "acme", lambda: Api("https://plain.example", throttled=recognized), ManualClock())
+    body = {"errors": [{"message": "Not enough credits", "time_remaining": "3 seconds"}], "data": {"order": None}}
+    found = made.outcome("orders", Answer(200, {}, exact_json.dumps(body)), ExpectedRecord("/graphql", None, "wms:1"))
+    assert (found.kind, found.retry_after_s) == ("throttled", 3.0)
 
 
 def test_a_call_may_answer_with_the_id_of_the_new_record_alone() -> None:

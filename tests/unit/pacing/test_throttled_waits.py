@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from crossdock.pacing.throttled_waits import throttled_wait_s
+from crossdock.pacing.throttled_waits import stated_wait, throttled_wait_s
 
 
 @pytest.mark.parametrize(
@@ -27,3 +29,20 @@ def test_a_text_states_a_wait(text: str, wait_s: float | None) -> None:
 def test_the_header_counts_first() -> None:
     """Retry-After is the standard."""
     assert throttled_wait_s({"retry-after": "3"}, b"retry after 9 seconds") == 3.0
+
+
+@pytest.mark.parametrize(
+    ("value", "wait_s"),
+    [
+        ("18 seconds", 18),
+        ("0.5", 0.5),
+        ("0", 0),
+        ("2 minutes", 120),
+        ("99999", 900),
+        ("soon", None),
+        ("", None),
+    ],
+)
+def test_a_member_states_a_wait(value: str, wait_s: float | None) -> None:
+    """As a number of seconds, or with a unit; any other text states none."""
+    assert stated_wait(value) == (None if wait_s is None else timedelta(seconds=wait_s))

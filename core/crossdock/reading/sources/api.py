@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -57,6 +58,11 @@ def never(_: ApiAnswer) -> bool:
     return False
 
 
+def is_throttled(recognized: bool | timedelta) -> bool:
+    """Return whether `Api.throttled` has recognized an answer. A wait of no length is one, too."""
+    return isinstance(recognized, timedelta) or bool(recognized)
+
+
 def succeeds(_: ApiAnswer) -> None:
     return None
 
@@ -69,7 +75,8 @@ class Api:
         base_url: https, or http on this machine, without a user, a password or a query.
         headers: Sent with every request; may contain credentials.
         rate: The rate limit, as far as it is known.
-        throttled: Recognizes an answer by which the API limits the rate other than by 429, such as a 403.
+        throttled: Recognizes an answer by which the API limits the rate other than by 429, such as a 403. Returns True,
+            or the wait that its body states.
         failed: Returns the status that an answer of success stands for if its body says that the request failed: after
             503, it is sent again. None if it did not fail.
         timeout_s: Longest silence of the server.
@@ -90,7 +97,7 @@ class Api:
     auth: httpx.Auth | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     rate: LimitSettings = field(default_factory=RateLimit)
-    throttled: Callable[[ApiAnswer], bool] = never
+    throttled: Callable[[ApiAnswer], bool | timedelta] = never
     timeout_s: float = 30.0
     total_timeout_s: float = TOTAL_TIMEOUT_S
     max_answer_bytes: int = MAX_RESPONSE_BYTES

@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,10 +15,16 @@ from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, Unava
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_headers import retry_after_s
 from crossdock.reading.sources import api_error_messages, graphql_errors, json_rpc_errors
-from crossdock.reading.sources.api import succeeds
+from crossdock.reading.sources.api import is_throttled, succeeds
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
 from crossdock.reading.sources.source_allowance import SourceAllowance
-from crossdock.reading.transport.http_results import Answer, TimedOutError, TooLargeError, UnreadableError
+from crossdock.reading.transport.http_results import (
+    Answer,
+    TimedOutError,
+    TooLargeError,
+    UnreadableError,
+    asking_to_wait,
+)
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 
@@ -59,14 +66,15 @@ class RetriedRequests:
     """Sends requests within an allowance.
 
     Attributes:
-        throttled: Recognizes an answer by which the API limits the rate other than by 429.
+        throttled: Recognizes an answer by which the API limits the rate other than by 429, or returns the wait that it
+            states.
         redacted: Removes credentials from a text of the server.
         failed: Returns the status that an answer of success stands for if the request failed.
     """
 
     clock: Clock
     allowance: SourceAllowance
-    throttled: Callable[[ApiAnswer], bool]
+    throttled: Callable[[ApiAnswer], bool | timedelta]
     redacted: Callable[[str], str]
     rng: random.Random
     failed: Callable[[ApiAnswer], int | None] = succeeds
@@ -114,7 +122,10 @@ class RetriedRequests:
                 read = ApiAnswer(shown, body, answer.status, answer.headers)
                 stands_for = self._status_of_failure(read, unreadable)
                 answer = answer if stands_for is None else replace(answer, status=stands_for)
-                throttled = answer.status == 429 or graphql_errors.is_throttled(request, read) or self.throttled(read)
+                recognized = self.throttled(read)
+                answer = asking_to_wait(answer, recognized)
+                throttled = is_throttled(recognized) or answer.status == 429
+                throttled = throttled or graphql_errors.is_throttled(request, read)
             except BaseException:
                 self.allowance.lost(sent)
                 raise

@@ -12,9 +12,9 @@ from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.throttled_waits import throttled_wait_s
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.sources import api_error_messages
-from crossdock.reading.sources.api import Api
+from crossdock.reading.sources.api import Api, is_throttled
 from crossdock.reading.sources.api_request import ApiAnswer
-from crossdock.reading.transport.http_results import Answer
+from crossdock.reading.transport.http_results import Answer, asking_to_wait
 from crossdock.values.clock import Clock
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape
@@ -94,8 +94,11 @@ class ApiTarget(Target):
 
     def throttled(self, answer: Answer) -> Outcome | None:
         """Return the outcome of an answer by which the API limits the rate other than by 429; None for any other."""
-        if not self.api.throttled(ApiAnswer(self.address, outcomes.body_of(answer), answer.status, answer.headers)):
+        read = ApiAnswer(self.address, outcomes.body_of(answer), answer.status, answer.headers)
+        recognized = self.api.throttled(read)
+        if not is_throttled(recognized):
             return None
+        answer = asking_to_wait(answer, recognized)
         return Outcome("throttled", "too many requests", answer.status, throttled_wait_s(answer.headers, answer.body))
 
     def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002  for subclasses

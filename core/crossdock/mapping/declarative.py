@@ -26,6 +26,8 @@ from crossdock.values.json_paths import CUT, MISSING, at_path, is_cut, text_of
 
 MAX_ELEMENTS = 50_000
 """The most rows of a record, or elements of its list, that become objects; each takes up to 2 KB of memory."""
+_OF_EACH = ".*."
+"""In the path of a list: the rest begins at each element of the list before it."""
 _HOLE = re.compile(r"\{([^{}]+)\}")
 _CONSTANTS = (bool, int, Decimal)
 _NO_FORM = "must be a column or a form such as {const: EUR}; quote numbers and words such as yes and no"
@@ -188,7 +190,8 @@ class Each(ConfigModel):
 
     each: Mapping[str, Simple]
     of: Annotated[str, Field(min_length=1)] | None = None
-    """A join of the stream, or the dotted path of a list in JSON; default: the rows of the record itself."""
+    """A join of the stream, or the dotted path of a list in JSON, of lists in the elements of another one with an
+    asterisk: ``shipments.*.parcels``. Default: the rows of the record itself."""
     where: Filter | None = None
     """The rows or elements that are meant; by default all."""
 
@@ -251,14 +254,9 @@ class _CompiledEach:
 
 def _elements(record: Record, path: str, columns: Sequence[str], form: _CompiledEach) -> Any:
     """Return the members made from each element of the list at *path*; None without a list."""
-    document = record.json()
-    found = at_path(document, path)
-    if found is None or found is MISSING:
+    found = _list_at(record.json(), path)
+    if found is None:
         return None
-    if not isinstance(found, list):
-        raise RecordError("bad_value", "is not a list", pointer=path)
-    if is_cut(document, path):
-        raise RecordError("bad_value", CUT, pointer=path)
     _check_number(len(found), path)
     members = []
     for number, element in enumerate(found):
@@ -268,6 +266,21 @@ def _elements(record: Record, path: str, columns: Sequence[str], form: _Compiled
         except RecordError as error:
             raise RecordError(error.code, error.message, pointer=f"{path}.{number}.{error.pointer}") from None
     return members
+
+
+def _list_at(document: Any, path: str, place: str = "") -> list[Any] | None:
+    """Return the list at *path*, or all lists after an asterisk together; None without it. *place* is for errors."""
+    around, _, inner = path.partition(_OF_EACH)
+    found = at_path(document, around)
+    if found is None or found is MISSING:
+        return None
+    place += around
+    if not isinstance(found, list):
+        raise RecordError("bad_value", "is not a list", pointer=place)
+    if is_cut(document, around):
+        raise RecordError("bad_value", CUT, pointer=place)
+    lists = (_list_at(each, inner, f"{place}.{number}.") for number, each in enumerate(found)) if inner else ()
+    return [element for each in lists for element in each or ()] if inner else found
 
 
 def _check_number(elements: int, place: str | None) -> None:

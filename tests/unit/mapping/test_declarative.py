@@ -335,6 +335,24 @@ def test_each_element_of_a_json_list_is_an_item() -> None:
     assert items_of({"cart": {"lines": []}}) == []
 
 
+def test_lists_in_the_elements_of_a_list_are_one() -> None:
+    """``*`` stands for each element of the list around them. One that is none, or cut, is a dead letter."""
+    form = {"of": "shipments.*.labels", "each": {"number": "number"}}
+    made = RecordMap(FORMS.validate_python({"tracking": form}))
+    shipments: list[Any] = [
+        {"labels": [{"number": "1"}, {"number": "2"}]},
+        {"labels": None},
+        {"labels": [{"number": "3"}]},
+    ]
+    assert made(json_record({"shipments": shipments})) == {"tracking": [{"number": each} for each in "123"]}
+    assert made(json_record({"shipments": []})) == {"tracking": []}
+    assert made(json_record({"shipments": None})) == {}
+    for wrong in ({"labels": {"number": "4"}}, {"labels": [], "labels_has_more": True}):
+        with pytest.raises(RecordError) as refused:
+            made(json_record({"shipments": [*shipments, wrong]}))
+        assert refused.value.pointer == "shipments.3.labels"
+
+
 def test_elements_and_rows_that_are_not_meant_are_left_out() -> None:
     """``where`` chooses by the element's own columns, also by those that nothing is made of."""
     goods = {"not": {"field": "product.kind", "equals": "charge"}}

@@ -79,6 +79,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "FailedAnswer": "failed.",
     "PostedRequest": "request.",
     "TargetResourceConfig": "resources.NAME.",
+    "RestOfConnection": "rest.PATH.",
     "Member": "members.NAME.",
     "LookUpByName": "look_up.",
     "RepeatedAnswer": "repeated.",

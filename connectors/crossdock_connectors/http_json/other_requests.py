@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -13,6 +14,8 @@ from crossdock.values.config_models import misplaced
 from crossdock_connectors.http_json.credentials import without_literal_secrets
 from crossdock_connectors.http_json.pagination import Place
 from crossdock_connectors.http_json.request_templates import Param, Path, texts_in, with_key
+
+_OF_RECORD = re.compile(r"\{(?:changes|record(?:\.([^{}.]+)[^{}]*)?)\}")
 
 
 class OtherRequest(ConfigModel):
@@ -52,8 +55,8 @@ def check_body(graphql: str | None, variables: Mapping[str, Any], body: Any) -> 
 
 class PostedRequest(OtherRequest):
     """A POST of a target whose body is not the record alone, such as a GraphQL mutation or a JSON-RPC call. Texts in
-    ``body`` and ``variables`` may be ``{record}``, ``{changes}`` (an update's changed members) or ``{id}``. An alias in
-    the query gives the record the same place in all answers.
+    ``body`` and ``variables`` may be ``{record}``, ``{record.MEMBER}``, ``{changes}`` (an update's changed members) or
+    ``{id}``. An alias in the query gives the record the same place in all answers.
     """
 
     numbers: tuple[Literal["id"], ...] = ()
@@ -65,8 +68,18 @@ class PostedRequest(OtherRequest):
     def _has_a_body(self) -> Self:
         if not self.is_post:
             raise misplaced(("body",), "is missing: a request has a body or a GraphQL query")
+        for text in texts_in([self.body, self.variables]):
+            if _OF_RECORD.search(text) and not _OF_RECORD.fullmatch(text):
+                key = "variables" if self.graphql else "body"
+                raise misplaced((key,), f"{text} has a value of the record among other text: it must be alone")
         return self
 
     def uses(self, *names: str) -> bool:
         texts = tuple(texts_in([self.body, self.variables]))
-        return any(f"{{{name}}}" in text for text in texts for name in names)
+        return any(f"{{{name}}}" in text or f"{{{name}." in text for text in texts for name in names)
+
+    @property
+    def record_members(self) -> list[str]:
+        """The members of the record that are values of their own, by their first names."""
+        found = (_OF_RECORD.fullmatch(text) for text in texts_in([self.body, self.variables]))
+        return [each[1] for each in found if each and each[1]]

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, WithJs
 
 from crossdock.errors import RefusedError
 from crossdock.values import exact_json
-from crossdock.values.json_paths import MISSING
+from crossdock.values.json_paths import MISSING, at_path
 
 NAMES = frozenset({"since", "start", "end"})
 _PLACE = re.compile(r"\{(since|start|end)\}")
@@ -73,7 +73,8 @@ def names_in(value: Any) -> Iterator[str]:
 
 
 def with_key(value: Any, key: Mapping[str, Any], numbers: Collection[str] = ()) -> Any:
-    """Replace each ``{COLUMN}`` in *value* by its text in *key*, or by a number if it is one of *numbers*.
+    """Replace each ``{COLUMN}`` in *value* by its text in *key*, or by a number if it is one of *numbers*. A text
+    that is ``{NAME}`` or ``{NAME.MEMBER}`` of an object in *key* becomes this object or member, or null without it.
 
     Raises ValueError if one of them is no whole number as JSON has it: ``017`` is another key than 17.
     """
@@ -82,8 +83,9 @@ def with_key(value: Any, key: Mapping[str, Any], numbers: Collection[str] = ()) 
             if _WHOLE.fullmatch(key[value[1:-1]]) is None:
                 raise ValueError("no whole number")
             return int(key[value[1:-1]])
-        case str() if value == f"{{{value[1:-1]}}}" and isinstance(key.get(value[1:-1]), Mapping):
-            return key[value[1:-1]]
+        case str() if value == f"{{{value[1:-1]}}}" and isinstance(key.get(value[1:-1].partition(".")[0]), Mapping):
+            found = at_path(key, value[1:-1])
+            return None if found is MISSING else found
         case str():
             return _IN_PATH.sub(lambda place: key.get(place[1], place[0]), value)
         case Mapping():

@@ -16,6 +16,7 @@ from crossdock.values.config_models import misplaced
 from crossdock.values.time_zones import zone_name
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets
+from crossdock_connectors.http_json.nested_connections import RestOfConnection
 from crossdock_connectors.http_json.other_requests import OtherRequest, check_body
 from crossdock_connectors.http_json.pagination import Pagination, Place, check_place, is_for_post
 from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAnswer, ThrottledAnswer, condition
@@ -121,6 +122,9 @@ class HttpJsonStreamConfig(StreamConfig):
 
     existing: ListedKeys | None = None
     """A list of all records that exist, read after the changes in each run with ``on_gone``."""
+    rest: Mapping[str, RestOfConnection] = {}
+    """How the rest of a GraphQL connection in a record is requested, by the path of the connection: ``pageInfo`` in it
+    tells whether there is more. Without it, such a record is a dead letter."""
     fetch: FetchedRecord | None = None
     """How one record is requested. An answer of 404 or 410 means with ``deleted`` that it was deleted."""
 

@@ -24,10 +24,11 @@ from crossdock.values.config_durations import span
 from crossdock.values.json_paths import at_path, found_at, member_name
 from crossdock_connectors.http_json import request_templates, request_times
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
+from crossdock_connectors.http_json.nested_connections import completed
 from crossdock_connectors.http_json.pagination import Pagination
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
 
-_REQUEST = {"path", "params", "body", "graphql", "variables", "records", "explode", "windows", "first"}
+_REQUEST = {"path", "params", "body", "graphql", "variables", "records", "rest", "explode", "windows", "first"}
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
 _CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
 _TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
@@ -144,6 +145,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if explode and is_proof and (number := sum(at_path(item, explode) is None for item in items)):
             text = f"{explode} is null in {number:,} records, which does not show that their elements are gone"
             ctx.api.doubt(page, text)
+        items = [completed(ctx, item, self._config.rest) for item in items] if self._config.rest else items
         return RawBatch.json(items, source=source, key=self.key, explode=explode)
 
     @property
@@ -214,7 +216,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             key = f"connections.{ctx.connection}.streams.{self.name}.fetch.record"
             message = f"has no record at {place or 'the top'}, as {key} says"
             raise RefusedError(message, where=answer.address, hint=_what_is_there(answer, place))
-        items = found if isinstance(found, list) else [found]
+        items = [completed(ctx, item, self._config.rest) for item in (found if isinstance(found, list) else [found])]
         return RawBatch.json(items, source=answer.address, key=self.key, explode=self._config.explode)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:

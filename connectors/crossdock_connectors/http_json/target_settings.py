@@ -152,6 +152,8 @@ class TargetResourceConfig(ConfigModel):
             needed = [_IN_BODY[key], ("id",)] if key == "update" else [_IN_BODY[key]]
             if missing := [names[0] for names in needed if not request.uses(*names)]:
                 raise misplaced((key,), f"has no {{{missing[0]}}} in its body or variables")
+            if unknown := [name for name in request.record_members if name not in {*self.members, self.name}]:
+                raise misplaced((key,), f"{{record.{unknown[0]}}} is none of members")
             if request.id is not None and key != "create":
                 raise misplaced((key, "id"), "is for create: other requests are about a known id")
         return self

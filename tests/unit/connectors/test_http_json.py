@@ -444,6 +444,49 @@ def test_data_with_the_text_of_a_refusal_does_not_throttle() -> None:
 # ---- records
 
 
+NUMBERS = ["a", "b", "c", "d", "e"]
+REST: dict[str, Any] = {"path": "/g", "graphql": "order", "variables": {"id": "{id}"}, "numbers": ["id"]}
+REST |= {"connection": "data.order.parcels"}
+
+
+def _parcels(after: str | None, form: str) -> dict[str, Any]:
+    """Two of the parcels, as a GraphQL connection."""
+    start = 0 if after is None else NUMBERS.index(after) + 1
+    cut, more = NUMBERS[start : start + 2], start + 2 < len(NUMBERS)
+    elements = [{"node": {"number": each}} if form == "edges" else {"number": each} for each in cut]
+    return {form: elements, "pageInfo": {"hasNextPage": more, "endCursor": cut[-1] if more else None}}
+
+
+def _with_parcels(request: httpx.Request, form: str) -> Any:
+    sent = json.loads(request.content)
+    if sent["query"] == "list":
+        return {"data": {"items": [{"id": 1, "parcels": _parcels(None, form)}, {"id": 2}]}}
+    assert sent["variables"]["id"] == 1
+    return {"data": {"order": {"parcels": _parcels(sent["variables"]["after"], form)}}}
+
+
+@pytest.mark.parametrize("form", ["edges", "nodes"])
+def test_the_rest_of_a_nested_connection_is_requested(form: str) -> None:
+    """Page by page, for the record that has more; without ``rest`` this record is rejected."""
+    api = Api(lambda request: _with_parcels(request, form))
+    number = "node.number" if form == "edges" else "number"
+    parcels = {"of": f"parcels.{form}", "each": {"carrier": {"const": "DHL"}, "number": number}}
+    stream = {"path": "/g", "graphql": "list", "records": "data.items", "map": {"tracking": parcels}}
+    stream |= {"resource": "order", "contributes": ["tracking"]}
+    cut, whole = api.read(stream), api.read(stream | {"rest": {"parcels": REST}})
+    assert [each.problem and each.problem.code for each in cut.records] == ["bad_value", None]
+    members = whole.records[0].members or {}
+    assert [each["number"] for each in members["tracking"]] == NUMBERS
+    assert [body["variables"].get("after") for body in api.bodies()] == [None, None, "b", "d"]
+
+
+def test_a_rest_asks_for_one_record() -> None:
+    """Otherwise each record would get the same."""
+    wrong = REST | {"variables": {"id": 7}}
+    with pytest.raises(ValueError, match="name no member of the record"):
+        HttpJsonSettings.model_validate({"kind": "http_json", **settings({"rest": {"parcels": wrong}})})
+
+
 def test_lists_in_records_are_items_or_rows() -> None:
     """``of`` makes an item of each element of a list, ``explode`` a row; numbers stay exact."""
     order = {

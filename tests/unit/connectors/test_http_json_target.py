@@ -71,6 +71,8 @@ WRONG = """
 - {resource: {look_up: false, repeated: {status: 409, text: x}}, says: "orders.repeated: needs look_up"}
 - {resource: {update: null, delete: null, conditional: true}, says: "orders.conditional: needs update or delete"}
 - {resource: {create: {path: /g, graphql: m}}, says: "orders.create: has no {record} in its body or variables"}
+- {resource: {create: {path: /g, body: "a {record.owner}"}}, says: "orders.create.body: a {record.owner} has"}
+- {resource: {create: {path: /g, body: "{record.ower.a}"}}, says: "orders.create: {record.ower} is none of members"}
 - {resource: {update: {path: /g, body: ["{record}"]}}, says: "orders.update: has no {id} in its body or variables"}
 - {resource: {read: {path: /g}}, says: "orders.read.body: is missing: a request has a body or a GraphQL query"}
 - {resource: {look_up: {path: /g, graphql: q, records: ""}}, says: "orders.look_up.params: the query does not use"}
@@ -256,6 +258,19 @@ def test_mutations_and_calls() -> None:
     assert params == [[[7], record], [[7]], [[7]]]
     with pytest.raises(RemoteError, match="no whole number"):
         rpc.delete("orders", "seven")
+
+
+def test_a_request_may_have_members_of_the_record_alone() -> None:
+    """As JSON values of their type, beside the id and wherever the API wants them; null for one without a value."""
+    create = MUTATIONS["create"] | {"variables": {"sku": "{record.lines.0.sku}", "due": "{record.due}"}}
+    update = MUTATIONS["update"] | {"variables": {"input": [{"id": "{id}", "urgent": "{record.urgent}"}]}}
+    made = target(**MUTATIONS | {"create": create, "update": update})
+    record = {"owner": "acme", "urgent": True, "lines": [{"sku": "0017"}]}
+    sent = [made.create("orders", record), made.update("orders", "7", Update({}, {"owner": "acme"}, record))]
+    assert [exact_json.loads(each.body or b"")["variables"] for each in sent] == [
+        {"sku": "0017", "due": None},
+        {"input": [{"id": "7", "urgent": True}]},
+    ]
 
 
 def test_a_refusal_inside_a_200_is_no_success() -> None:

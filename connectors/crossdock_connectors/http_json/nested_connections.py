@@ -1,0 +1,82 @@
+"""GraphQL connections in records that have more elements than the list of records gives: the rest is requested."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from crossdock import ConfigModel, Context
+from crossdock.sources import GraphQLConnection
+from crossdock.values.config_models import misplaced
+from crossdock.values.json_paths import at_path, replaced_at, text_of
+from crossdock_connectors.http_json.pagination import Place
+from crossdock_connectors.http_json.request_templates import Path, columns_in, texts_in, with_key
+
+_MOST = 50_000  # elements; a record with more is a dead letter
+
+
+class RestOfConnection(ConfigModel):
+    """How the rest of a GraphQL connection in a record is requested."""
+
+    path: Path
+    """Below the base URL, without a query."""
+    graphql: Annotated[str, Field(min_length=1)]
+    """A GraphQL query for one record."""
+    variables: Mapping[str, Any]
+    """Members of the record are in braces, such as ``{node.id}``."""
+    connection: Place
+    """Where the connection is in the answer, such as data.order.line_items."""
+    cursor: Annotated[str, Field(min_length=1)] = "after"
+    """The variable for the cursor."""
+    numbers: tuple[str, ...] = ()
+    """Those of these members that ``variables`` have as numbers."""
+
+    @model_validator(mode="after")
+    def _asks_for_one_record(self) -> Self:
+        if not self._columns:
+            raise misplaced(("variables",), "name no member of the record, such as {id}")
+        return self
+
+    @property
+    def _columns(self) -> Collection[str]:
+        return {column for text in texts_in(self.variables) for column in columns_in(text)}
+
+    def variables_for(self, item: Any, cursor: str) -> Any:
+        """Return the variables for what follows *cursor*; None if *item* lacks one of the members."""
+        found = {column: text_of(at_path(item, column)) for column in self._columns}
+        if None in found.values():
+            return None
+        try:
+            return replaced_at(with_key(self.variables, found, self.numbers), self.cursor, cursor)
+        except ValueError:
+            return None
+
+
+def completed(ctx: Context[Any], item: Any, rests: Mapping[str, RestOfConnection]) -> Any:
+    """Return *item* with all elements of its connections in *rests*, by their paths. One that cannot be completed stays
+    as it is, and the record becomes a dead letter, since its ``pageInfo`` tells of more.
+    """
+    for path, rest in rests.items():
+        item = _completed(ctx, item, path, rest)
+    return item
+
+
+def _completed(ctx: Context[Any], item: Any, path: str, rest: RestOfConnection) -> Any:
+    held = at_path(item, path)
+    cursor = at_path(held, "pageInfo.endCursor")
+    if at_path(held, "pageInfo.hasNextPage") is not True or not isinstance(cursor, str):
+        return item
+    name = next((each for each in ("edges", "nodes") if isinstance(at_path(held, each), list)), None)
+    variables = rest.variables_for(item, cursor)
+    if name is None or variables is None:
+        return item
+    elements = list(at_path(held, name))
+    paginator = GraphQLConnection(rest.connection, rest.cursor)
+    for page in ctx.api.pages(rest.path, paginator=paginator, graphql=rest.graphql, variables=variables):
+        elements += page.items(f"{rest.connection}/{name}")
+        if len(elements) > _MOST:
+            return item
+    info = held["pageInfo"] | {"hasNextPage": False}
+    return replaced_at(item, path, held | {name: elements, "pageInfo": info})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.sources.api_error_messages import SHOWN, reason
+from crossdock.reading.sources.api_error_messages import SHOWN, message_of, reason
 from crossdock.values.redaction import MASK, redacted
 
 KEY = "canary-1234567-key@example.com"
@@ -63,3 +63,19 @@ def test_credentials_are_removed_before_anything_is_cut(before: int, form: tuple
     assert len(text) <= SHOWN
     assert "canary" not in text
     assert MASK in text or len(text) == SHOWN
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ({"__typename": "OrderStateTransitionError", "message": "cannot be cancelled"}, "cannot be cancelled"),
+        ({"order": None, "userErrors": [{"field": ["sku"], "message": "is taken"}]}, "is taken"),
+        ({"errors": [{"message": "one"}, {"message": "two"}]}, "one; two"),
+        ({"title": "no message"}, ""),
+        (None, ""),
+    ],
+)
+def test_what_a_mutation_answers_with_in_place_of_a_record_is_shown(result: object, said: str) -> None:
+    """Errors as types of a union, as in Vendure, or in lists beside the record, as in Shopify and Saleor; never data."""
+    assert message_of({"data": {"result": result}}, str) == said
+    assert message_of({"errors": [{"message": "first"}], "data": {"result": result}}, str) == "first"

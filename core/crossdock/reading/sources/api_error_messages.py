@@ -15,6 +15,7 @@ _LONGEST = 64 * 1024  # bytes of an answer that is not JSON
 _MOST = 3  # messages of one list
 _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 _NAMES = ("detail", "title", "message", "text", "error_description", "error", "errors")
+_REFUSALS = ("message", "errors", "userErrors")  # members of what a mutation answers with
 _PERSONAL = re.compile(r"[^\s@]+@[^\s@]+|\+?\d(?:[\s()/.-]?\d){5,}")  # mail addresses, telephone and other numbers
 
 
@@ -31,7 +32,8 @@ def reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> st
 
 
 def message_of(document: Any, redacted: Callable[[str], str]) -> str:
-    return _shown("; ".join(dict.fromkeys(_messages(document, 3))), redacted)
+    found = dict.fromkeys(_messages(document, 3)) or dict.fromkeys(_in_data(document))
+    return _shown("; ".join(found), redacted)
 
 
 def _shown(text: str, redacted: Callable[[str], str]) -> str:
@@ -52,6 +54,14 @@ def _messages(value: Any, depth: int) -> Iterator[str]:
             if found:
                 yield from found
                 return
+
+
+def _in_data(document: Any) -> Iterator[str]:
+    """Yield the messages of errors that a GraphQL mutation answers with in place of a record, or beside it."""
+    data = document.get("data") if isinstance(document, dict) else None
+    for value in data.values() if isinstance(data, dict) else ():
+        for name in _REFUSALS if isinstance(value, dict) else ():
+            yield from _messages(value.get(name), 2)
 
 
 def _by_member(name: str, value: Any) -> Iterator[str]:

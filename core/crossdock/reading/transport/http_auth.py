@@ -284,9 +284,7 @@ class LoginAuth(TokenAuth):
         return self._value.replace("{token}", token)
 
     def refused(self, response: httpx.Response) -> str:
-        document = oauth_tokens.members(response.content)
-        data = document.get("data")  # a GraphQL mutation may answer with a type of error
-        return self.message_of([document, *(data.values() if isinstance(data, dict) else ())])
+        return self.message_of(oauth_tokens.members(response.content))
 
     def is_expired(self, response: httpx.Response) -> bool:
         if self._expired is None or super().is_expired(response):

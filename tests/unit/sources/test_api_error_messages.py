@@ -76,6 +76,6 @@ def test_credentials_are_removed_before_anything_is_cut(before: int, form: tuple
     ],
 )
 def test_what_a_mutation_answers_with_in_place_of_a_record_is_shown(result: object, said: str) -> None:
-    """Errors as types of a union, as in Vendure, or in lists beside the record, as in Shopify and Saleor; never data."""
+    """Errors as types of a union, as in Vendure, or in lists beside the record, as in Shopify; never data."""
     assert message_of({"data": {"result": result}}, str) == said
     assert message_of({"errors": [{"message": "first"}], "data": {"result": result}}, str) == "first"

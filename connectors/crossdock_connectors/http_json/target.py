@@ -24,7 +24,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
-from crossdock.values.json_paths import MISSING, found_at
+from crossdock.values.json_paths import MISSING, found_at, listed_at
 from crossdock.writing.targets import outcomes
 from crossdock_connectors.http_json.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
@@ -192,7 +192,7 @@ class HttpJsonTarget(ApiTarget):
             made = super().found(resource, answer, expected)
             is_removed = made.kind == "found" and is_deleted(made.held)
             return replace(made, kind="removed") if is_removed else made
-        listed = found_at(body, shape.listed)
+        listed = listed_at(body, shape.listed)
         if not isinstance(listed, list):
             return super().found(resource, answer, expected)
         kept = [each for each in listed if not is_deleted(each)]

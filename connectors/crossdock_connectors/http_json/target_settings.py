@@ -50,7 +50,8 @@ class LookUpByName(OtherRequest):
     """
 
     records: Place | None = None
-    """Where the list is in the answer; an empty text if the answer is the list."""
+    """Where the list is in the answer; an empty text if the answer is the list. An asterisk stands for each element
+    of a list, if records are a part of them: ``data.orders.edges.*.node``."""
     absent: str | None = None
     """In place of ``records``, if the answer is about one record, as that of ``read`` is: part of the body of the 404
     for a name that no record has, in upper or lower case. A 404 without it is a wrong path. An empty text takes each

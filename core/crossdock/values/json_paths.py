@@ -195,6 +195,18 @@ def found_at(document: Any, pointer: str) -> Any:
     return document
 
 
+def listed_at(document: Any, pointer: str) -> Any:
+    """Return the list at *pointer* as `found_at` does. An asterisk stands for each element of a list, of which the rest
+    of *pointer* gives a part, or null: ``/edges/*/node``.
+    """
+    around, is_each, inner = pointer.partition("/*")
+    found = found_at(document, around)
+    if not is_each or not isinstance(found, list):
+        return found
+    parts = (found_at(each, inner) for each in found)
+    return [None if part is MISSING else part for part in parts]
+
+
 @lru_cache(maxsize=1024)
 def _names_of(pointer: str) -> tuple[str, ...]:
     _check_pointer(pointer)

@@ -316,6 +316,25 @@ def test_a_call_may_answer_with_the_id_of_the_new_record_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("edges", "kind"),
+    [
+        ([], "absent"),
+        ([{"node": {"id": "7", "reference": "wms:1"}}], "found"),
+        ([{"node": {"id": "7", "reference": "wms:2"}}], "unavailable"),
+        ([{"node": {"id": "7", "reference": "wms:1", "state": "canceled"}}], "removed"),
+        ([{"cursor": "c"}], "unavailable"),
+        (None, "unavailable"),
+    ],
+)
+def test_a_look_up_finds_records_in_the_edges_of_a_connection(edges: Any, kind: str) -> None:
+    """An asterisk stands for each element of the list."""
+    look_up = MUTATIONS["look_up"] | {"records": "data.orders.edges.*.node"}
+    made = target(**MUTATIONS | {"look_up": look_up, "deleted": {"field": "state", "equals": "canceled"}})
+    body = exact_json.dumps({"data": {"orders": {"edges": edges}}})
+    assert made.found("orders", Answer(200, {}, body), ExpectedRecord(name="wms:1")).kind == kind
+
+
+@pytest.mark.parametrize(
     ("error", "message"),
     [
         (["UserError", ["The code must be unique.", "", None]], "UserError; The code must be unique."),

@@ -15,7 +15,7 @@ from crossdock.reading.transport.problem_answers import Problem
 from crossdock.records import Reason
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
-from crossdock.values.json_paths import MISSING, found_at
+from crossdock.values.json_paths import MISSING, found_at, listed_at
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
@@ -102,7 +102,7 @@ class RecordShape:
         id: In a record, the id that the target assigned, a text or a whole number. None if the external id is the id.
         name: In a record, its external id.
         record: In an answer about one record, that record.
-        listed: In an answer to a look-up by external id, the list of records.
+        listed: In an answer to a look-up by external id, the list of records, as of `json_paths.listed_at`.
         absent: For an API whose look-up by external id answers with one record in place of a list: part of the body of
             the 404 that says that no record has this name, in upper or lower case. Any other 404 is a wrong path. An
             empty text takes every 404. None for a list.
@@ -178,7 +178,7 @@ def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STA
         body = exact_json.loads(answer.body)
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
-    listed = [found_at(body, shape.record)] if is_one else found_at(body, shape.listed)
+    listed = [found_at(body, shape.record)] if is_one else listed_at(body, shape.listed)
     if listed == [] or (is_one and not by_id and listed == [None]):
         return Outcome("absent", status=200)
     if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject, shape):

@@ -1,8 +1,8 @@
 """A fake Vendure shop: a part of its Admin API, whose queries are really executed.
 
-Made from the GraphQL files of vendure-ecommerce/vendure (``packages/core/src/api/schema``, the folders ``admin-api`` and
-``common``) and from docs.vendure.io: "Error Handling" (unions with ``ErrorResult``), "Auth" (the token of a session is in
-the header ``vendure-auth-token``), "Money & Currency" (integers of minor units) and "Stock Control".
+Made from the GraphQL files of vendure-ecommerce/vendure (``packages/core/src/api/schema``, the folders ``admin-api``
+and ``common``) and from docs.vendure.io: "Error Handling" (unions with ``ErrorResult``), "Auth" (the token of a session
+is in the header ``vendure-auth-token``), "Money & Currency" (integers of minor units) and "Stock Control".
 Its habits:
 
 - every list has ``items`` and ``totalItems``, and takes ``skip`` and ``take``, of which 1,000 is the most;
@@ -92,8 +92,8 @@ type OrderLine {
   unitPriceWithTax: Money! proratedUnitPriceWithTax: Money!
 }
 type Order {
-  id: ID! createdAt: DateTime! updatedAt: DateTime! orderPlacedAt: DateTime code: String! state: String! active: Boolean!
-  customer: Customer shippingAddress: OrderAddress lines: [OrderLine!]! currencyCode: String!
+  id: ID! createdAt: DateTime! updatedAt: DateTime! orderPlacedAt: DateTime code: String! state: String!
+  active: Boolean! customer: Customer shippingAddress: OrderAddress lines: [OrderLine!]! currencyCode: String!
   totalWithTax: Money!
 }
 type OrderList { items: [Order!]! totalItems: Int! }

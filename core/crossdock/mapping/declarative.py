@@ -19,7 +19,7 @@ from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
-from crossdock.records import JSON, Record
+from crossdock.records import ELEMENT, JSON, Record
 from crossdock.resources import Reference, ResourceModel, ResourceName
 from crossdock.values.config_models import ConfigModel, Name, misplaced
 from crossdock.values.json_paths import CUT, MISSING, at_path, is_cut, text_of
@@ -254,33 +254,43 @@ class _CompiledEach:
 
 def _elements(record: Record, path: str, columns: Sequence[str], form: _CompiledEach) -> Any:
     """Return the members made from each element of the list at *path*; None without a list."""
-    found = _list_at(record.json(), path)
+    found = _elements_at(record.json(), path)
     if found is None:
         return None
     _check_number(len(found), path)
     members = []
-    for number, element in enumerate(found):
+    for place, element in found:
         row = {column: text_of(at_path(element, column)) for column in columns}
+        row |= {ELEMENT: _pointer(place)} if ELEMENT in row else {}
         try:
             members += [form.build(row)] if form.wanted(row) else []
         except RecordError as error:
-            raise RecordError(error.code, error.message, pointer=f"{path}.{number}.{error.pointer}") from None
+            raise RecordError(error.code, error.message, pointer=f"{place}.{error.pointer}") from None
     return members
 
 
-def _list_at(document: Any, path: str, place: str = "") -> list[Any] | None:
-    """Return the list at *path*, or all lists after an asterisk together; None without it. *place* is for errors."""
-    around, _, inner = path.partition(_OF_EACH)
-    found = at_path(document, around)
+def _elements_at(document: Any, path: str, around: str = "") -> list[tuple[str, Any]] | None:
+    """Return the elements of the list at *path*, or of all lists after an asterisk, with their places; None without a
+    list. The place of *document* is *around*.
+    """
+    outer, _, inner = path.partition(_OF_EACH)
+    found, place = at_path(document, outer), around + outer
     if found is None or found is MISSING:
         return None
-    place += around
     if not isinstance(found, list):
         raise RecordError("bad_value", "is not a list", pointer=place)
-    if is_cut(document, around):
+    if is_cut(document, outer):
         raise RecordError("bad_value", CUT, pointer=place)
-    lists = (_list_at(each, inner, f"{place}.{number}.") for number, each in enumerate(found)) if inner else ()
-    return [element for each in lists for element in each or ()] if inner else found
+    elements = [(f"{place}.{number}", each) for number, each in enumerate(found)]
+    if not inner:
+        return elements
+    return [one for outer_place, each in elements for one in _elements_at(each, inner, f"{outer_place}.") or ()]
+
+
+def _pointer(place: str) -> str:
+    """Return a dotted path or, up to the number, a JSON pointer as a JSON pointer."""
+    around, _, number = place.rpartition(".")
+    return f"{around if around.startswith('/') else '/' + around.replace('.', '/')}/{number}"
 
 
 def _check_number(elements: int, place: str | None) -> None:

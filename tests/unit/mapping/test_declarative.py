@@ -353,6 +353,20 @@ def test_lists_in_the_elements_of_a_list_are_one() -> None:
         assert refused.value.pointer == "shipments.3.labels"
 
 
+def test_an_element_has_a_place() -> None:
+    """`_element` is its JSON pointer in the record, by which elements with the same content differ."""
+    form = {"of": "cart.lines", "each": {"id": "_element", "sku": "sku"}}
+    made = RecordMap(FORMS.validate_python({"lines": form}))
+    assert made(json_record({"cart": {"lines": [{"sku": "A"}, {"sku": "A"}]}}))["lines"] == [
+        {"id": "/cart/lines/0", "sku": "A"},
+        {"id": "/cart/lines/1", "sku": "A"},
+    ]
+    nested = {"of": "boxes.*.lines", "where": {"field": "sku", "empty": False}, "each": {"id": "_element"}}
+    made = RecordMap(FORMS.validate_python({"lines": nested}))
+    boxes = [{"lines": [{"sku": "A"}]}, {"lines": [{}, {"sku": "A"}]}]
+    assert made(json_record({"boxes": boxes}))["lines"] == [{"id": "/boxes/0/lines/0"}, {"id": "/boxes/1/lines/1"}]
+
+
 def test_elements_and_rows_that_are_not_meant_are_left_out() -> None:
     """``where`` chooses by the element's own columns, also by those that nothing is made of."""
     goods = {"not": {"field": "product.kind", "equals": "charge"}}

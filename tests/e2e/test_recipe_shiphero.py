@@ -140,7 +140,7 @@ def test_an_order_goes_out_once_and_comes_back_shipped(depot: ShipHero, recipe: 
     delivered(recipe.sync())
     ((number, sent),) = ((each["id"], each["body"]) for each in depot.effects)
     assert sent["partner_order_id"] == f"erp:{order_id}"
-    line = {"sku": "LAMP", "partner_line_item_id": "LAMP", "quantity": 3, "price": "12.5"}
+    line = {"sku": "LAMP", "partner_line_item_id": "/items/0", "quantity": 3, "price": "12.5"}
     assert sent["line_items"] == [line | {"product_name": "Storm lantern"}]
     assert (sent["shipping_address"]["country"], sent["order_date"]) == ("DE", "2026-11-20T08:15:00Z")
     depot.clock.advance(3600)

@@ -76,7 +76,8 @@ def _completed(ctx: Context[Any], item: Any, path: str, rest: RestOfConnection) 
     paginator = GraphQLConnection(rest.connection, rest.cursor)
     for page in ctx.api.pages(rest.path, paginator=paginator, graphql=rest.graphql, variables=variables):
         elements += page.items(f"{rest.connection}/{name}")
+        cursor = page.at(f"{rest.connection}/pageInfo/endCursor")
         if len(elements) > _MOST:
             return item
-    info = held["pageInfo"] | {"hasNextPage": False}
+    info = held["pageInfo"] | {"hasNextPage": False, "endCursor": cursor}  # as in a list that has all elements
     return replaced_at(item, path, held | {name: elements, "pageInfo": info})

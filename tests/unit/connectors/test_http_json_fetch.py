@@ -79,6 +79,32 @@ def test_a_record_is_fetched_as_it_is_pulled() -> None:
     assert [request.url.path for request in api.seen[1:]] == ["/api/items/1", "/api/items/5"]
 
 
+def test_a_record_with_a_long_nested_connection_is_fetched_as_it_is_pulled() -> None:
+    """The list gives two of its elements, the single record three, and both get the rest."""
+    numbers = [str(number) for number in range(7)]
+
+    def connection(start: int, size: int) -> Any:
+        shown = numbers[start : start + size]
+        info = {"hasNextPage": start + size < len(numbers), "endCursor": shown[-1]}
+        return {"parcels": {"edges": [{"node": {"number": each}} for each in shown], "pageInfo": info}}
+
+    def answer(request: httpx.Request) -> Any:
+        sent = json.loads(request.content)
+        if sent["query"] == "rest":
+            return {"order": connection(int(sent["variables"]["after"]) + 1, 2)}
+        item = {"id": "A", **connection(0, 2 if sent["query"] == "list" else 3)}
+        return {"items": [item]} if sent["query"] == "list" else {"order": item}
+
+    rest = {"path": "/g", "graphql": "rest", "variables": {"id": "{id}"}, "connection": "order.parcels"}
+    fetch = {"path": "/g", "graphql": "one", "variables": {"id": "{id}"}, "record": "order"}
+    stream = {"path": "/g", "graphql": "list", "rest": {"parcels": rest}, "fetch": fetch}
+    ctx = Api(answer).context(stream)
+    pulled = fetched_rows.pulled(CONNECTOR, ctx, "items")
+    assert fetched_rows.fetched(CONNECTOR, ctx, "items", ["A"]).by_key == pulled.by_key
+    (row,) = pulled.by_key["A",]
+    assert [each["node"]["number"] for each in json.loads(row)["parcels"]["edges"]] == numbers
+
+
 def test_a_stream_without_the_section_does_not_fetch() -> None:
     """Webhooks for it would find nothing."""
     api = Api(answered)

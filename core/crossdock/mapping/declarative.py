@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag
 from pydantic.alias_generators import to_camel
@@ -30,6 +30,7 @@ _HOLE = re.compile(r"\{([^{}]+)\}")
 _CONSTANTS = (bool, int, Decimal)
 _NO_FORM = "must be a column or a form such as {const: EUR}; quote numbers and words such as yes and no"
 _NONE_OF_THEM = "has none of {forms}; the members of an object are written below object"
+T = TypeVar("T")
 _NEAR = 3 / 4
 """How near a key must be to the name of a form: ``form`` is to ``from``, and ``contact`` is not to ``const``."""
 
@@ -183,6 +184,13 @@ class When(ConfigModel):
         yield from _columns({"then": self.then, "otherwise": self.otherwise})
 
 
+Further = Annotated[
+    Annotated[Nested, Tag("object")] | Annotated[When, Tag("when")],
+    Discriminator(_form, custom_error_type="unknown_form", custom_error_message="must be {object: ...} or {when: ...}"),
+    _ONE_FORM,
+]
+
+
 class Each(ConfigModel):
     """One object for each row of a grouped record or of a join, or each element of a list, in their order."""
 
@@ -191,6 +199,9 @@ class Each(ConfigModel):
     """A join of the stream, or the dotted path of a list in JSON; default: the rows of the record itself."""
     where: Filter | None = None
     """The rows or elements that are meant; by default all."""
+    also: tuple[Further, ...] = ()
+    """Further objects after these, each of members of the record itself, such as an order's charge for shipping. One is
+    left out if its condition is not met or if all of its members are left out."""
 
     def columns(self) -> Iterator[str]:
         yield from _columns(self.each)
@@ -237,8 +248,14 @@ def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
             yield form
         elif isinstance(form, Each):
             yield from form.columns() if form.of is None else ()
+            yield from _columns_of_further(form)
         elif form is not None and not isinstance(form, _CONSTANTS):
             yield from form.columns()
+
+
+def _columns_of_further(form: Any) -> Iterator[str]:
+    for further in form.also if isinstance(form, Each) else ():
+        yield from further.columns()
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +264,10 @@ class _CompiledEach:
     of: str | None
     wanted: Callable[[Row], bool]
     build: Callable[[Row], dict[str, Any]]
+    also: Sequence[Value]
+
+    def further(self, row: Row) -> list[Any]:
+        return [made for value in self.also if (made := value(row)) is not None]
 
 
 def _elements(record: Record, path: str, columns: Sequence[str], form: _CompiledEach) -> Any:
@@ -302,9 +323,10 @@ class RecordMap:
 
     def __init__(self, forms: Mapping[str, Any]) -> None:
         single = {name: form for name, form in forms.items() if not isinstance(form, Each)}
-        self._single, self._agreeing = _members(single), tuple(_columns(single))
+        further = (column for form in forms.values() for column in _columns_of_further(form))
+        self._single, self._agreeing = _members(single), (*_columns(single), *further)
         self._each = [
-            _CompiledEach(name, form.of, form.wanted(), _members(form.each))
+            _CompiledEach(name, form.of, form.wanted(), _members(form.each), [_compile(each) for each in form.also])
             for name, form in forms.items()
             if isinstance(form, Each)
         ]
@@ -333,10 +355,12 @@ class RecordMap:
                 members |= {} if elements is None else {form.member: elements}
             else:
                 members[form.member] = _of_join(record, form.of, form)
+            if form.also and form.member in members:
+                members[form.member] += self._located(record, 0, form.further)
         return members
 
     @staticmethod
-    def _located(record: Record, number: int, build: Callable[[Row], dict[str, Any]]) -> dict[str, Any]:
+    def _located(record: Record, number: int, build: Callable[[Row], T]) -> T:
         try:
             return build(record.rows[number])
         except RecordError as error:

@@ -102,6 +102,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "HintRule": "hints.",
     "ListedKeys": "existing.",
     "FetchedRecord": "fetch.",
+    "ExpandedMember": "expand.NAME.",
     "SourceConfig": "sources.NAME.",
     "WarehouseStreamConfig": "streams.NAME.",
     "DelimitedFormat": "format.",

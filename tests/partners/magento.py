@@ -113,7 +113,8 @@ class Magento:
         buyer = {"customer_is_guest": 1, "customer_email": "guest@example.com"} if customer is None else {}
         buyer |= {} if customer is None else {"customer_is_guest": 0, "customer_id": customer}
         shipping = {"shipping": {"address": _address("Ada")}}
-        charges = {"shipping_amount": 0, "discount_amount": 0, "tax_amount": 0, "discount_tax_compensation_amount": 0}
+        kinds = ("shipping", "discount", "tax", "discount_tax_compensation")
+        charges: dict[str, int | Decimal] = {f"{name}_amount": 0 for name in kinds}
         charges |= {f"{name}_amount": _number(amount) for name, amount in money.items()}
         about = {"entity_id": number, "increment_id": f"{number:09}", "status": "processing", "items": items}
         about |= {"order_currency_code": "EUR", "billing_address": _address("Ada")}

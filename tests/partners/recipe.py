@@ -25,14 +25,27 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 class Depot:
-    """A 3PL that lists what it has shipped and what it has in stock: ``/shipments`` and ``/stock``."""
+    """A 3PL that takes orders, and lists what it has shipped and has in stock: ``/orders``, ``/shipments``, ``/stock``.
+
+    Attributes:
+        effects: The orders that it accepted, oldest first.
+    """
 
     def __init__(self) -> None:
         self.effects: list[dict[str, Any]] = []
         self.lists: dict[str, list[dict[str, Any]]] = {"shipments": [], "stock": []}
 
     def answer(self, request: PartnerRequest) -> PartnerAnswer:
-        return PartnerAnswer(200, {"items": self.lists[request.path.strip("/")]})
+        if request.path != "/orders":
+            return PartnerAnswer(200, {"items": self.lists[request.path.strip("/")]})
+        name = request.param("reference") if request.method == "GET" else request.json()["reference"]
+        known = [each for each in self.effects if each["reference"] == name]
+        if request.method == "GET":
+            return PartnerAnswer(200, {"items": known})
+        if known:
+            return PartnerAnswer(409, {"message": "duplicate reference"})
+        self.effects.append({**request.json(), "id": len(self.effects) + 1})
+        return PartnerAnswer(201, self.effects[-1])
 
     def throttled(self) -> PartnerAnswer:
         return PartnerAnswer(429)
@@ -45,25 +58,22 @@ class Recipe(Project):
         interrupt: Ends a sync early.
     """
 
-    def __init__(
-        self, folder: Path, name: str, shop: PartnerServer, depot: Depot, sandbox: SandboxServer, clock: ManualClock
-    ) -> None:
-        self.folder, self.clock, self.shop, self.depot = folder, clock, shop, depot
+    def __init__(self, folder: Path, name: str, shop: PartnerServer, depot: Depot, clock: ManualClock) -> None:
+        self.folder, self.clock, self.shop, self.depot, self._advance = folder, clock, shop, depot, clock.advance
         self.interrupt = threading.Event()
         self.config = folder / f"{name}.yaml"
         shutil.copy2(CONFIGS / self.config.name, self.config)
         self._project = project.load(self.config)
         self._project.init()
-        self._sandbox = sandbox
 
     def sync(self, *streams: str) -> Report:
         """The report of a sync, an hour after the last one."""
-        self.clock.advance(3600)
+        self._advance(3600)
         self.interrupt.clear()
         return runner.sync(self._project, list(streams), clock=self.clock, progress=Silent(), interrupt=self.interrupt)
 
     def delivered(self) -> int:
-        """Sync without an error; returns the number of effects at the platform and at the shop."""
+        """Sync without an error; returns the number of effects at the platform, at the shop and at the 3PL."""
         before = self.count()
         report = self.sync()
         assert (report.exit_code, report.balanced) == (0, True), (report.errors, self.dead_letters(), self.waiting())
@@ -71,7 +81,7 @@ class Recipe(Project):
 
     def count(self) -> int:
         resources = ("product", "customer", "inventory_lot", "order", "invoice")
-        return sum(len(self.effects(name)) for name in resources) + len(self.shop.partner.effects)
+        return sum(len(self.effects(name)) for name in resources) + len(self.shop.partner.effects + self.depot.effects)
 
     def shown(self, path: str) -> list[str]:
         """The requests of the shop whose path ends so."""
@@ -105,4 +115,4 @@ def recipe(
         secrets = {"CROSSDOCK_API_KEY": sandbox.api_key, "SHOP_TOKEN": token, "DEPOT_KEY": "depot-key"}
         for variable, value in (ids | urls | secrets).items():
             patch.setenv(variable, value)
-        yield Recipe(folder, name, shop, depot, sandbox, clock)
+        yield Recipe(folder, name, shop, depot, clock)

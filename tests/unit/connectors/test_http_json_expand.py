@@ -119,6 +119,7 @@ def test_a_check_expands_one_record() -> None:
     """It says which member cannot be read."""
     api = Api(lambda request: httpx.Response(404) if "lines" in request.url.path else answered(request))
     ctx = api.context({"expand": {"lines": LINES}}, pagination=PAGED)
+    assert CONNECTOR.check is not None
     (finding,) = CONNECTOR.check(ctx)
     assert not finding.ok
     assert "items: expand.lines of the first record could not be read" in finding.text

@@ -169,7 +169,7 @@ class BigCommerce:
                 return _v2_page(self._orders(request), request)
             case ["GET", "v2", "orders", number, name] if name in _BELOW:
                 return _v2_page(self.below.get((self.order(int(number))["id"], name), []), request)
-            case ["POST", "v2", "orders", number, "shipments"]:
+            case ["POST", "v2", "orders", number, "shipments"] if number.isdigit():
                 return PartnerAnswer(201, self._ship(int(number), request.json()))
             case ["PUT", "v3", "inventory", "adjustments", "absolute"]:
                 return PartnerAnswer(200, {"transaction_id": self._adjust(request.json())})

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.e2e.project_folder import in_process
 from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest, PartnerServer, serving
 from tests.partners.stage import Project
 
@@ -78,6 +79,14 @@ class Recipe(Project):
         report = self.sync()
         assert (report.exit_code, report.balanced) == (0, True), (report.errors, self.dead_letters(), self.waiting())
         return self.count() - before
+
+    def planned(self) -> int:
+        """Check the config, which must find nothing wrong; returns the number of operations that a plan announces."""
+        checked = in_process(self.config, "check", environment={})
+        assert checked.exit_code == 0, checked.stdout
+        plan = in_process(self.config, "plan", "--json", environment={})
+        assert plan.exit_code == 0, plan.stderr
+        return sum(plan.document["operations"].values())
 
     def count(self) -> int:
         resources = ("product", "customer", "inventory_lot", "order", "invoice")

@@ -362,6 +362,22 @@ def test_further_objects_follow_those_of_a_list() -> None:
     assert "items" not in made(json_record({"shipping": "4.90"}).with_paths(made.columns))
 
 
+def test_one_object_of_a_list_may_be_the_member_itself() -> None:
+    """The one that ``where`` means; without one, or without its members, it is left out; several are refused."""
+    default = {"field": "default", "equals": "true"}
+    forms = {"address": {"of": "cart.lines", "where": default, "each": {"city": "city"}, "single": True}}
+    made = RecordMap(FORMS.validate_python(forms))
+
+    def address(*found: Any) -> Any:
+        return made(json_record({"cart": {"lines": list(found)}})).get("address")
+
+    assert address({"city": "A"}, {"city": "B", "default": True}) == {"city": "B"}
+    assert address({"city": "A"}) is address({"default": True}) is address() is None
+    with pytest.raises(RecordError, match="is single, and 2 are meant") as refused:
+        address({"city": "A", "default": True}, {"city": "B", "default": True})
+    assert refused.value.pointer == "cart.lines"
+
+
 def test_rows_of_one_record_must_agree_in_what_follows_them() -> None:
     """The further object is made once for the record, so its rows cannot say two things."""
     further = {"object": {"sku": {"const": "SHIPPING"}, "price": {"from": "F", "as": "decimal"}}}

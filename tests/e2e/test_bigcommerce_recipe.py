@@ -176,3 +176,23 @@ def test_an_order_that_is_gone_between_two_requests_is_a_dead_letter(shop: tuple
     (letter,) = syncs.dead_letters().values()
     assert letter.startswith("unmatched products: could not be read")
     assert "HTTP 404" in letter
+    bigcommerce.before = lambda _: None
+    syncs.delivered()  # the full list that is due reads it again
+    assert syncs.stored("order").keys() == {f"shop:{first}", f"shop:{second}"}
+    assert not syncs.dead_letters()
+
+
+def test_a_parcel_whose_answer_is_lost_is_not_sent_again(shop: tuple[Recipe, BigCommerce]) -> None:
+    """It is in doubt, for a person to decide: the shop's shipments have no name of ours."""
+    syncs, bigcommerce = shop
+    bigcommerce.place(bigcommerce.add_customer("Ada"), [("MUG", 2, "9.5")])
+    syncs.delivered()
+    (sent,) = syncs.depot.effects
+    parcel = {"reference": sent["reference"], "address_id": sent["address_id"], "number": "T1", "carrier": "usps"}
+    lines = [{"line_id": sent["lines"][0]["line_id"], "quantity": 1}]  # of two: the shop would accept it twice
+    syncs.depot.lists["shipments"] = [parcel | {"lines": lines}]
+    syncs.shop.faults, syncs.shop.chosen = {"lost_answer": 1}, lambda request: request.method == "POST"
+    assert syncs.sync().exit_code == 1
+    syncs.shop.faults = {}
+    assert syncs.sync().exit_code == 1
+    assert [each["kind"] for each in bigcommerce.effects].count("shipped") == 1

@@ -87,10 +87,10 @@ class Magento:
             self.tables["source_items"].append(held)
 
     def add_customer(self, name: str) -> int:
-        address = _address(name) | {"default_billing": True}
+        other, address = _address(name) | {"city": "Bonn"}, _address(name) | {"default_billing": True}
         number = self._number("customers")
         about = {"id": number, "firstname": name, "lastname": "Doe", "email": f"{name.lower()}@example.com"}
-        self._add("customers", {**about, "addresses": [address]})
+        self._add("customers", {**about, "addresses": [other, address]})
         return number
 
     def place(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import httpx
@@ -105,6 +106,34 @@ def test_an_interrupted_run_requests_no_more_members() -> None:
     with pytest.raises(StoppedError, match="between two records"):
         list(stream.pull(ctx, None))
     assert "/items/2/lines" not in paths(api)
+
+
+def test_a_member_may_be_read_by_a_graphql_query() -> None:
+    """Its variables have members of the record as numbers, and the pages of its list have a place of their own."""
+
+    def graphql(request: httpx.Request) -> Any:
+        if request.method == "GET":
+            return {"items": LISTED}
+        variables = json.loads(request.content)["variables"]
+        start, lines = variables["skip"], LINES_OF[str(variables["id"])]
+        return {"data": {"lines": lines[start : start + 2], "count": len(lines)}}
+
+    pagination = {"kind": "offset", "in": "variables", "param": "skip", "total": "data.count"}
+    query = {"graphql": "query Q", "variables": {"id": "{id}"}, "numbers": ["id"], "pagination": pagination}
+    api = Api(graphql)
+    member = {"path": "/graphql", "records": "data.lines", **query}
+    assert skus(api.read(ROWS | {"expand": {"lines": member}})) == ["A", "B", "C", "D"]
+    sent = [json.loads(request.content)["variables"] for request in api.seen if request.method == "POST"]
+    assert {"id": 1, "skip": 2} in sent
+
+
+def test_a_record_without_a_whole_number_is_a_dead_letter() -> None:
+    """The API has its ids as numbers."""
+    body = {"path": "/lines", "body": {"id": "{sku}"}, "numbers": ["sku"]}
+    api = Api(lambda request: {"items": [{"id": 1, "sku": "A"}]} if request.method == "GET" else {})
+    (tried,) = api.read({"expand": {"lines": body}}).records
+    assert tried.problem is not None
+    assert "has no whole number for the request" in tried.problem.message
 
 
 def test_a_fetched_record_has_its_members() -> None:

@@ -43,11 +43,12 @@ def test_what_the_shop_has_is_delivered_once(shop: tuple[Recipe, BigCommerce]) -
     money = {"shipping_cost_ex_tax": "4.9000", "coupon_discount": "10.0000", "total_tax": "6.0700"}
     first = bigcommerce.place(ada, [("MUG", 2, "9.5"), ("SHIRT-L", 1, "20")], money)
     guest = bigcommerce.place(0, [("SHIRT-S", 3, "20")])
-    bigcommerce.place(ada, [("MUG", 1, "9.5")], status=INCOMPLETE)
+    abandoned = bigcommerce.place(ada, [("MUG", 1, "9.5")], status=INCOMPLETE)
     assert syncs.planned() == 3 + 3 + 2 + 2 + 2 + 1  # products, lots, customers, orders; orders to the 3PL; stock
     assert syncs.delivered() == 13
     orders = syncs.stored("order")
     assert orders.keys() == {f"shop:{first}", f"shop:{guest}"}
+    assert not syncs.shown(f"/{abandoned}/products")
     assert total(orders[f"shop:{first}"]) == Decimal("39.97")
     assert total(orders[f"shop:{guest}"]) == 60
     assert (orders[f"shop:{first}"]["currency"], orders[f"shop:{first}"]["placedAt"]) == ("USD", "2026-01-01T00:00:00Z")

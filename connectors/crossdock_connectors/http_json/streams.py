@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
+from crossdock.mapping.convert import Row
 from crossdock.mapping.cursors import Cursor, Window, instant_cursor
 from crossdock.reading.sources.list_evidence import changed
 from crossdock.reading.sources.pagination import SizedPages
@@ -22,7 +23,7 @@ from crossdock.resources import ResourceModel
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.values import exact_json
 from crossdock.values.config_durations import span
-from crossdock.values.json_paths import at_path, found_at, member_name
+from crossdock.values.json_paths import at_path, found_at, member_name, text_of
 from crossdock_connectors.http_json import expansion, request_templates, request_times
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.pagination import Pagination
@@ -49,6 +50,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         super().__init__(name, config, layout)
         self.cursor, self._config, self._pagination = config.cursor, config, pagination
         self.yields_deleted = config.fetch is not None and config.deleted is not None
+        self._left_out = _left_out(config) if config.expand else ()
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         empty = list[_Asked]()  # since the last list with records
@@ -153,6 +155,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return RawBatch.json(items, source=source, key=self.key, explode=explode)
 
     def _expanded(self, ctx: Context[HttpJsonSettings], item: Any) -> Any:
+        for columns, is_left_out in self._left_out:
+            if is_left_out({column: text_of(at_path(item, column)) for column in columns}):
+                return item
         key = f"connections.{ctx.connection}.streams.{self.name}.expand"
         return expansion.expanded(ctx, item, self._config.expand, self._pagination, key)
 
@@ -344,6 +349,25 @@ def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
             yield Finding(ok=False, text=f"{stream.name}: {error}")
             if isinstance(error, UnavailableError):
                 return
+
+
+def _left_out(config: HttpJsonStreamConfig) -> Sequence[tuple[Sequence[str], Callable[[Row], bool]]]:
+    """Return the columns and conditions of filters that leave a record out before it is expanded, as they do later.
+
+    None of them has a column that a repair, an expanded member or an element of a list may change.
+    """
+    if config.explode is not None or config.open_until is not None:
+        return ()
+    conditions = [(tuple(each.columns()), each.predicate()) for each in config.skip.values()]
+    return [
+        (columns, condition)
+        for columns, condition in conditions
+        if not any(column in config.columns or _first_name(column) in config.expand for column in columns)
+    ]
+
+
+def _first_name(path: str) -> str:
+    return path.removeprefix("/").replace("/", ".").partition(".")[0]
 
 
 def _as_one_page(pages: Iterator[RawBatch]) -> Iterator[RawBatch]:

@@ -66,6 +66,23 @@ def test_a_later_member_may_use_an_earlier_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stream", "expanded"),
+    [
+        ({}, ["/items/1/lines"]),
+        ({"columns": {"maker": {"null": "7"}}}, ["/items/1/lines", "/items/2/lines"]),
+        ({"skip": {"no lines": {"field": "lines.0.sku", "empty": True}}}, ["/items/1/lines", "/items/2/lines"]),
+    ],
+)
+def test_a_record_that_is_left_out_is_not_expanded(stream: dict[str, Any], expanded: list[str]) -> None:
+    """Where its own members decide, as they are in the list."""
+    api = Api(answered)
+    form = {"expand": {"lines": LINES}, "skip": {"unmade": {"field": "maker", "empty": True}}}
+    trial = api.read(form | {"map": {"sku": "id", "name": "lines.0.sku"}} | stream, pagination=PAGED)
+    assert trial.error is None
+    assert sorted({path for path in paths(api) if path != "/items"}) == expanded
+
+
+@pytest.mark.parametrize(
     ("answer", "message"),
     [
         pytest.param(httpx.Response(404), "HTTP 404", id="the record is gone"),

@@ -174,6 +174,31 @@ def test_a_snapshot_whose_records_are_expanded_shows_what_is_gone(nights: Nights
     assert nights.held == nights.truth
 
 
+def test_elements_that_cannot_be_read_are_not_gone(nights: Nights) -> None:
+    """The list below one record is refused for a night: a warning says so, and its elements are kept."""
+    shop, refused = nights.shop, list[int]()
+
+    def answer(request: PartnerRequest) -> PartnerAnswer | dict[str, Any]:
+        if not request.path.endswith("/parts"):
+            return shop.page(request)
+        number = int(request.path.split("/")[2])
+        return PartnerAnswer(404) if number in refused else {"parts": [{"id": number, "title": f"t{number}"}]}
+
+    shop.answering = answer
+    expand = {"parts": {"path": "/items/{id}/parts", "records": "parts"}}
+    parts = {"key": ["parts.id"], "map": {"sku": "parts.id", "name": "parts.title"}, "explode": "parts"}
+    nights.begin({**NAMED, **REMOVED, "pagination": {"kind": "link_header"}, "expand": expand, **parts})
+    shop.items = items(range(2 * SIZE), nights.at())
+    nights.begin_to_remove()
+    refused.append(6)
+    assert "parts could not be read" in nights.night(1, 4).stderr
+    assert nights.held == nights.truth
+    refused.clear()
+    del shop.items[1]
+    nights.night()
+    assert nights.held == nights.truth
+
+
 def test_a_list_behind_opaque_cursors_deletes_nothing_that_exists(nights: Nights) -> None:
     """A cursor may be a position: a record is gone if a second reading lacks it too, whatever was created meanwhile."""
     shop, places = nights.shop, ["", "ant", "bee"]

@@ -146,12 +146,14 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             key = f"connections.{ctx.connection}.streams.{self.name}.records"
             message = f"has no list at {self._config.records or 'the top'}, as {key} says"
             raise RefusedError(message, where=page.address, hint=_what_is_there(page, self._config.records))
+        number = len(items) if expand is None else expand
+        items = [*(self._expanded(ctx, item) for item in items[:number]), *items[number:]]
         explode, is_proof = self._config.explode, self.on_gone != "nothing" and self.mode == "snapshot"
         if explode and is_proof and (number := sum(at_path(item, explode) is None for item in items)):
             text = f"{explode} is null in {number:,} records, which does not show that their elements are gone"
             ctx.api.doubt(page, text)
-        number = len(items) if expand is None else expand
-        items = [*(self._expanded(ctx, item) for item in items[:number]), *items[number:]]
+        for error in filter(None, (expansion.problem(item, self._config.expand) for item in items if explode)):
+            ctx.api.doubt(page, f"{error.pointer} {error.message}")  # its row has no key, so no dead letter says it
         return RawBatch.json(items, source=source, key=self.key, explode=explode)
 
     def _expanded(self, ctx: Context[HttpJsonSettings], item: Any) -> Any:

@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
-from crossdock.mapping.convert import Row
 from crossdock.mapping.cursors import Cursor, Window, instant_cursor
 from crossdock.reading.sources.list_evidence import changed
 from crossdock.reading.sources.pagination import SizedPages
@@ -353,7 +352,7 @@ def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
                 return
 
 
-def _left_out(config: HttpJsonStreamConfig) -> Sequence[tuple[Sequence[str], Callable[[Row], bool]]]:
+def _left_out(config: HttpJsonStreamConfig) -> Sequence[tuple[Sequence[str], Callable[[dict[str, str | None]], bool]]]:
     """Return the columns and conditions of filters that leave a record out before it is expanded, as they do later.
 
     None of them has a column that a repair, an expanded member or an element of a list may change.

@@ -18,7 +18,7 @@ from crossdock.values.clock import SystemClock
 
 Item = dict[str, Any]
 PRODUCT = {"path": "/items", "records": "items", "key": ["id"], "resource": "product"}
-NAMED = {**PRODUCT, "map": {"sku": "id", "name": "title"}}
+NAMED: dict[str, Any] = {**PRODUCT, "map": {"sku": "id", "name": "title"}}
 CHANGES = {**NAMED, "mode": "incremental", "params": {"since": "{since}"}}
 REMOVED = {"mode": "snapshot", "on_gone": "delete", "gone": {"at_most_percent": 50, "rows_within_percent": 90}}
 SIZE = 4
@@ -149,6 +149,52 @@ def test_a_list_behind_links_by_position_deletes_nothing_that_exists(
     shop.after_first = lambda: shop.items.__delitem__(1)
     nights.night(4)
     assert nights.held.items() >= nights.truth.items()
+    nights.night()
+    assert nights.held == nights.truth
+
+
+def test_a_snapshot_whose_records_are_expanded_shows_what_is_gone(nights: Nights) -> None:
+    """A record that cannot be expanded is a dead letter, and is not gone; equal lists below records mean nothing."""
+    shop, refused = nights.shop, list[int]()
+
+    def answer(request: PartnerRequest) -> PartnerAnswer | dict[str, Any]:
+        if not request.path.endswith("/parts"):
+            return shop.page(request)
+        return PartnerAnswer(404) if int(request.path.split("/")[2]) in refused else {"parts": [{"number": "same"}]}
+
+    shop.answering = answer
+    expand = {"parts": {"path": "/items/{id}/parts", "records": "parts"}}
+    parts = {"expand": expand, "map": {**NAMED["map"], "description": "parts.0.number"}}
+    nights.begin({**NAMED, **REMOVED, "pagination": {"kind": "link_header"}, **parts})
+    shop.items = items(range(2 * SIZE), nights.at())
+    nights.begin_to_remove()
+    del shop.items[1]
+    refused.append(6)
+    nights.night(1)
+    assert nights.held == nights.truth
+
+
+def test_elements_that_cannot_be_read_are_not_gone(nights: Nights) -> None:
+    """The list below one record is refused for a night: a warning says so, and its elements are kept."""
+    shop, refused = nights.shop, list[int]()
+
+    def answer(request: PartnerRequest) -> PartnerAnswer | dict[str, Any]:
+        if not request.path.endswith("/parts"):
+            return shop.page(request)
+        number = int(request.path.split("/")[2])
+        return PartnerAnswer(404) if number in refused else {"parts": [{"id": number, "title": f"t{number}"}]}
+
+    shop.answering = answer
+    expand = {"parts": {"path": "/items/{id}/parts", "records": "parts"}}
+    parts = {"key": ["parts.id"], "map": {"sku": "parts.id", "name": "parts.title"}, "explode": "parts"}
+    nights.begin({**NAMED, **REMOVED, "pagination": {"kind": "link_header"}, "expand": expand, **parts})
+    shop.items = items(range(2 * SIZE), nights.at())
+    nights.begin_to_remove()
+    refused.append(6)
+    assert "parts could not be read" in nights.night(1, 4).stderr
+    assert nights.held == nights.truth
+    refused.clear()
+    del shop.items[1]
     nights.night()
     assert nights.held == nights.truth
 

@@ -126,6 +126,12 @@ def test_a_declared_stream_maps() -> None:
         ("map", {"sku": "S"}, ("map",), "lacks name"),
         ("map", {"sku": "S", "name": "N", "prise": "P"}, ("map", "prise"), "unknown key; known"),
         ("map", {"sku": "S", "name": {"each": {"a": "A"}}}, ("map", "name"), "each"),
+        (
+            "map",
+            {"sku": "S", "name": {"of": "l", "each": {"a": "A"}, "single": True}},
+            ("map", "name"),
+            "is not an object",
+        ),
         ("map", {"sku": "S", "name": {"object": {"a": "A"}}}, ("map", "name"), "is not an object of members"),
         (
             "map",
@@ -143,6 +149,32 @@ def test_a_section_that_cannot_work_is_refused_at_its_place(
     section = yaml.safe_load(MINIMAL) | {"mode": "append"}
     with pytest.raises(ValidationError) as refused:
         StreamConfig.model_validate(section | {key: value})
+    (finding,) = refused.value.errors()
+    assert finding.get("ctx", {}).get("key", ()) == place
+    assert message in finding["msg"]
+
+
+@pytest.mark.parametrize(
+    ("member", "place", "message"),
+    [
+        ("items: {EACH, single: true}", ("map", "items"), "is a list: use each, without single"),
+        ("ITEMS, shippingAddress: {of: l, each: {city: c}}", ("map", "shippingAddress"), "each needs single: true"),
+        ("ITEMS, shippingAddress: {of: l, each: {city: c}, single: true}", ("map", "shippingAddress", "each"), "lacks"),
+        ("items: {EACH, also: [{object: {quantity: q}}]}", ("map", "items", "also", 0, "object"), "lacks productId"),
+        (
+            "items: {EACH, also: [{when: {field: a, empty: true}, then: {object: {quantity: {const: many}}}}]}",
+            ("map", "items", "also", 0, "then", "object", "quantity", "const"),
+            "must be an exact number",
+        ),
+    ],
+)
+def test_objects_of_lists_are_checked_at_their_places(member: str, place: tuple[object, ...], message: str) -> None:
+    """Those of each element, those that follow them, and the one that is the member itself."""
+    each = "of: lines, each: {productId: p, quantity: {from: q, as: decimal}, unitPrice: {from: u, as: decimal}}"
+    given = member.replace("ITEMS", "items: {EACH}").replace("EACH", each)
+    order = "resource: order, mode: append, key: [ID], map: {customerId: c, currency: y, placedAt: t, MEMBER}"
+    with pytest.raises(ValidationError) as refused:
+        StreamConfig.model_validate(yaml.safe_load("{" + order.replace("MEMBER", given) + "}"))
     (finding,) = refused.value.errors()
     assert finding.get("ctx", {}).get("key", ()) == place
     assert message in finding["msg"]

@@ -54,11 +54,14 @@ def check_body(graphql: str | None, variables: Mapping[str, Any], body: Any) -> 
 
 
 class PostedRequest(OtherRequest):
-    """A POST of a target whose body is not the record alone, such as a GraphQL mutation or a JSON-RPC call. Texts in
+    """A request of a target whose body is not the record alone, such as a GraphQL mutation or a JSON-RPC call. Texts in
     ``body`` and ``variables`` may be ``{record}``, ``{record.MEMBER}``, ``{changes}`` (an update's changed members) or
-    ``{id}``. An alias in the query gives the record the same place in all answers.
+    ``{id}``, which may also be in ``path`` and ``params``. An alias in the query gives the record the same place in all
+    answers.
     """
 
+    method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
+    """A GET has neither ``body`` nor ``graphql``."""
     numbers: tuple[Literal["id"], ...] = ()
     """``id``, if the API has it as a number."""
     id: Place | None = None
@@ -66,8 +69,10 @@ class PostedRequest(OtherRequest):
 
     @model_validator(mode="after")
     def _has_a_body(self) -> Self:
-        if not self.is_post:
-            raise misplaced(("body",), "is missing: a request has a body or a GraphQL query")
+        if self.method == "GET" and self.is_post:
+            raise misplaced(("method",), "cannot be used with body or graphql: a GET has neither")
+        if self.method != "GET" and not self.is_post:
+            raise misplaced(("body",), "is missing: a request other than a GET has a body or a GraphQL query")
         for text in texts_in([self.body, self.variables]):
             if _OF_RECORD.search(text) and not _OF_RECORD.fullmatch(text):
                 key = "variables" if self.graphql else "body"
@@ -75,8 +80,12 @@ class PostedRequest(OtherRequest):
         return self
 
     def uses(self, *names: str) -> bool:
-        texts = tuple(texts_in([self.body, self.variables]))
-        return any(f"{{{name}}}" in text or f"{{{name}." in text for text in texts for name in names)
+        inside, beside = tuple(texts_in([self.body, self.variables])), tuple(texts_in([self.path, self.params]))
+        return any(
+            f"{{{name}}}" in text or f"{{{name}." in text
+            for name in names
+            for text in inside + (beside if name == "id" else ())
+        )
 
     @property
     def record_members(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
@@ -16,6 +16,7 @@ from crossdock.values.config_models import misplaced
 from crossdock.values.time_zones import zone_name
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets
+from crossdock_connectors.http_json.expansion import ExpandedMember
 from crossdock_connectors.http_json.nested_connections import RestOfConnection
 from crossdock_connectors.http_json.other_requests import OtherRequest, check_body
 from crossdock_connectors.http_json.pagination import Pagination, Place, check_place, is_for_post
@@ -105,6 +106,9 @@ class HttpJsonStreamConfig(StreamConfig):
     """Where the list of records is in an answer; an empty text if the answer is the list."""
     pagination: Pagination | None = None
     """How the API splits the list into pages; default: that of the connection."""
+    expand: Mapping[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ExpandedMember] = {}
+    """Members of each record that further requests read, by their names: lists below it, such as the lines of an order,
+    and other records that it names."""
     explode: Annotated[str, Field(min_length=1)] | None = None
     """A list in each record: each of its elements becomes a row, with the element in place of the list."""
     cursor: Cursor | None = None
@@ -142,6 +146,12 @@ class HttpJsonStreamConfig(StreamConfig):
     @property
     def fetches(self) -> bool:
         return self.fetch is not None
+
+    def other_lists(self) -> Iterator[tuple[tuple[str, ...], ListedKeys | ExpandedMember]]:
+        """Yield the lists besides the stream's own, each with its place in the config."""
+        if self.existing is not None:
+            yield ("existing",), self.existing
+        yield from ((("expand", name), member) for name, member in self.expand.items() if member.records is not None)
 
     @model_validator(mode="after")
     def _reread_fits(self) -> Self:
@@ -283,13 +293,13 @@ class HttpJsonSettings(HttpSettings):
                 message = "says how the API splits the list into pages: set it here or in the connection; " + _NOT_SPLIT
                 raise misplaced(place, message)
             self._check_paging(stream, stream.pagination, place, name)
-            if (existing := stream.existing) is not None:
-                if existing.pagination is None and is_for_post(paging) and not existing.is_post:
+            for around, other in stream.other_lists():
+                if other.pagination is None and is_for_post(paging) and not other.is_post:
                     message = "needs a pagination of its own: this list is requested with GET"
-                    raise misplaced(("streams", name, "existing"), message)
-                own = existing.pagination or stream.pagination
-                around = ("existing",) if existing.pagination else ()
-                self._check_paging(existing, own, ("streams", name, *around, "pagination"), name)
+                    raise misplaced(("streams", name, *around), message)
+                inside = around if other.pagination else ()
+                own = other.pagination or stream.pagination
+                self._check_paging(other, own, ("streams", name, *inside, "pagination"), name)
         return self
 
     def _check_paging(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -17,18 +17,21 @@ from crossdock.mapping.cursors import Cursor, Window, instant_cursor
 from crossdock.reading.sources.list_evidence import changed
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.records import JSON, LINE, column_named, with_paths
+from crossdock.records import JSON, LINE, Record, column_named, with_paths
+from crossdock.resources import ResourceModel
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.values import exact_json
 from crossdock.values.config_durations import span
-from crossdock.values.json_paths import at_path, found_at, member_name
-from crossdock_connectors.http_json import request_templates, request_times
+from crossdock.values.json_paths import at_path, found_at, member_name, text_of
+from crossdock_connectors.http_json import expansion, request_templates, request_times
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.nested_connections import completed
 from crossdock_connectors.http_json.pagination import Pagination
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
 
-_REQUEST = {"path", "params", "body", "graphql", "variables", "records", "rest", "explode", "windows", "first"}
+_REQUEST = {
+    "path", "params", "body", "graphql", "variables", "records", "rest", "expand", "explode", "windows", "first",
+}  # fmt: skip
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
 _CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
 _TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
@@ -49,6 +52,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         super().__init__(name, config, layout)
         self.cursor, self._config, self._pagination = config.cursor, config, pagination
         self.yields_deleted = config.fetch is not None and config.deleted is not None
+        self._left_out = _left_out(config) if config.expand else ()
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         empty = list[_Asked]()  # since the last list with records
@@ -69,7 +73,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def _listed(self, ctx: Context[HttpJsonSettings], asked: _Asked) -> Iterator[RawBatch]:
         values, window = asked
         until = f" until {window.checkpoint.cursor}" if window else ""
-        pages = (self.batch(ctx, page, f"{page.address}{until}") for page in self.pages(ctx, values))
+        pages = (self.batch(ctx, page, f"{page.address}{until}", expand=None) for page in self.pages(ctx, values))
         began = ctx.run.clock.now()
         moved = MovedRows(self.key, self.cursor) if self.cursor and self._repeats_keys else None
         for batch in _as_one_page(pages) if self._groups_pages else pages:
@@ -135,18 +139,37 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         """The columns by which an element of the list is recognized; empty if several may have the same key."""
         return () if self._config.explode or self.group_by or self.order_by else self.key
 
-    def batch(self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str) -> RawBatch:
+    def batch(
+        self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str, *, expand: int | None = 0
+    ) -> RawBatch:
+        """Return the rows of a page. Of its records, the first *expand* are expanded; None: all of them."""
         items = page.at(self._config.records)
         if not isinstance(items, list):
             key = f"connections.{ctx.connection}.streams.{self.name}.records"
             message = f"has no list at {self._config.records or 'the top'}, as {key} says"
             raise RefusedError(message, where=page.address, hint=_what_is_there(page, self._config.records))
+        number = len(items) if expand is None else expand
+        items = [*(self._expanded(ctx, item) for item in items[:number]), *items[number:]]
         explode, is_proof = self._config.explode, self.on_gone != "nothing" and self.mode == "snapshot"
         if explode and is_proof and (number := sum(at_path(item, explode) is None for item in items)):
             text = f"{explode} is null in {number:,} records, which does not show that their elements are gone"
             ctx.api.doubt(page, text)
-        items = [completed(ctx, item, self._config.rest) for item in items] if self._config.rest else items
+        for error in filter(None, (expansion.problem(item, self._config.expand) for item in items if explode)):
+            ctx.api.doubt(page, f"{error.pointer} {error.message}")  # its row has no key, so no dead letter says it
         return RawBatch.json(items, source=source, key=self.key, explode=explode)
+
+    def _expanded(self, ctx: Context[HttpJsonSettings], item: Any) -> Any:
+        for columns, is_left_out in self._left_out:
+            if is_left_out({column: text_of(at_path(item, column)) for column in columns}):
+                return item
+        key = f"connections.{ctx.connection}.streams.{self.name}.expand"
+        whole = completed(ctx, item, self._config.rest)
+        return expansion.expanded(ctx, whole, self._config.expand, self._pagination, key)
+
+    def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
+        if self._config.expand and (error := expansion.problem(record.json(), self._config.expand)):
+            raise error
+        return super().to_resource(record)
 
     @property
     def lists_existing(self) -> bool:
@@ -216,7 +239,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             key = f"connections.{ctx.connection}.streams.{self.name}.fetch.record"
             message = f"has no record at {place or 'the top'}, as {key} says"
             raise RefusedError(message, where=answer.address, hint=_what_is_there(answer, place))
-        items = [completed(ctx, item, self._config.rest) for item in (found if isinstance(found, list) else [found])]
+        found = found if isinstance(found, list) else [found]
+        items = [self._expanded(ctx, item) for item in found]
         return RawBatch.json(items, source=answer.address, key=self.key, explode=self._config.explode)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
@@ -226,7 +250,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return Finding(ok=True, text=f"{self.name}: nothing to read before {self._config.first}")
         pages = self.pages(ctx, request[0])
         page = next(pages)
-        rows = self.batch(ctx, page, page.address).load()
+        rows = self.batch(ctx, page, page.address, expand=1).load()
+        if rows.height and (error := expansion.problem(exact_json.loads(rows[JSON][0]), self._config.expand)):
+            return Finding(ok=False, text=f"{self.name}: expand.{error.pointer} of the first record {error.message}")
         columns = [("key", name) for name in self.key] + ([("cursor", self.cursor.column)] if self.cursor else [])
         cells = with_paths(rows, [column for _, column in columns])
         for fact, column in columns:
@@ -329,6 +355,25 @@ def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
             yield Finding(ok=False, text=f"{stream.name}: {error}")
             if isinstance(error, UnavailableError):
                 return
+
+
+def _left_out(config: HttpJsonStreamConfig) -> Sequence[tuple[Sequence[str], Callable[[dict[str, str | None]], bool]]]:
+    """Return the columns and conditions of filters that leave a record out before it is expanded, as they do later.
+
+    None of them has a column that a repair, an expanded member or an element of a list may change.
+    """
+    if config.explode is not None or config.open_until is not None:
+        return ()
+    conditions = [(tuple(each.columns()), each.predicate()) for each in config.skip.values()]
+    return [
+        (columns, condition)
+        for columns, condition in conditions
+        if not any(column in config.columns or _first_name(column) in config.expand for column in columns)
+    ]
+
+
+def _first_name(path: str) -> str:
+    return path.removeprefix("/").replace("/", ".").partition(".")[0]
 
 
 def _as_one_page(pages: Iterator[RawBatch]) -> Iterator[RawBatch]:

@@ -88,7 +88,7 @@ class HttpJsonTarget(ApiTarget):
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         config = self._config.resources[resource]
         posted = config.update if isinstance(config.update, PostedRequest) else None
-        method, path = ("POST", "") if isinstance(config.update, PostedRequest) else _of_one(config.update, target_id)
+        method, path = ("", "") if isinstance(config.update, PostedRequest) else _of_one(config.update, target_id)
         is_together = config.is_together("update")
         is_patch = method == "PATCH" if posted is None else posted.uses("changes")
         sent = update.changes if is_patch else update.after
@@ -119,7 +119,7 @@ class HttpJsonTarget(ApiTarget):
         assert config.look_up
         if config.look_up.is_post:
             return self._posted(config.look_up, {"name": name or ""})
-        return Request("GET", _with_query(config.look_up, name))
+        return Request("GET", _with_query(config.look_up, {"name": name}))
 
     def ping(self, resource: str) -> Request:
         config = self._config.resources[resource]
@@ -132,10 +132,12 @@ class HttpJsonTarget(ApiTarget):
     def _posted(self, request: OtherRequest, values: Mapping[str, Any]) -> Request:
         numbers = request.numbers if isinstance(request, PostedRequest) else ()
         try:
-            return Request("POST", _with_query(request, values.get("name")), request.content(values, numbers))
+            body = request.content(values, numbers) if request.is_post else None
         except ValueError:
             place = f"{self.place}.target.resources"
             raise RemoteError("a record's id is no whole number, as its numbers say", where=place) from None
+        method = request.method if isinstance(request, PostedRequest) else "POST"
+        return Request(method, _with_query(request, {name: values.get(name) for name in ("name", "id")}), body)
 
     # ---- answers
 
@@ -314,8 +316,14 @@ def _is_null(body: Any, place: str) -> bool:
     return bool(place) and (is_first or found_at(body, place) is None)
 
 
-def _with_query(request: OtherRequest, name: str | None) -> str:
-    values = {key: (value,) if isinstance(value, str) else value for key, value in request.params.items()}
-    pairs = [(key, text.replace(NAME, name or "")) for key, texts in values.items() for text in texts]
-    path = request.path if name is None else request.path.replace(NAME, quote(name, safe=""))
+def _with_query(request: OtherRequest, values: Mapping[str, str | None]) -> str:
+    """Return path and query with the texts of *values* in place of their names in braces."""
+    known = {f"{{{name}}}": text for name, text in values.items() if text is not None}
+    texts = {key: (value,) if isinstance(value, str) else value for key, value in request.params.items()}
+    pairs = [(key, _replaced(text, known)) for key, each in texts.items() for text in each]
+    path = _replaced(request.path, {place: quote(text, safe="") for place, text in known.items()})
     return f"{path}?{urlencode(pairs)}" if pairs else path
+
+
+def _replaced(text: str, known: Mapping[str, str]) -> str:
+    return IN_PATH.sub(lambda found: known.get(found[0], found[0]), text)

@@ -112,8 +112,8 @@ class TargetResourceConfig(ConfigModel):
     create: _Request | None = None
     """Method and path of the request that creates a record, such as ``POST /orders``. A member in braces is sent in the
     path in place of the body: ``POST /stock/{stock_id}/adjustments``. Without it, records can only be completed, by
-    streams with ``contributes``. A GraphQL mutation or a JSON-RPC call is an object with ``path``, and ``graphql`` with
-    ``variables`` or ``body``; so are those of the next keys."""
+    streams with ``contributes``. A GraphQL mutation, a JSON-RPC call, or any request whose body is not the record alone
+    is an object with ``path``, and ``graphql`` with ``variables`` or ``body``; so are those of the next keys."""
     update: _Request | None = None
     """That changes one: PATCH sends the changed members (RFC 7396), PUT and POST all. Without it, a record is written
     once, and one that changes later is a dead letter."""
@@ -152,7 +152,8 @@ class TargetResourceConfig(ConfigModel):
                 continue
             needed = [_IN_BODY[key], ("id",)] if key == "update" else [_IN_BODY[key]]
             if missing := [names[0] for names in needed if not request.uses(*names)]:
-                raise misplaced((key,), f"has no {{{missing[0]}}} in its body or variables")
+                places = "path, params, body or variables" if missing[0] == "id" else "body or variables"
+                raise misplaced((key,), f"has no {{{missing[0]}}} in its {places}")
             if unknown := [name for name in request.record_members if name not in {*self.members, self.name}]:
                 raise misplaced((key,), f"{{record.{unknown[0]}}} is none of members")
             if request.id is not None and key != "create":

@@ -156,7 +156,7 @@ def check_members(
     kind: ResourceType,
     model: type[ResourceModel],
     forms: Mapping[str, Any],
-    place: tuple[str, ...],
+    place: tuple[str | int, ...],
     *,
     whole: bool = True,
 ) -> None:
@@ -166,13 +166,16 @@ def check_members(
         if name not in known:
             raise misplaced((*place, name), unknown_key(name, list(known)))
         inner, is_list = _models_of(known[name].annotation)
-        if isinstance(form, Each) is not is_list:
-            raise misplaced((*place, name), "is a list: use each" if is_list else "is not a list: each cannot be used")
+        if (isinstance(form, Each) and not form.single) is not is_list:
+            as_object = "is not a list: each needs single: true" if inner else "is not a list: each cannot be used"
+            raise misplaced((*place, name), "is a list: use each, without single" if is_list else as_object)
         if isinstance(form, Each) and form.of is None and stream.group_by is None:
             raise misplaced((*place, name), "makes one item of each row, which needs group_by, or of: a join or a list")
         _check_constants(model, name, form, (*place, name))
         if isinstance(form, Each) and inner:
             check_members(stream, kind, inner, form.each, (*place, name, "each"))
+        elif isinstance(form, Each) and form.single:
+            raise misplaced((*place, name), "is not an object of members")
         for nested, where in _nested(form, (*place, name)):
             if inner is None:
                 raise misplaced(where, "is not an object of members")
@@ -182,22 +185,25 @@ def check_members(
         raise misplaced(place, f"lacks {', '.join(missing)}, which every {kind.name} needs")
 
 
-def _nested(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Nested, tuple[str, ...]]]:
+def _nested(form: Any, place: tuple[str | int, ...]) -> Iterator[tuple[Nested, tuple[str | int, ...]]]:
     match form:
         case Nested():
             yield form, place
+        case Each():
+            for number, further in enumerate(form.also or ()):
+                yield from _nested(further, (*place, "also", number))
         case When():
             yield from _nested(form.then, (*place, "then"))
             yield from _nested(form.otherwise, (*place, "otherwise"))
 
 
-def _check_constants(model: type[ResourceModel], name: str, form: Any, place: tuple[str, ...]) -> None:
+def _check_constants(model: type[ResourceModel], name: str, form: Any, place: tuple[str | int, ...]) -> None:
     for value, where in _constants(form, place):
         if fault := _misfit(model, name, value):
             raise misplaced(where, fault)
 
 
-def _constants(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
+def _constants(form: Any, place: tuple[str | int, ...]) -> Iterator[tuple[Any, tuple[str | int, ...]]]:
     match form:
         case bool() | int() | Decimal():
             yield form, place

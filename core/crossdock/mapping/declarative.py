@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag
 from pydantic.alias_generators import to_camel
@@ -21,7 +21,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
 from crossdock.records import ELEMENT, JSON, Record
 from crossdock.resources import Reference, ResourceModel, ResourceName
-from crossdock.values.config_models import ConfigModel, Name, misplaced
+from crossdock.values.config_models import NOT_NULL, ConfigModel, Name, misplaced
 from crossdock.values.json_paths import CUT, MISSING, at_path, is_cut, text_of
 
 MAX_ELEMENTS = 50_000
@@ -32,6 +32,7 @@ _HOLE = re.compile(r"\{([^{}]+)\}")
 _CONSTANTS = (bool, int, Decimal)
 _NO_FORM = "must be a column or a form such as {const: EUR}; quote numbers and words such as yes and no"
 _NONE_OF_THEM = "has none of {forms}; the members of an object are written below object"
+T = TypeVar("T")
 _NEAR = 3 / 4
 """How near a key must be to the name of a form: ``form`` is to ``from``, and ``contact`` is not to ``const``."""
 
@@ -185,6 +186,13 @@ class When(ConfigModel):
         yield from _columns({"then": self.then, "otherwise": self.otherwise})
 
 
+Further = Annotated[
+    Annotated[Nested, Tag("object")] | Annotated[When, Tag("when")],
+    Discriminator(_form, custom_error_type="unknown_form", custom_error_message="must be {object: ...} or {when: ...}"),
+    _ONE_FORM,
+]
+
+
 class Each(ConfigModel):
     """One object for each row of a grouped record or of a join, or each element of a list, in their order."""
 
@@ -194,13 +202,23 @@ class Each(ConfigModel):
     asterisk: ``shipments.*.parcels``. Default: the rows of the record itself."""
     where: Filter | None = None
     """The rows or elements that are meant; by default all."""
+    also: Annotated[tuple[Further, ...] | None, NOT_NULL] = None
+    """Further objects after these, each of members of the record itself, such as an order's charge for shipping. One is
+    left out if its condition is not met or if all of its members are left out."""
+    single: Annotated[bool | None, NOT_NULL] = None
+    """Whether the member is the one object itself, such as the address that is the default, and no list of objects.
+    Without one it is left out, and a record with several is refused."""
 
     def columns(self) -> Iterator[str]:
         yield from _columns(self.each)
         yield from self.where.columns() if self.where is not None else ()
 
-    def wanted(self) -> Callable[[Row], bool]:
-        return _every if self.where is None else self.where.predicate()
+    def compiled(self, member: str) -> _CompiledEach:
+        wanted, also = (
+            _every if self.where is None else self.where.predicate(),
+            [_compile(each) for each in self.also or ()],
+        )
+        return _CompiledEach(member, self.of, wanted, _members(self.each), also, bool(self.single))
 
 
 def _every(_: Row) -> bool:
@@ -240,8 +258,14 @@ def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
             yield form
         elif isinstance(form, Each):
             yield from form.columns() if form.of is None else ()
+            yield from _columns_of_further(form)
         elif form is not None and not isinstance(form, _CONSTANTS):
             yield from form.columns()
+
+
+def _columns_of_further(form: Any) -> Iterator[str]:
+    for further in (form.also or ()) if isinstance(form, Each) else ():
+        yield from further.columns()
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,15 +274,28 @@ class _CompiledEach:
     of: str | None
     wanted: Callable[[Row], bool]
     build: Callable[[Row], dict[str, Any]]
+    also: Sequence[Value]
+    single: bool
+
+    def further(self, row: Row) -> list[Any]:
+        return [made for value in self.also if (made := value(row)) is not None]
+
+    def member_of(self, objects: list[Any]) -> dict[str, Any]:
+        """Return the member that has *objects*, or nothing."""
+        if not self.single:
+            return {self.member: objects}
+        if len(objects) > 1:
+            raise RecordError("bad_value", f"is single, and {len(objects)} are meant: see where", pointer=self.of)
+        return {self.member: objects[0]} if objects and objects[0] else {}
 
 
-def _elements(record: Record, path: str, columns: Sequence[str], form: _CompiledEach) -> Any:
+def _elements(record: Record, path: str, columns: Sequence[str], form: _CompiledEach) -> list[Any] | None:
     """Return the members made from each element of the list at *path*; None without a list."""
     found = _elements_at(record.json(), path)
     if found is None:
         return None
     _check_number(len(found), path)
-    members = []
+    members = list[Any]()
     for place, element in found:
         row = {column: text_of(at_path(element, column)) for column in columns}
         row |= {ELEMENT: _pointer(place)} if ELEMENT in row else {}
@@ -325,12 +362,9 @@ class RecordMap:
 
     def __init__(self, forms: Mapping[str, Any]) -> None:
         single = {name: form for name, form in forms.items() if not isinstance(form, Each)}
-        self._single, self._agreeing = _members(single), tuple(_columns(single))
-        self._each = [
-            _CompiledEach(name, form.of, form.wanted(), _members(form.each))
-            for name, form in forms.items()
-            if isinstance(form, Each)
-        ]
+        further = (column for form in forms.values() for column in _columns_of_further(form))
+        self._single, self._agreeing = _members(single), (*_columns(single), *further)
+        self._each = [form.compiled(name) for name, form in forms.items() if isinstance(form, Each)]
         self.columns = tuple(dict.fromkeys(_columns(forms)))
         self.columns_by_member = {
             name: (*_columns({name: form}), *_joined_columns({name: form})) for name, form in forms.items()
@@ -347,19 +381,23 @@ class RecordMap:
                     error = RecordError("rows_disagree", "differs between the rows of one record", pointer=column)
                     raise error.at(record.lines[number])
         for form in self._each:
-            if form.of is None:
-                _check_number(len(record.rows), form.member)
-                wanted = [number for number, row in enumerate(record.rows) if form.wanted(row)]
-                members[form.member] = [self._located(record, number, form.build) for number in wanted]
-            elif JSON in record.row:
-                elements = _elements(record, form.of, self.joined_columns[form.of], form)
-                members |= {} if elements is None else {form.member: elements}
-            else:
-                members[form.member] = _of_join(record, form.of, form)
+            objects = self._objects(record, form)
+            if objects is not None:
+                members |= form.member_of(objects + self._located(record, 0, form.further))
         return members
 
+    def _objects(self, record: Record, form: _CompiledEach) -> list[Any] | None:
+        """Return what *form* makes of rows or elements; None without a list."""
+        if form.of is None:
+            _check_number(len(record.rows), form.member)
+            wanted = [number for number, row in enumerate(record.rows) if form.wanted(row)]
+            return [self._located(record, number, form.build) for number in wanted]
+        if JSON in record.row:
+            return _elements(record, form.of, self.joined_columns[form.of], form)
+        return _of_join(record, form.of, form)
+
     @staticmethod
-    def _located(record: Record, number: int, build: Callable[[Row], dict[str, Any]]) -> dict[str, Any]:
+    def _located(record: Record, number: int, build: Callable[[Row], T]) -> T:
         try:
             return build(record.rows[number])
         except RecordError as error:

@@ -245,6 +245,18 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return None if until is None or date is None else min(max(until - date, 0.0), MAX_WAIT_S)
 
 
+def window_rest_s(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds until a window of the rate limit ends, 0 to 900, as BigCommerce states it in milliseconds.
+
+    Every answer has it, so it is a wait only where the answer refuses a request.
+
+    Args:
+        headers: Names in lower case.
+    """
+    rest_ms = _decimal_in(headers, "x-rate-limit-time-reset-ms")
+    return None if rest_ms is None else min(rest_ms / 1000, MAX_WAIT_S)
+
+
 def age_s(headers: Mapping[str, str]) -> int | None:
     """Return the age of an answer from a cache in seconds, by ``Age`` (RFC 9111 section 5.1).
 

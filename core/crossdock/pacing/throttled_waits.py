@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 
-from crossdock.pacing.rate_headers import MAX_WAIT_S, retry_after_s
+from crossdock.pacing.rate_headers import MAX_WAIT_S, retry_after_s, window_rest_s
 
 _LONGEST = 10_000  # bytes of a body that are searched
 _STATED = re.compile(
@@ -18,7 +18,8 @@ _UNITS_S = (0.001, 1.0, 60.0)
 
 
 def throttled_wait_s(headers: Mapping[str, str], body: bytes) -> float | None:
-    """Return the seconds of ``Retry-After``, else those stated in the text of *body*, 0 to 900; None without both.
+    """Return the seconds of ``Retry-After``, else those stated in the text of *body*, 0 to 900, else those until the
+    window of the rate limit ends, as BigCommerce states them (``X-Rate-Limit-Time-Reset-Ms``); None without all three.
 
     A text states a wait by a number with a unit after "retry", "again" or "wait", such as ``retry after 1500
     milliseconds``.
@@ -27,7 +28,8 @@ def throttled_wait_s(headers: Mapping[str, str], body: bytes) -> float | None:
         headers: Names in lower case.
     """
     wait_s = retry_after_s(headers)
-    return _stated_s(body[:_LONGEST]) if wait_s is None else wait_s
+    wait_s = _stated_s(body[:_LONGEST]) if wait_s is None else wait_s
+    return window_rest_s(headers) if wait_s is None else wait_s
 
 
 def stated_wait(value: str) -> timedelta | None:

@@ -73,8 +73,10 @@ WRONG = """
 - {resource: {create: {path: /g, graphql: m}}, says: "orders.create: has no {record} in its body or variables"}
 - {resource: {create: {path: /g, body: "a {record.owner}"}}, says: "orders.create.body: a {record.owner} has"}
 - {resource: {create: {path: /g, body: "{record.ower.a}"}}, says: "orders.create: {record.ower} is none of members"}
-- {resource: {update: {path: /g, body: ["{record}"]}}, says: "orders.update: has no {id} in its body or variables"}
-- {resource: {read: {path: /g}}, says: "orders.read.body: is missing: a request has a body or a GraphQL query"}
+- {resource: {update: {path: /g, body: ["{record}"]}}, says: "orders.update: has no {id} in its path, params, body or"}
+- {resource: {read: {path: /g}}, says: "orders.read.body: is missing: a request other than a GET has"}
+- {resource: {read: {method: GET, path: "/g/{id}", body: {}}}, says: "orders.read.method: cannot be used with body"}
+- {resource: {read: {method: GET, path: /g}}, says: "orders.read: has no {id} in its path, params, body or"}
 - {resource: {look_up: {path: /g, graphql: q, records: ""}}, says: "orders.look_up.params: the query does not use"}
 - {resource: {delete: null, deleted: {field: a, equals: b}}, says: "orders.deleted: needs delete"}
 - {resource: {name: null, look_up: false}, says: "orders.name_max_length: needs name"}
@@ -271,6 +273,19 @@ def test_a_request_may_have_members_of_the_record_alone() -> None:
         {"sku": "0017", "due": None},
         {"input": [{"id": "7", "urgent": True}]},
     ]
+
+
+def test_a_request_whose_body_is_not_the_record_alone_has_any_method() -> None:
+    """The id is percent-encoded in the path and in the query; a GET has no body."""
+    made = target(
+        update={"method": "PUT", "path": "/stock/{id}", "body": {"items": ["{record}"]}},
+        read={"method": "GET", "path": "/stock", "params": {"sku": "{id}", "all": "true"}},
+    )
+    update = made.update("orders", "A/1 &", Update({}, {"due": None}, {"owner": "{id}"}))
+    assert (update.method, update.path) == ("PUT", "/stock/A%2F1%20%26")
+    assert exact_json.loads(update.body or b"") == {"items": [{"owner": "{id}"}]}
+    read = made.look_up("orders", None, "A/1 &")
+    assert (read.method, read.path, read.body) == ("GET", "/stock?sku=A%2F1+%26&all=true", None)
 
 
 def test_a_refusal_inside_a_200_is_no_success() -> None:

@@ -377,6 +377,49 @@ def test_elements_and_rows_that_are_not_meant_are_left_out() -> None:
     assert mapped(rows, {"SKU": "A", "QTY": "1"}, {"SKU": "B", "QTY": "0"}) == {"items": [{"sku": "B"}]}
 
 
+def test_further_objects_follow_those_of_a_list() -> None:
+    """They are made of members of the record itself; one whose condition is not met is left out."""
+    charge = {"object": {"sku": {"const": "SHIPPING"}, "price": {"from": "shipping", "as": "decimal"}}}
+    free = {"field": "shipping", "one_of": ["0", "0.00"]}
+    forms = {"items": {**LINES["items"], "also": [{"when": {"not": free}, "then": charge}]}}
+    made = RecordMap(FORMS.validate_python(forms))
+    assert {"shipping"} <= set(made.columns)
+
+    def items(shipping: str | None) -> Any:
+        item = {"cart": {"lines": [{"product": {"sku": "A"}}]}, "shipping": shipping}
+        return made(json_record(item).with_paths(made.columns))["items"]
+
+    assert items("4.90") == [{"sku": "A"}, {"sku": "SHIPPING", "price": Decimal("4.9")}]
+    assert items("0.00") == [{"sku": "A"}]
+    assert "items" not in made(json_record({"shipping": "4.90"}).with_paths(made.columns))
+
+
+def test_one_object_of_a_list_may_be_the_member_itself() -> None:
+    """The one that ``where`` means; without one, or without its members, it is left out; several are refused."""
+    default = {"field": "default", "equals": "true"}
+    forms = {"address": {"of": "cart.lines", "where": default, "each": {"city": "city"}, "single": True}}
+    made = RecordMap(FORMS.validate_python(forms))
+
+    def address(*found: Any) -> Any:
+        return made(json_record({"cart": {"lines": list(found)}})).get("address")
+
+    assert address({"city": "A"}, {"city": "B", "default": True}) == {"city": "B"}
+    assert address({"city": "A"}) is address({"default": True}) is address() is None
+    with pytest.raises(RecordError, match="is single, and 2 are meant") as refused:
+        address({"city": "A", "default": True}, {"city": "B", "default": True})
+    assert refused.value.pointer == "cart.lines"
+
+
+def test_rows_of_one_record_must_agree_in_what_follows_them() -> None:
+    """The further object is made once for the record, so its rows cannot say two things."""
+    further = {"object": {"sku": {"const": "SHIPPING"}, "price": {"from": "F", "as": "decimal"}}}
+    forms = {"items": {"each": {"sku": "S"}, "also": [further]}}
+    alike = mapped(forms, {"S": "a", "F": "1"}, {"S": "b", "F": "1"})
+    assert alike == {"items": [{"sku": "a"}, {"sku": "b"}, {"sku": "SHIPPING", "price": 1}]}
+    with pytest.raises(RecordError, match="differs between the rows"):
+        mapped(forms, {"S": "a", "F": "1"}, {"S": "b", "F": "2"})
+
+
 def test_the_number_of_objects_of_one_record_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small text with many elements would take gigabytes as a draft: it is a dead letter that names the list."""
     monkeypatch.setattr(declarative, "MAX_ELEMENTS", 2)

@@ -46,3 +46,20 @@ def test_the_header_counts_first() -> None:
 def test_a_member_states_a_wait(value: str, wait_s: float | None) -> None:
     """As a number of seconds, or with a unit; any other text states none."""
     assert stated_wait(value) == (None if wait_s is None else timedelta(seconds=wait_s))
+
+
+@pytest.mark.parametrize(
+    ("headers", "text", "wait_s"),
+    [
+        ({"x-rate-limit-time-reset-ms": "1500"}, "", 1.5),
+        ({"x-rate-limit-time-reset-ms": "15000", "retry-after": "3"}, "", 3.0),
+        ({"x-rate-limit-time-reset-ms": "15000"}, "try again in 2 seconds", 2.0),
+        ({"x-rate-limit-time-reset-ms": "99999999"}, "", 900.0),
+        ({"x-rate-limit-time-reset-ms": "-5"}, "", None),
+    ],
+)
+def test_the_rest_of_the_window_is_the_wait_if_nothing_else_is_stated(
+    headers: dict[str, str], text: str, wait_s: float | None
+) -> None:
+    """BigCommerce states it in milliseconds with every answer."""
+    assert throttled_wait_s(headers, text.encode()) == wait_s

@@ -110,6 +110,12 @@ def test_every_answer_has_one_meaning(status: int, body: bytes, headers: dict[st
     assert answer(status, body, **headers).kind == kind
 
 
+@pytest.mark.parametrize(("status", "wait_s"), [(429, 1.5), (503, None), (200, None)])
+def test_the_rest_of_a_window_is_a_wait_only_where_the_rate_is_limited(status: int, wait_s: float | None) -> None:
+    """BigCommerce states it with every answer."""
+    assert answer(status, b'{"id":"1"}', x_rate_limit_time_reset_ms="1500").retry_after_s == wait_s
+
+
 def test_the_body_of_an_answer_is_read_exactly() -> None:
     """What is no JSON is none, such as the page of a server in front of the target."""
     assert outcomes.body_of(Answer(200, {}, b'{"total": 0.10}')) == {"total": Decimal("0.10")}

@@ -212,7 +212,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 raise _in_doubt(read.signs.error, page)
             return None
         if evidence is not None and found is not None and not _take(evidence, found, paginator, page):
-            if not is_over or not (evidence.pages > 1 or paginator.stop.repeated or read.signs.says_last):
+            is_last_again = paginator.stop.repeated and evidence.pages > 1  # the total then shows what was passed over
+            is_end = is_over and (evidence.pages > 1 or paginator.stop.repeated or read.signs.says_last)
+            if not (is_last_again or is_end):
                 raise repeated(page)
             return None  # others give the last one again
         read.signs.take(page, None if found is None else len(found))

@@ -1,0 +1,111 @@
+"""Members of a record that further requests read: lists below it, and other records that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import model_validator
+
+from crossdock import Context, RecordError, RefusedError
+from crossdock.errors import RemoteError, StoppedError, UnauthorizedError
+from crossdock.sources import UnavailableError
+from crossdock.values.config_models import misplaced
+from crossdock.values.json_paths import at_path, found_at, text_of
+from crossdock_connectors.http_json import request_templates
+from crossdock_connectors.http_json.other_requests import OtherRequest
+from crossdock_connectors.http_json.pagination import Pagination, Place
+
+_FAILED = "\x1dfailed"
+"""The only member of what takes the place of an answer that cannot be used; no API has such a name."""
+
+
+class ExpandedMember(OtherRequest):
+    """A request for each record of the list, whose answer becomes a member of the record: a list below it, or another
+    record that it names. Members of the record are in braces in ``path``, ``params``, ``body`` and ``variables``:
+    ``/orders/{id}/products``. Where one of them is empty, nothing is requested, and the member is null.
+    """
+
+    numbers: tuple[str, ...] = ()
+    """Members of the record that ``body`` and ``variables`` have as numbers."""
+    records: Place | None = None
+    """Where the list is in an answer; an empty text if the answer is the list. All of its pages are read."""
+    record: Place = ""
+    """Without ``records``: where the one record is in the answer. Default: the answer is the record."""
+    pagination: Pagination | None = None
+    """How the API splits the list into pages; default: that of the stream."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if not self.names:
+            raise misplaced(("path",), "names no member of the record, such as {id}")
+        if self.records is not None and "record" in self.model_fields_set:
+            raise misplaced(("record",), "cannot be used with records: the answer is a list or one record")
+        if self.pagination is not None and self.records is None:
+            raise misplaced(("pagination",), "needs records: one record has no pages")
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        """The members of the record that the request has."""
+        texts = request_templates.texts_in([self.path, self.params, self.body, self.variables])
+        return [name for text in texts for name in request_templates.columns_in(text)]
+
+
+def expanded(ctx: Context[Any], item: Any, members: Mapping[str, ExpandedMember], paging: Pagination, key: str) -> Any:
+    """Return *item* with what the requests of *members* have answered, in their order; a later one may use an earlier.
+
+    What the API refuses, or answers in another form, is an error of this record alone: `problem` finds it. *key* is
+    the place of *members* in the config.
+
+    Raises:
+        UnauthorizedError, UnavailableError: As `ctx.api.request`.
+        StoppedError: If the run is interrupted.
+    """
+    for name, member in members.items() if isinstance(item, dict) else ():
+        if ctx.run.interrupt.is_set():
+            raise StoppedError("stopped between two records", hint="run again to continue")
+        try:
+            value = _answered(ctx, item, member, member.pagination or paging, f"{key}.{name}")
+        except (UnauthorizedError, UnavailableError):
+            raise
+        except (RefusedError, RemoteError) as error:
+            value = {_FAILED: str(error)}
+        item = {**item, name: value}
+    return item
+
+
+def problem(item: Any, members: Mapping[str, ExpandedMember]) -> RecordError | None:
+    """Return the error of the first of *members* that could not be read for *item*, or None."""
+    for name in members:
+        value = at_path(item, name)
+        if isinstance(value, dict) and _FAILED in value:
+            return RecordError("unmatched", f"could not be read: {value[_FAILED]}", pointer=name)
+    return None
+
+
+def _answered(ctx: Context[Any], item: Any, member: ExpandedMember, paging: Pagination, key: str) -> Any:
+    values = {name: text_of(at_path(item, name)) or "" for name in member.names}
+    path = request_templates.path_of(member.path, values)
+    if path is None or not all(values.values()):
+        return None
+    try:
+        sent = request_templates.with_key([member.params, member.body, member.variables], values, member.numbers)
+    except ValueError:
+        raise RefusedError("has no whole number for the request", where=key) from None
+    params, body, variables = sent
+    request: Any = {"params": params, "json": body, "graphql": member.graphql, "variables": variables}
+    if member.records is None:
+        answer = ctx.api.request("POST" if member.is_post else "GET", path, **request)
+        found = found_at(answer.body, member.record)
+        if not isinstance(found, dict):
+            raise RefusedError(f"has no record at {member.record or 'the top'}", where=answer.address)
+        return found
+    paginator, listed = paging.paginator(member.records), list[Any]()
+    pages = ctx.api.pages(path, paginator=paginator, records=member.records, ignore=paging.ignored, **request)
+    for page in pages:
+        found = page.at(member.records)
+        if not isinstance(found, list):
+            raise RefusedError(f"has no list at {member.records or 'the top'}", where=page.address)
+        listed += found
+    return listed

@@ -1,0 +1,187 @@
+"""Streams of ``http_json`` whose records have members that further requests read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import ValidationError
+from tests.partners import fetched_rows
+from tests.unit.connectors.test_http_json import Api, settings, skus
+
+from crossdock.errors import RemoteError, StoppedError
+from crossdock.sources import UnavailableError
+from crossdock.testing import context
+from crossdock_connectors.http_json import CONNECTOR
+
+LINES = {"path": "/items/{id}/lines", "records": ""}
+LISTED = [{"id": 1, "maker": 7}, {"id": 2, "maker": None}]
+LINES_OF = {"1": [{"sku": "A"}, {"sku": "B"}, {"sku": "C"}], "2": [{"sku": "D"}]}
+PAGED = {"kind": "page_number", "size": 2, "stop": {"statuses": [204]}}
+ROWS = {"explode": "lines", "key": ["id", "lines.sku"], "map": {"sku": "lines.sku", "name": "lines.sku"}}
+
+
+def answered(request: httpx.Request) -> Any:
+    """Two items; their lines in pages of two, and 204 after the last one; and makers."""
+    match request.url.path.removeprefix("/api/").split("/"):
+        case ["items"] if int(request.url.params.get("page", "1")) == 1:
+            return {"items": LISTED}
+        case ["items", number, "lines"]:
+            end = 2 * int(request.url.params["page"])
+            return LINES_OF[number][end - 2 : end] or httpx.Response(204)
+        case ["makers", number]:
+            return {"maker": {"name": f"Maker {number}"}}
+    return httpx.Response(204)
+
+
+def paths(api: Api) -> list[str]:
+    return [request.url.path.removeprefix("/api") for request in api.seen]
+
+
+def test_a_list_below_each_record_is_read_to_its_end() -> None:
+    """Page after page, as the pagination of the connection says; `explode` then makes rows of its elements."""
+    api = Api(answered)
+    assert skus(api.read(ROWS | {"expand": {"lines": LINES}}, pagination=PAGED)) == ["A", "B", "C", "D"]
+    assert paths(api)[:4] == ["/items", "/items/1/lines", "/items/1/lines", "/items/1/lines"]
+
+
+def test_another_record_is_read_where_the_record_names_one() -> None:
+    """Without a name there is no request, and the member is null."""
+    api = Api(answered)
+    maker = {"path": "/makers/{maker}", "record": "maker"}
+    named = {"expand": {"made": maker}, "map": {"sku": "id", "name": {"from": "made.name", "default": "nobody"}}}
+    trial = api.read(named, pagination={"kind": "single_page"})
+    assert [(each.members or {})["name"] for each in trial.records] == ["Maker 7", "nobody"]
+    assert paths(api) == ["/items", "/makers/7"]
+
+
+def test_a_later_member_may_use_an_earlier_one() -> None:
+    """They are read in the order of the config."""
+    api = Api(lambda request: {"items": LISTED[:1]} if request.url.path == "/api/items" else {"next": "9", "name": "N"})
+    members = {"first": {"path": "/a/{id}"}, "second": {"path": "/b/{first.next}"}}
+    assert skus(api.read({"expand": members, "map": {"sku": "second.next", "name": "second.name"}})) == ["9"]
+    assert paths(api) == ["/items", "/a/1", "/b/9"]
+
+
+@pytest.mark.parametrize(
+    ("stream", "expanded"),
+    [
+        ({}, ["/items/1/lines"]),
+        ({"columns": {"maker": {"null": "7"}}}, ["/items/1/lines", "/items/2/lines"]),
+        ({"skip": {"no lines": {"field": "lines.0.sku", "empty": True}}}, ["/items/1/lines", "/items/2/lines"]),
+    ],
+)
+def test_a_record_that_is_left_out_is_not_expanded(stream: dict[str, Any], expanded: list[str]) -> None:
+    """Where its own members decide, as they are in the list."""
+    api = Api(answered)
+    form = {"expand": {"lines": LINES}, "skip": {"unmade": {"field": "maker", "empty": True}}}
+    trial = api.read(form | {"map": {"sku": "id", "name": "lines.0.sku"}} | stream, pagination=PAGED)
+    assert trial.error is None
+    assert sorted({path for path in paths(api) if path != "/items"}) == expanded
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        pytest.param(httpx.Response(404), "HTTP 404", id="the record is gone"),
+        pytest.param({"error": "none"}, "has no list at the top", id="another form"),
+        pytest.param(httpx.Response(200, text="<html>"), "cannot be read as JSON", id="no JSON"),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_a_dead_letter_of_its_record(answer: Any, message: str) -> None:
+    """The error says why and where; the other records are delivered."""
+    api = Api(lambda request: answer if request.url.path == "/api/items/1/lines" else answered(request))
+    form = {"expand": {"lines": LINES}, "map": {"sku": "id", "name": "lines.0.sku"}}
+    first, second = api.read(form, pagination=PAGED).records
+    assert (second.members or {})["name"] == "D"
+    assert first.problem is not None
+    assert (first.problem.code, first.problem.pointer) == ("unmatched", "lines")
+    assert message in first.problem.message
+    assert "/items/1/lines" in first.problem.message
+
+
+@pytest.mark.parametrize(("status", "error"), [(401, RemoteError), (500, UnavailableError)])
+def test_an_api_that_fails_ends_the_reading(status: int, error: type[Exception]) -> None:
+    """It would fail for each record, so none of them is blamed."""
+    failing = Api(lambda request: httpx.Response(status) if "lines" in request.url.path else answered(request))
+    assert isinstance(failing.read({"expand": {"lines": LINES}}, pagination=PAGED).error, error)
+
+
+def test_an_interrupted_run_requests_no_more_members() -> None:
+    """A page may have hundreds of records."""
+
+    def interrupting(request: httpx.Request) -> Any:
+        if request.url.path.endswith("/1/lines"):
+            ctx.run.interrupt.set()
+        return answered(request)
+
+    api = Api(interrupting)
+    ctx = api.context({"expand": {"lines": LINES}}, pagination=PAGED)
+    (stream,) = CONNECTOR.streams(ctx.settings)
+    with pytest.raises(StoppedError, match="between two records"):
+        list(stream.pull(ctx, None))
+    assert "/items/2/lines" not in paths(api)
+
+
+def test_a_member_may_be_read_by_a_graphql_query() -> None:
+    """Its variables have members of the record as numbers, and the pages of its list have a place of their own."""
+
+    def graphql(request: httpx.Request) -> Any:
+        if request.method == "GET":
+            return {"items": LISTED}
+        variables = json.loads(request.content)["variables"]
+        start, lines = variables["skip"], LINES_OF[str(variables["id"])]
+        return {"data": {"lines": lines[start : start + 2], "count": len(lines)}}
+
+    pagination = {"kind": "offset", "in": "variables", "param": "skip", "total": "data.count"}
+    query = {"graphql": "query Q", "variables": {"id": "{id}"}, "numbers": ["id"], "pagination": pagination}
+    api = Api(graphql)
+    member = {"path": "/graphql", "records": "data.lines", **query}
+    assert skus(api.read(ROWS | {"expand": {"lines": member}})) == ["A", "B", "C", "D"]
+    sent = [json.loads(request.content)["variables"] for request in api.seen if request.method == "POST"]
+    assert {"id": 1, "skip": 2} in sent
+
+
+def test_a_record_without_a_whole_number_is_a_dead_letter() -> None:
+    """The API has its ids as numbers."""
+    body = {"path": "/lines", "body": {"id": "{sku}"}, "numbers": ["sku"]}
+    api = Api(lambda request: {"items": [{"id": 1, "sku": "A"}]} if request.method == "GET" else {})
+    (tried,) = api.read({"expand": {"lines": body}}).records
+    assert tried.problem is not None
+    assert "has no whole number for the request" in tried.problem.message
+
+
+def test_a_fetched_record_has_its_members() -> None:
+    """As in the list, so that a webhook changes nothing by itself."""
+    api = Api(lambda request: LISTED[0] if request.url.path == "/api/items/1" else answered(request))
+    ctx = api.context({"expand": {"lines": LINES}, "fetch": {"path": "/items/{id}"}}, pagination=PAGED)
+    pulled = fetched_rows.pulled(CONNECTOR, ctx, "items").by_key[("1",)]
+    assert fetched_rows.fetched(CONNECTOR, ctx, "items", ["1"]).by_key[("1",)] == pulled
+
+
+def test_a_check_expands_one_record() -> None:
+    """It says which member cannot be read."""
+    api = Api(lambda request: httpx.Response(404) if "lines" in request.url.path else answered(request))
+    ctx = api.context({"expand": {"lines": LINES}}, pagination=PAGED)
+    assert CONNECTOR.check is not None
+    (finding,) = CONNECTOR.check(ctx)
+    assert not finding.ok
+    assert "items: expand.lines of the first record could not be read" in finding.text
+    assert paths(api) == ["/items", "/items/1/lines"]
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        ({"path": "/lines", "records": ""}, "names no member of the record"),
+        (LINES | {"record": "x"}, "cannot be used with records"),
+        ({"path": "/x/{id}", "pagination": PAGED}, "needs records"),
+        (LINES | {"body": {}}, "the request is a POST"),
+    ],
+)
+def test_a_wrong_member_is_an_error_of_the_config(member: dict[str, Any], message: str) -> None:
+    """The error says what a request of a member needs."""
+    with pytest.raises(ValidationError, match=message):
+        context(CONNECTOR, settings({"expand": {"lines": member}}, pagination=PAGED))

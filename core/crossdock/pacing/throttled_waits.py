@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from crossdock.pacing.rate_headers import MAX_WAIT_S, retry_after_s
+from crossdock.pacing.rate_headers import MAX_WAIT_S, http_date, retry_after_s
 
 _LONGEST = 10_000  # bytes of a body that are searched
 _STATED = re.compile(
@@ -14,21 +14,36 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _UNITS_S = (0.001, 1.0, 60.0)
+_RESETS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
+_is_whole = re.compile(r"[0-9]{1,12}").fullmatch
+_YEAR_2001_S = 1_000_000_000  # a larger number counts since 1970, as GitHub's; a smaller one from now, as ShipStation's
 
 
 def throttled_wait_s(headers: Mapping[str, str], body: bytes) -> float | None:
-    """Return the seconds of ``Retry-After``, else those stated in the text of *body*, 0 to 900; None without both.
+    """Return the seconds of ``Retry-After``, else those that *body* states, else those until the reset, 0 to 900.
 
-    A text states a wait by a number with a unit after "retry", "again" or "wait", such as ``retry after 1500
-    milliseconds``.
+    None without any. A text states a wait by a number with a unit after "retry", "again" or "wait", such as ``retry
+    after 1500 milliseconds``. ``X-RateLimit-Reset`` and the like count seconds from now, or since 1970.
 
     Args:
         headers: Names in lower case.
     """
     wait_s = retry_after_s(headers)
-    stated = _STATED.search(body[:_LONGEST])
-    if wait_s is not None or stated is None:
+    if wait_s is not None:
         return wait_s
+    stated = _STATED.search(body[:_LONGEST])
+    if stated is None:
+        return _until_reset_s(headers)
     number, *units = stated.groups()
     unit_s = next(seconds for seconds, unit in zip(_UNITS_S, units, strict=True) if unit)
     return min(float(number) * unit_s, MAX_WAIT_S)
+
+
+def _until_reset_s(headers: Mapping[str, str]) -> float | None:
+    text = next((headers[name].strip() for name in _RESETS if name in headers), "")
+    if not _is_whole(text):
+        return None
+    wait_s, date = float(text), http_date(headers.get("date", ""))
+    if wait_s < _YEAR_2001_S:
+        return min(wait_s, MAX_WAIT_S)
+    return None if date is None else min(max(wait_s - date, 0.0), MAX_WAIT_S)

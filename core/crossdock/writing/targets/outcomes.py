@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.pacing.rate_headers import retry_after_s
+from crossdock.pacing.throttled_waits import throttled_wait_s
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.reading.transport.problem_answers import Problem
@@ -148,7 +149,7 @@ def of_answer(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STAN
     wait = retry_after_s(answer.headers)
     kind: Class = "in_doubt"
     if status == 429:
-        kind = "throttled"
+        kind, wait = "throttled", throttled_wait_s(answer.headers, answer.body)
     elif status == 401:
         kind = "unauthorized"
     elif status == 412:

@@ -47,8 +47,9 @@ def _messages(value: Any, depth: int) -> Iterator[str]:
         for item in value[:_MOST]:
             yield from _messages(item, depth - 1)
     elif isinstance(value, dict) and depth:
+        members = {name.casefold(): each for name, each in value.items()}  # APIs in .NET say Message
         for name in _NAMES:
-            found = list(_messages(value.get(name), depth - 1)) or list(_by_member(name, value.get(name)))
+            found = list(_messages(members.get(name), depth - 1)) or list(_by_member(name, members.get(name)))
             if found:
                 yield from found
                 return

@@ -20,7 +20,7 @@ from crossdock_connectors.http_json.other_requests import OtherRequest, check_bo
 from crossdock_connectors.http_json.pagination import Pagination, Place, check_place, is_for_post
 from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAnswer, ThrottledAnswer, condition
 from crossdock_connectors.http_json.request_templates import Param, Path
-from crossdock_connectors.http_json.request_times import UNIX, UNIX_MS
+from crossdock_connectors.http_json.request_times import UNIX, UNIX_MS, TimeLayout
 from crossdock_connectors.http_json.target_settings import TargetConfig
 from crossdock_connectors.http_json.webhooks import HttpJsonWebhooks, check_rules
 
@@ -35,16 +35,6 @@ def _duration(value: str) -> str:
 
 
 Duration = Annotated[str, AfterValidator(_duration), duration_schema(_UNITS)]
-
-
-def _time_format(layout: str) -> str:
-    try:
-        is_fixed = datetime(2001, 2, 3, tzinfo=UTC).strftime(layout) == layout
-    except ValueError:
-        is_fixed = True
-    if layout not in {UNIX, UNIX_MS} and is_fixed:
-        raise ValueError("must be unix, unix_ms, or a format such as %Y-%m-%d")
-    return layout
 
 
 def _is_instant(text: str) -> bool:
@@ -112,7 +102,7 @@ class HttpJsonStreamConfig(StreamConfig):
     """Read windows of time instead: ``{start}`` and ``{end}`` in the request."""
     first: str | None = None
     """``{since}`` or the first ``{start}`` of the first run. Without it, what needs ``{since}`` is left out."""
-    time_format: Annotated[str, AfterValidator(_time_format)] | None = None
+    time_format: TimeLayout | None = None
     """How ``{since}``, ``{start}`` and ``{end}`` are written where they are times: a strftime format, or ``unix`` or
     ``unix_ms`` for whole seconds or milliseconds since 1970. Default: ISO 8601 in UTC, or the ``format`` of ``cursor``
     if that is one of these two. Without an offset, it is in the time zone of ``cursor`` or ``windows``."""

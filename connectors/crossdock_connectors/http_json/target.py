@@ -113,6 +113,8 @@ class HttpJsonTarget(ApiTarget):
         config, place = self._config.resources[resource], None
         if expected.target_id is None and isinstance(config.create, PostedRequest):
             place = config.create.id
+        elif expected.target_id is None and config.creates_by_put:  # Location is another name of the record at the path
+            expected = replace(expected, path=expected.path.rpartition("/")[0])
         if place is not None and 200 <= answer.status < 300:
             return outcomes.of_answer(answer, expected, replace(self.shape(resource), record=place, id=""))
         made = super().outcome(resource, answer, expected)
@@ -165,7 +167,7 @@ class HttpJsonTarget(ApiTarget):
         is_error = self._config.resources[resource].is_posted and bool(body.get("errors") or body.get("error"))
         if not is_error and (self._failed is None or not self._failed(body)):
             return answer
-        message = message_of({name.casefold(): value for name, value in body.items()}, str) or _NO_REASON
+        message = message_of(body, str) or _NO_REASON
         status = REFUSED if failed is None else failed.status_of(body)
         return Answer(status, answer.headers, exact_json.dumps({"detail": message}))
 

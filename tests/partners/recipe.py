@@ -1,0 +1,130 @@
+"""A config of ``configs/`` with other addresses and credentials, between a sandbox and a fake vendor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+from tests.partners.partner_server import Fault, Partner, PartnerRequest, PartnerServer, serving
+from tests.partners.stage import Project
+
+from crossdock.runs.run_report import Report
+from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.testing import ManualClock
+
+ROOT = Path(__file__).resolve().parents[2]
+ADDRESS = {
+    "name": "Harbour Lights",
+    "line1": "1 Harbour Street",
+    "city": "Hamburg",
+    "postalCode": "20457",
+    "country": "DE",
+}
+
+
+def now() -> ManualClock:
+    """A clock that begins at the sandbox's time, so that waits take none."""
+    return ManualClock(datetime.now(UTC))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Attributes:
+    client: Of the platform, for what its users do.
+    """
+
+    project: Project
+    clock: ManualClock
+    server: PartnerServer
+    client: httpx.Client
+
+    def sync(self, after_s: float = 900) -> Report:
+        """A sync that succeeds, *after_s* seconds after the last one."""
+        self.clock.advance(after_s)
+        report = self.project.sync()
+        assert (report.exit_code, report.balanced) == (0, True), (report.errors, self.project.dead_letters())
+        return report
+
+    def quiet(self) -> None:
+        """A sync has no effect at all: neither the vendor nor the platform gets a write."""
+        before = (len(self.server.partner.effects), len(self.effects()))
+        self.sync()
+        assert (len(self.server.partner.effects), len(self.effects())) == before
+
+    def effects(self) -> list[dict[str, Any]]:
+        """What happened at the platform, oldest first."""
+        answer = self.client.get("/_sandbox/effects", params={"limit": "1000"})
+        return [dict(each) for each in answer.json()["data"]]
+
+    def created(self, path: str, **members: Any) -> str:
+        """The id of a new record of the platform."""
+        answer = self.client.post(f"/api/v1/{path}", json=members)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    def changed(self, path: str, **members: Any) -> None:
+        headers = {"content-type": "application/merge-patch+json"}
+        answer = self.client.patch(f"/api/v1/{path}", json=members, headers=headers)
+        assert answer.status_code == 200, answer.text
+
+    def stored(self, path: str) -> dict[str, Any]:
+        answer = self.client.get(f"/api/v1/{path}")
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def released_order(self, external_id: str, quantity: int = 3) -> str:
+        """The id of an order of the platform that is to be shipped."""
+        customer = self.created("sales/customers", externalId=f"shop:{external_id}", name="Harbour Lights")
+        product = self.created("catalog/products", externalId=f"shop:{external_id}", sku="LAMP", name="Storm lantern")
+        about = {"currency": "EUR", "placedAt": "2026-11-20T08:15:00Z", "status": "released"}
+        lines = [{"productId": product, "quantity": quantity, "unitPrice": 12.5}]
+        return self.created(
+            "sales/orders",
+            externalId=f"shop:{external_id}",
+            customerId=customer,
+            items=lines,
+            shippingAddress=ADDRESS,
+            **about,
+        )
+
+
+def requests_of(server: PartnerServer, method: str, path: str) -> list[tuple[PartnerRequest, Fault]]:
+    """The requests with this method whose path begins so, and the fault that each had."""
+    return [each for each in server.requests if each[0].method == method and each[0].path.startswith(path)]
+
+
+@contextmanager
+def opened(
+    folder: Path, config: str, partner: Partner, clock: ManualClock, changes: Mapping[str, Any]
+) -> Iterator[Recipe]:
+    """A recipe with its vendor and platform at work.
+
+    Args:
+        config: Of ``configs/``.
+        changes: Of connections, by name; the vendor's address is ``URL``, and the beginning of that of its tokens.
+    """
+    document = yaml.safe_load((ROOT / "configs" / config).read_text(encoding="utf-8"))
+    limits = SandboxSettings(rate_per_min=600_000, burst=100_000)
+    with SandboxServer(folder / "sandbox", limits) as sandbox, serving(PartnerServer(partner)) as server:
+        connections = _merged(document["connections"], _at(changes, server.url))
+        headers = {"authorization": f"Bearer {sandbox.api_key}", "x-tenant-slug": sandbox.tenant}
+        with httpx.Client(base_url=sandbox.base_url, headers=headers, trust_env=False) as client:
+            yield Recipe(Project(folder, sandbox, connections, clock), clock, server, client)
+
+
+def _at(value: Any, url: str) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _at(each, url) for name, each in value.items()}
+    return value.replace("URL", url) if isinstance(value, str) and value.startswith("URL") else value
+
+
+def _merged(old: Any, new: Any) -> Any:
+    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        return new
+    return {**old, **{name: _merged(old.get(name), each) for name, each in new.items()}}

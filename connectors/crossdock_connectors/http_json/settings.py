@@ -85,6 +85,8 @@ class HttpJsonStreamConfig(StreamConfig):
     """Below the base URL, without a query."""
     params: Annotated[Mapping[str, Param], AfterValidator(without_literal_secrets)] = {}
     """The query; a list is a repeated parameter. See ``first`` for ``{since}``."""
+    headers: Annotated[Mapping[HeaderName, str], AfterValidator(without_literal_secrets)] = {}
+    """Sent besides those of the connection, such as ``If-Modified-Since: "{since}"``."""
     body: Any = None
     """A JSON body; the request is then a POST, which must only read."""
     graphql: str | None = None
@@ -190,7 +192,7 @@ class HttpJsonStreamConfig(StreamConfig):
                     raise misplaced((key,), "needs mode: incremental")
         if self.cursor is not None and self.windows is not None:
             raise misplaced(("cursor",), "cannot be used with windows: the stream continues at the end of the last one")
-        used = set(request_templates.names_in([self.params, self.body, self.variables]))
+        used = set(request_templates.names_in([self.params, self.headers, self.body, self.variables]))
         wanted = {"since"} if self.cursor else {"start", "end"} if self.windows else set()
         key = "cursor" if self.cursor else "windows"
         if missing := sorted(wanted - used):

@@ -27,7 +27,7 @@ from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.pagination import Pagination
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
 
-_REQUEST = {"path", "params", "body", "graphql", "variables", "records", "explode", "windows", "first"}
+_REQUEST = {"path", "params", "headers", "body", "graphql", "variables", "records", "explode", "windows", "first"}
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
 _CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
 _TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
@@ -124,6 +124,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             json=None if config.body is None else body or {},
             graphql=config.graphql,
             variables=variables,
+            headers=request_templates.filled(config.headers, values),
             records=config.records,
             key=self._names_in_list,
             ignore=self._pagination.ignored,

@@ -238,6 +238,18 @@ def test_a_cursor_is_a_parameter() -> None:
     assert [request.url.params.get_list("status") for request in api.seen] == [["a", "b"]] * 3
 
 
+def test_a_cursor_may_be_a_header() -> None:
+    """The requests for all pages have it, and the first run does not; others are always sent."""
+    pages = [{"items": ITEMS[:2], "next": 2}, {"items": ITEMS[2:], "next": None}]
+    api = Api(lambda request: pages[int(request.url.params.get("cursor", 1)) - 1])
+    stream = {"mode": "incremental", "cursor": {"column": "id"}, "headers": {"X-Since": "{since}", "X-Kind": "a"}}
+    stream |= {"pagination": {"kind": "cursor_in_body", "path": "next"}}
+    api.read(stream)
+    api.read(stream, since="4")
+    assert [request.headers.get("x-since") for request in api.seen] == [None, None, "4", "4"]
+    assert [request.headers["x-kind"] for request in api.seen] == ["a"] * 4
+
+
 def test_windows_are_read_one_after_the_other() -> None:
     """Each window is one list with its start and end in the request, and ends with a checkpoint at its end."""
     api = Api(lambda _: {"items": ITEMS})

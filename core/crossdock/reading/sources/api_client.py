@@ -114,6 +114,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         json: Any = None,
         graphql: str | None = None,
         variables: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
         records: str | None = None,
         key: str | Sequence[str] = (),
         ignore: Collection[str] = (),
@@ -134,6 +135,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 none.
             json: A JSON body, posted with each request.
             graphql: A query, posted with *variables*.
+            headers: Sent with each request, such as ``If-Modified-Since``.
 
         Raises:
             ConnectorError: If the request is a POST, and *paginator* does not say where its parameters are.
@@ -151,7 +153,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             message = f"{type(paginator).__name__} does not say where a POST has its parameters"
             hint = "give it place='body', place='variables' or place='query'"
             raise ConnectorError(message, where=path, hint=hint)
-        made = ApiRequest(method, path, params or {}, json=json, graphql=graphql, variables=variables or {})
+        sent_as: Any = {"json": json, "graphql": graphql, "variables": variables or {}, "headers": headers or {}}
+        made = ApiRequest(method, path, params or {}, **sent_as)
         paths = (key,) if isinstance(key, str) else key
         collected = ListEvidence(paths, counted=paginator.counted, by_record=paginator.by_record)
         evidence = None if paginator.repeats else collected

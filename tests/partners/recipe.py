@@ -62,6 +62,15 @@ class Recipe:
         answer = self.client.get("/_sandbox/effects", params={"limit": "1000"})
         return [dict(each) for each in answer.json()["data"]]
 
+    def lose_answers_of_platform(self, share: float) -> None:
+        """The platform carries writes out, and this *share* of its answers never arrives."""
+        fault = {"name": "lost_answer", "probability": share, "route": "POST"}
+        answer = self.client.post("/_sandbox/faults", json={"faults": [fault], "seed": 7})
+        assert answer.is_success, answer.text
+
+    def answers_lost_by_platform(self) -> int:
+        return int(self.client.get("/_sandbox/faults").json()["faults"][0]["struck"])
+
     def created(self, path: str, **members: Any) -> str:
         """The id of a new record of the platform."""
         answer = self.client.post(f"/api/v1/{path}", json=members)

@@ -104,7 +104,9 @@ class HttpExchange:
         self._has_left = False
         with self._auth_guard(), delivery_errors():
             address = quote(self._api.base_url.rstrip("/") + path, safe=UNQUOTED)
-            given = {**_JSON, **(headers or {})}
+            own = {name.lower() for name in (*self._api.plain_headers, *self._api.headers)}
+            defaults = {name: value for name, value in _JSON.items() if name not in own}
+            given = {**defaults, **(headers or {})}
             extensions = {"may_leave": may_leave}
             made = self._client.build_request(method, address, headers=given, content=body, extensions=extensions)
             self._before_auth, self._added_by_auth = _values(made), set()

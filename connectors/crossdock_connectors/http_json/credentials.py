@@ -107,6 +107,8 @@ class ClientCredentialsGrant(ConfigModel):
     scopes: tuple[str, ...] = ()
     extra: Mapping[str, str] = {}
     """Further fields of the form, such as audience."""
+    body: Literal["form", "json"] = "form"
+    """How the fields are sent: as a form, as the RFC says, or as a JSON object."""
 
     def auth(self) -> httpx.Auth:
         return ClientCredentialsAuth(
@@ -116,6 +118,7 @@ class ClientCredentialsGrant(ConfigModel):
             scopes=self.scopes,
             client_auth=self.client_auth,
             extra=self.extra,
+            json=self.body == "json",
         )
 
 

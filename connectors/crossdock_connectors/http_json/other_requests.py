@@ -52,8 +52,8 @@ def check_body(graphql: str | None, variables: Mapping[str, Any], body: Any) -> 
 
 class PostedRequest(OtherRequest):
     """A POST of a target whose body is not the record alone, such as a GraphQL mutation or a JSON-RPC call. Texts in
-    ``body`` and ``variables`` may be ``{record}``, ``{changes}`` (an update's changed members) or ``{id}``. An alias in
-    the query gives the record the same place in all answers.
+    ``body`` and ``variables`` may be ``{record}``, ``{changes}`` (an update's changed members) or ``{id}``, which may
+    be in the path instead. An alias in the query gives the record the same place in all answers.
     """
 
     numbers: tuple[Literal["id"], ...] = ()
@@ -68,5 +68,6 @@ class PostedRequest(OtherRequest):
         return self
 
     def uses(self, *names: str) -> bool:
-        texts = tuple(texts_in([self.body, self.variables]))
+        path = self.path if "{id}" in self.path else ""
+        texts = tuple(texts_in([path, self.body, self.variables]))
         return any(f"{{{name}}}" in text for text in texts for name in names)

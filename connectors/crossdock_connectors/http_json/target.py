@@ -23,7 +23,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
-from crossdock.values.json_paths import found_at
+from crossdock.values.json_paths import MISSING, found_at
 from crossdock.writing.targets import outcomes
 from crossdock_connectors.http_json.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
@@ -99,7 +99,9 @@ class HttpJsonTarget(ApiTarget):
     def _posted(self, request: OtherRequest, values: Mapping[str, Any]) -> Request:
         numbers = request.numbers if isinstance(request, PostedRequest) else ()
         try:
-            return Request("POST", _with_query(request, values.get("name")), request.content(values, numbers))
+            path = _with_query(request, values.get("name"))
+            path = path.replace(ID, quote(values["id"], safe="")) if "id" in values else path
+            return Request("POST", path, request.content(values, numbers))
         except ValueError:
             place = f"{self.place}.target.resources"
             raise RemoteError("a record's id is no whole number, as its numbers say", where=place) from None
@@ -130,23 +132,35 @@ class HttpJsonTarget(ApiTarget):
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
             return throttled
-        answer, is_deleted = self._with_status(resource, answer), self._deleted.get(resource)
-        if expected.target_id is not None and answer.status == 200:
-            return self._found_by_id(resource, answer, expected)
-        if is_deleted is None or answer.status != 200:
+        answer = self._with_status(resource, answer)
+        if answer.status != 200:
             return super().found(resource, answer, expected)
-        shape, body = self.shape(resource), body_of(answer)
+        if expected.target_id is not None:
+            return self._found_by_id(resource, answer, expected)
+        return self._found_by_name(resource, answer, expected)
+
+    def _found_by_name(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)
+        if self._states_none(resource, body):
+            return Outcome("absent", status=200)
+        listed = found_at(body, shape.listed)
+        if is_deleted is None or (shape.absent is None and not isinstance(listed, list)):
+            return super().found(resource, answer, expected)
         if shape.absent is not None:
             made = super().found(resource, answer, expected)
             is_removed = made.kind == "found" and is_deleted(made.held)
             return replace(made, kind="removed") if is_removed else made
-        listed = found_at(body, shape.listed)
-        if not isinstance(listed, list):
-            return super().found(resource, answer, expected)
         kept = [each for each in listed if not is_deleted(each)]
         body = exact_json.dumps(kept or listed[-1:])
         made = outcomes.of_look_up(replace(answer, body=body), expected, replace(shape, listed=""))
         return replace(made, kind="removed") if made.kind == "found" and not kept else made
+
+    def _states_none(self, resource: str, body: Any) -> bool:
+        """Return whether an answer to a look-up by name has no list, and states a total of 0."""
+        look_up = self._config.resources[resource].look_up
+        if not look_up or look_up.total is None or look_up.records is None:
+            return False
+        return found_at(body, look_up.records) is MISSING and found_at(body, look_up.total) == 0
 
     def _found_by_id(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)

@@ -51,6 +51,8 @@ class LookUpByName(OtherRequest):
 
     records: Place | None = None
     """Where the list is in the answer; an empty text if the answer is the list."""
+    total: Place | None = None
+    """Where the answer has the number of all records: if it is 0, the list may be missing."""
     absent: str | None = None
     """In place of ``records``, if the answer is about one record, as that of ``read`` is: part of the body of the 404
     for a name that no record has, in upper or lower case. A 404 without it is a wrong path. An empty text takes each
@@ -60,6 +62,8 @@ class LookUpByName(OtherRequest):
     def _asks_for_the_name(self) -> Self:
         if (self.records is None) == (self.absent is None):
             raise misplaced(("records",), "give either records, if it lists records, or absent, if it answers with one")
+        if self.total is not None and self.records is None:
+            raise misplaced(("total",), "needs records")
         if not any(NAME in text for text in texts_in([self.path, self.params, self.body, self.variables])):
             raise misplaced(("params",), "the query does not use {name}, so it would list any record")
         return self

@@ -145,6 +145,15 @@ def test_every_page_is_read(pagination: dict[str, Any], answer: Handler, place: 
     assert skus(trial) == ALL
 
 
+@pytest.mark.parametrize(("body", "is_read"), [({"count": 0}, True), ({"count": 1}, False), ({"counts": 0}, False)])
+def test_a_list_that_is_empty_by_its_total_may_be_missing(body: Any, is_read: bool) -> None:
+    """As in HAL documents; without a total of 0, an answer without its list is refused."""
+    paging = {"kind": "page_number", "total": "count"}
+    trial = Api(lambda _: body).read({"mode": "incremental", "pagination": paging, "records": "_embedded.items"})
+    assert (trial.error is None) is is_read
+    assert trial.records == []
+
+
 def test_a_graphql_connection_is_read() -> None:
     """The query is posted with its variables, and the cursor as one of them; each page has a place of its own."""
 
@@ -401,6 +410,17 @@ def test_a_token_is_requested(monkeypatch: pytest.MonkeyPatch, auth: Any, sent: 
     assert skus(api.read(auth=auth | {"token_url": "https://login.example/token"})) == ALL
     assert dict(parse_qsl(api.seen[0].content.decode())) == sent
     assert api.seen[1].headers["authorization"] == "Bearer granted"
+
+
+def test_a_token_is_requested_with_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an API that accepts no form, with the client in HTTP Basic, as Extensiv wants it."""
+    monkeypatch.setenv("T", TOKEN)
+    api = Api(lambda request: {"access_token": "granted"} if request.method == "POST" else {"items": ITEMS})
+    auth = {"kind": "client_credentials", "token_url": "https://login.example/token", "client_id": "me"}
+    assert skus(api.read(auth=auth | {"client_secret": "env:T", "body": "json", "extra": {"user_login": "ann"}})) == ALL
+    assert json.loads(api.seen[0].content) == {"grant_type": "client_credentials", "user_login": "ann"}
+    assert api.seen[0].headers["content-type"] == "application/json"
+    assert api.seen[0].headers["authorization"] == "Basic bWU6dG9rZW4tb2YtdGhlLXNob3A="
 
 
 def test_a_login_returns_the_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,7 @@ WRONG = """
 - {resource: {look_up: {path: /o, params: {a: b}, records: ""}}, says: "look_up.params: the query does not use {name}"}
 - {resource: {look_up: {path: /o, params: {a: "{name}"}}}, says: "look_up.records: give either records, if"}
 - {resource: {look_up: {path: "/o/{name}", records: "", absent: ""}}, says: "records: give either records"}
+- {resource: {look_up: {path: "/o/{name}", absent: "", total: n}}, says: "look_up.total: needs records"}
 - {resource: {look_up: false, repeated: {status: 409, text: x}}, says: "orders.repeated: needs look_up"}
 - {resource: {update: null, delete: null, conditional: true}, says: "orders.conditional: needs update or delete"}
 - {resource: {create: {path: /g, graphql: m}}, says: "orders.create: has no {record} in its body or variables"}
@@ -286,6 +287,29 @@ def test_mutations_and_calls() -> None:
     assert params == [[[7], record], [[7]], [[7]]]
     with pytest.raises(RemoteError, match="no whole number"):
         rpc.delete("orders", "seven")
+
+
+def test_the_id_may_be_in_the_path_of_a_request_with_a_body() -> None:
+    """As of a cancellation with its reason."""
+    made = target(delete={"path": "/orders/{id}/canceler", "body": {"reason": "no {id}"}})
+    cancel = made.delete("orders", "a/7")
+    assert (cancel.method, cancel.path, cancel.body) == ("POST", "/orders/a%2F7/canceler", b'{"reason":"no a/7"}')
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ({"total": 0}, "absent"),
+        ({"total": 0, "data": {"orders": []}}, "absent"),
+        ({"total": 1}, "unavailable"),
+        ({}, "unavailable"),
+    ],
+)
+def test_a_look_up_without_a_list_believes_a_total_of_0(body: Any, kind: str) -> None:
+    """An answer without list and total says nothing."""
+    look_up = {"path": "/orders", "params": {"q": "{name}"}, "records": "data.orders", "total": "total"}
+    answer = Answer(200, {}, exact_json.dumps(body))
+    assert target(look_up=look_up).found("orders", answer, ExpectedRecord(name="wms:1")).kind == kind
 
 
 def test_a_refusal_inside_a_200_is_no_success() -> None:

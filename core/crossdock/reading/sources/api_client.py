@@ -25,6 +25,7 @@ from crossdock.reading.sources.signs_of_more import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.values.author_code import type_text
 from crossdock.values.clock import InterruptibleClock
+from crossdock.values.json_paths import MISSING, found_at, replaced_at
 
 MAX_PAGES = 100_000
 MAX_EMPTY_PAGES = 1_000  # in a row; filters of some APIs leave out all records of a page
@@ -204,6 +205,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             if page.status in request.ends:
                 _check_status(page, before, read, is_over=is_over)
                 return None
+            page = _with_list(page, read)
             found = None if evidence is None else _records_in(page, paginator, read.records)
         except (RefusedError, RemoteError) as error:
             if not is_over or isinstance(error, UnauthorizedError | UnavailableError | DoubtfulListError):
@@ -387,6 +389,15 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
         message = "the place of the records is not known, so that they cannot be compared with the total"
         raise ConnectorError(message, where=answer.address, hint="give ctx.api.pages the records, a JSON pointer")
     return None
+
+
+def _with_list(page: ApiAnswer, read: _List) -> ApiAnswer:
+    """Add an empty list to *page* if it states a total of 0 and has none, as HAL documents without records."""
+    place, total = read.records, read.paginator.total
+    is_missing = place and isinstance(page.body, dict) and found_at(page.body, place) is MISSING
+    if not place or not is_missing or total is None or page.at(total) != 0:
+        return page
+    return replace(page, body=replaced_at(page.body, place, []))
 
 
 def _check_status(page: ApiAnswer, before: ApiAnswer | None, read: _List, *, is_over: bool) -> None:

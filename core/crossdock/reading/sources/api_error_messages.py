@@ -14,7 +14,7 @@ SHOWN = 300  # characters
 _LONGEST = 64 * 1024  # bytes of an answer that is not JSON
 _MOST = 3  # messages of one list
 _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
-_NAMES = ("detail", "title", "message", "text", "error_description", "error", "errors")
+_NAMES = ("o:errordetails", "detail", "title", "message", "text", "error_description", "error", "errors")
 _PERSONAL = re.compile(r"[^\s@]+@[^\s@]+|\+?\d(?:[\s()/.-]?\d){5,}")  # mail addresses, telephone and other numbers
 
 

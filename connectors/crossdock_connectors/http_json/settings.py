@@ -98,6 +98,9 @@ class HttpJsonStreamConfig(StreamConfig):
     """How the API splits the list into pages; default: that of the connection."""
     explode: Annotated[str, Field(min_length=1)] | None = None
     """A list in each record: each of its elements becomes a row, with the element in place of the list."""
+    whole_groups: bool = False
+    """A list of changes has all rows of each record of which it has any, as a query has that joins changed orders with
+    their lines: ``group_by`` can then be used with ``mode: incremental`` and a cursor with ``sorted: false``."""
     cursor: Cursor | None = None
     """The member that tells how far the stream has read: ``{since}`` in the request is its value."""
     windows: Windows | None = None
@@ -171,7 +174,9 @@ class HttpJsonStreamConfig(StreamConfig):
 
     @model_validator(mode="after")
     def _groups_are_whole(self) -> Self:
-        if self.group_by is not None and self.mode == "incremental" and self.explode is None:
+        if self.whole_groups and (self.cursor is None or self.cursor.sorted or self.group_by is None):
+            raise misplaced(("whole_groups",), "needs group_by, and a cursor with sorted: false")
+        if self.group_by is not None and self.mode == "incremental" and not (self.explode or self.whole_groups):
             message = (
                 "cannot be used with mode: incremental, whose changes may have only some of the rows of a record; use"
                 " mode: snapshot, or a list in each record: explode, or each with of"

@@ -91,7 +91,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     @property
     def _groups_pages(self) -> bool:
-        return self.group_by is not None and self.mode == "snapshot" and self._config.explode is None
+        is_whole = self.mode == "snapshot" or self._config.whole_groups
+        return self.group_by is not None and is_whole and self._config.explode is None
 
     def _requests(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[_Asked]:
         config = self._config

@@ -154,6 +154,19 @@ def test_a_list_that_is_empty_by_its_total_may_be_missing(body: Any, is_read: bo
     assert trial.records == []
 
 
+def test_the_next_page_may_be_one_of_several_links() -> None:
+    """By its relation; without it, the page is the last one, and an answer without links is refused."""
+
+    def answer(request: httpx.Request) -> Any:
+        start = int(request.url.params.get("offset", "0"))
+        links = [{"rel": "self", "href": "/items"}, {"rel": "next", "href": f"/items?offset={start + 2}"}]
+        return {"items": ITEMS[start : start + 2], "links": links[: 2 if start + 2 < len(ITEMS) else 1]}
+
+    paging = {"kind": "next_url", "path": "links", "rel": "next"}
+    assert skus(Api(answer).read({"pagination": paging})) == ALL
+    assert "no list at /links" in str(Api(lambda _: {"items": ITEMS}).read({"pagination": paging}).error)
+
+
 def test_a_graphql_connection_is_read() -> None:
     """The query is posted with its variables, and the cursor as one of them; each page has a place of its own."""
 

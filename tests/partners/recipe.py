@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import yaml
-from tests.partners.partner_server import Fault, Partner, PartnerRequest, PartnerServer, serving
+from tests.partners.partner_server import Fault, Partner, PartnerAnswer, PartnerRequest, PartnerServer, serving
 from tests.partners.stage import Project
 
 from crossdock.runs.run_report import Report
@@ -103,6 +104,19 @@ class Recipe:
         )
 
 
+class _AtTime(PartnerServer):
+    """A server whose answers have the date of *clock*."""
+
+    def __init__(self, partner: Partner, clock: ManualClock) -> None:
+        super().__init__(partner)
+        self._clock = clock
+
+    def respond(self, request: PartnerRequest) -> PartnerAnswer | None:
+        answer = super().respond(request)
+        date = format_datetime(self._clock.now(), usegmt=True)
+        return None if answer is None else replace(answer, headers={"date": date, **answer.headers})
+
+
 def requests_of(server: PartnerServer, method: str, path: str) -> list[tuple[PartnerRequest, Fault]]:
     """The requests with this method whose path begins so, and the fault that each had."""
     return [each for each in server.requests if each[0].method == method and each[0].path.startswith(path)]
@@ -120,7 +134,7 @@ def opened(
     """
     document = yaml.safe_load((ROOT / "configs" / config).read_text(encoding="utf-8"))
     limits = SandboxSettings(rate_per_min=600_000, burst=100_000)
-    with SandboxServer(folder / "sandbox", limits) as sandbox, serving(PartnerServer(partner)) as server:
+    with SandboxServer(folder / "sandbox", limits) as sandbox, serving(_AtTime(partner, clock)) as server:
         connections = _merged(document["connections"], _at(changes, server.url))
         headers = {"authorization": f"Bearer {sandbox.api_key}", "x-tenant-slug": sandbox.tenant}
         with httpx.Client(base_url=sandbox.base_url, headers=headers, trust_env=False) as client:

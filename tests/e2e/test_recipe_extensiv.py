@@ -35,6 +35,7 @@ def test_an_order_goes_out_and_comes_back_shipped(recipe: Recipe) -> None:
     """It is created once, others are left alone, its parcels and stock arrive; then all is quiet."""
     fake = vendor(recipe)
     order = recipe.released_order("A-1")
+    recipe.check()
     recipe.sync()
     (effect,) = fake.effects
     assert (effect["kind"], effect["body"]["referenceNum"]) == ("order_created", f"erp-{order}")

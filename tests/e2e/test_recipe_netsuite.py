@@ -75,6 +75,7 @@ def test_an_account_comes_in_once(tmp_path: Path, algorithm: str) -> None:
     """Orders have all their lines, also those on two pages; a second sync sends nothing, with either kind of key."""
     with at_work(tmp_path, algorithm) as recipe:
         filled(vendor(recipe))
+        recipe.check()
         recipe.sync()
         assert created(recipe) == {"product": 2, "customer": 1, "order": 5}
         orders = [each["body"] for each in recipe.effects() if each["resource"] == "order"]

@@ -30,6 +30,7 @@ def test_an_order_goes_out_and_comes_back_shipped(recipe: Recipe) -> None:
     """It is created once under our key; its status and both parcels arrive; a voided one goes; then all is quiet."""
     fake = vendor(recipe)
     fake.ship(fake.of_others("of a shop"), "theirs")
+    recipe.check()
     order = recipe.released_order("A-1")
     recipe.sync()
     (effect,) = fake.effects

@@ -77,6 +77,7 @@ def test_an_organisation_comes_in_once(recipe: Recipe) -> None:
     asked = [request.headers for request, _ in recipe.server.requests[before:] if request.method == "GET"]
     assert asked
     assert all("if-modified-since" in each for each in asked)
+    recipe.check()
 
 
 def test_changes_come_in(recipe: Recipe) -> None:

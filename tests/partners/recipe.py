@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import yaml
+from tests.e2e.project_folder import in_process
 from tests.partners.partner_server import Fault, Partner, PartnerAnswer, PartnerRequest, PartnerServer, serving
 from tests.partners.stage import Project
 
@@ -57,6 +58,11 @@ class Recipe:
         before = (len(self.server.partner.effects), len(self.effects()))
         self.sync()
         assert (len(self.server.partner.effects), len(self.effects())) == before
+
+    def check(self) -> None:
+        """`crossdock check` finds nothing wrong with this config."""
+        done = in_process(self.project.config, "check", environment={})
+        assert done.exit_code == 0, done.stdout
 
     def effects(self) -> list[dict[str, Any]]:
         """What happened at the platform, oldest first."""

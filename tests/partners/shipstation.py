@@ -83,7 +83,7 @@ class ShipStation:
         match [request.method, *request.path.split("/")[1:]]:
             case ["POST", "orders", "createorder"]:
                 return self._written(request.json())
-            case ["GET", "orders", number] if int(number) in self.orders:
+            case ["GET", "orders", number] if number.isdecimal() and int(number) in self.orders:
                 return PartnerAnswer(200, self.orders[int(number)])
             case ["GET", "orders"]:
                 return self._page(request, "orders", list(self.orders.values()), "modifyDate")

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from tests.partners.netsuite import BELOW, CERTIFICATE, CLIENT, NetSuite
 from tests.partners.recipe import Recipe, now, opened, requests_of
 
+from crossdock.runs.cursor_parts import PART_ROWS
 from crossdock.testing.sandbox_syncs import private_file
 
 TARGET = {
@@ -84,6 +85,17 @@ def test_an_account_comes_in_once(tmp_path: Path, algorithm: str) -> None:
         recipe.quiet()
         recipe.sync(7200)
         assert vendor(recipe).tokens > 1
+
+
+@pytest.mark.nightly
+def test_no_order_is_cut_where_a_long_list_is(recipe: Recipe) -> None:
+    """A list of more rows than a run delivers at once, whose pages end inside of orders, gives whole orders."""
+    fake = vendor(recipe)
+    fake.page_size = 101
+    filled(fake, PART_ROWS)
+    recipe.sync()
+    orders = [each["body"] for each in recipe.effects() if each["resource"] == "order"]
+    assert [len(order["items"]) for order in orders] == [2] * PART_ROWS
 
 
 def test_changes_come_in(recipe: Recipe) -> None:

@@ -66,7 +66,7 @@ class Recipe:
 
     def effects(self) -> list[dict[str, Any]]:
         """What happened at the platform, oldest first."""
-        answer = self.client.get("/_sandbox/effects", params={"limit": "1000"})
+        answer = self.client.get("/_sandbox/effects", params={"limit": "10000"})
         return [dict(each) for each in answer.json()["data"]]
 
     def lose_answers_of_platform(self, share: float) -> None:

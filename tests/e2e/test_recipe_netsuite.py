@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from tests.e2e.project_folder import in_process
 from tests.partners.netsuite import BELOW, CERTIFICATE, CLIENT, NetSuite
 from tests.partners.recipe import Recipe, now, opened, requests_of
 
@@ -148,3 +149,21 @@ def test_customers_go_out_by_their_external_id(tmp_path: Path) -> None:
         recipe.sync()
         assert fake.effects[-1]["body"] == {"email": "office@shop.example"}
         recipe.quiet()
+
+
+def test_a_create_that_was_not_sent_takes_the_method_of_a_corrected_config(tmp_path: Path) -> None:
+    """A wrong path ends the delivery; corrected to a PUT, it creates each record once."""
+    streams = {name: {"enabled": False} for name in ("items", "customers", "orders")}
+    own = {"target": TARGET, "streams": streams}
+    with at_work(tmp_path, netsuite=own, erp={"kind": "platform", "streams": {"customers_out": OUT}}) as recipe:
+        ids = [recipe.created("sales/customers", externalId=f"shop:{n}", name=f"Shop {n}") for n in range(3)]
+        right = recipe.project.config.read_text(encoding="utf-8")
+        wrong = right.replace("PUT /record/v1/customer/eid:{externalId}", "POST /record/v1/customers")
+        assert wrong != right
+        recipe.project.config.write_text(wrong, encoding="utf-8")
+        assert in_process(recipe.project.config, "sync", environment={}).exit_code == 3
+        assert vendor(recipe).effects == []
+        recipe.project.config.write_text(right, encoding="utf-8")
+        done = in_process(recipe.project.config, "sync", environment={})
+        assert done.exit_code == 0, done.stdout
+        assert sorted(each["name"] for each in vendor(recipe).effects) == sorted(f"erp:{each}" for each in ids)

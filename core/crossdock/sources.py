@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from crossdock.reading.sources.run_context import SourceContext
     from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
+    from crossdock.reading.transport.client_assertions import ClientAssertion, SignatureAlgorithm
     from crossdock.reading.transport.file_store import FileStore, any_case, list_below, split_pattern
     from crossdock.reading.transport.folder_store import FolderStore
     from crossdock.reading.transport.http_auth import (
@@ -83,6 +84,7 @@ _NAMES = {
     "reading.sources.pagination": "AfterId CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset"
     " PageNumber Paginator Stop",
     "reading.transport.authorization_code": "AuthorizationCodeAuth",
+    "reading.transport.client_assertions": "ClientAssertion SignatureAlgorithm",
     "reading.transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth"
     " RefreshTokenAuth TimedAuth",
     "reading.transport.http_connection_settings": "HttpConnection",
@@ -106,13 +108,14 @@ _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name
 __all__ = [
     "AfterId", "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "AuthorizationCodeAuth", "BaseUrl",
     "BasicAuth", "BearerAuth",
-    "Checkpoint", "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader",
+    "Checkpoint", "ClientAssertion", "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader",
     "DelimitedFormat", "Expect", "Expectation", "FileFormat", "FileSource", "FileStore", "FolderStore",
     "GraphQLConnection", "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join",
     "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Name",
     "NameForm", "NameOrder", "NextUrl", "Offset", "OldAlgorithm", "Order", "Ours", "OverlappingPages", "PageNumber",
     "Paginator", "Part",
-    "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SecretRef", "SftpLogin", "SourceContext", "Stop", "StreamId",
+    "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SecretRef", "SftpLogin", "SignatureAlgorithm",
+    "SourceContext", "Stop", "StreamId",
     "TimedAuth",
     "UnavailableError", "Wait", "Window", "any_case", "check_intake", "connect", "list_below", "split_pattern",
     "stated_wait", "warnings_about_newest", "windows",

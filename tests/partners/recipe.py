@@ -1,127 +1,159 @@
-"""An example of ``configs/`` at work: its shop and its 3PL are fakes with one clock, and its platform is a sandbox."""
+"""A config of ``configs/`` with other addresses and credentials, between a sandbox and a fake vendor."""
 
 from __future__ import annotations
 
-import shutil
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
+import yaml
 from tests.e2e.project_folder import in_process
-from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest, PartnerServer, serving
+from tests.partners.partner_server import Fault, Partner, PartnerAnswer, PartnerRequest, PartnerServer, serving
 from tests.partners.stage import Project
 
-from crossdock.config.project import project
-from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import ManualClock
-from crossdock.values.progress import Silent
 
-CONFIGS = Path(__file__).parents[2] / "configs"
+ROOT = Path(__file__).resolve().parents[2]
+ADDRESS = {
+    "name": "Harbour Lights",
+    "line1": "1 Harbour Street",
+    "city": "Hamburg",
+    "postalCode": "20457",
+    "country": "DE",
+}
 
 
-class Depot:
-    """A 3PL that takes orders, and lists what it has shipped and has in stock: ``/orders``, ``/shipments``, ``/stock``.
+def now() -> ManualClock:
+    """A clock that begins at the sandbox's time, so that waits take none."""
+    return ManualClock(datetime.now(UTC))
 
-    Attributes:
-        effects: The orders that it accepted, oldest first.
+
+@dataclass(frozen=True)
+class Recipe:
+    """Attributes:
+    client: Of the platform, for what its users do.
     """
 
-    def __init__(self) -> None:
-        self.effects: list[dict[str, Any]] = []
-        self.lists: dict[str, list[dict[str, Any]]] = {"shipments": [], "stock": []}
+    project: Project
+    clock: ManualClock
+    server: PartnerServer
+    client: httpx.Client
 
-    def answer(self, request: PartnerRequest) -> PartnerAnswer:
-        if request.path != "/orders":
-            return PartnerAnswer(200, {"items": self.lists[request.path.strip("/")]})
-        name = request.param("reference") if request.method == "GET" else request.json()["reference"]
-        known = [each for each in self.effects if each["reference"] == name]
-        if request.method == "GET":
-            return PartnerAnswer(200, {"items": known})
-        if known:
-            return PartnerAnswer(409, {"message": "duplicate reference"})
-        self.effects.append({**request.json(), "id": len(self.effects) + 1})
-        return PartnerAnswer(201, self.effects[-1])
+    def sync(self, after_s: float = 900) -> Report:
+        """A sync that succeeds, *after_s* seconds after the last one."""
+        self.clock.advance(after_s)
+        report = self.project.sync()
+        assert (report.exit_code, report.balanced) == (0, True), (report.errors, self.project.dead_letters())
+        return report
 
-    def throttled(self) -> PartnerAnswer:
-        return PartnerAnswer(429)
+    def quiet(self) -> None:
+        """A sync has no effect at all: neither the vendor nor the platform gets a write."""
+        before = (len(self.server.partner.effects), len(self.effects()))
+        self.sync()
+        assert (len(self.server.partner.effects), len(self.effects())) == before
+
+    def check(self) -> None:
+        """`crossdock check` finds nothing wrong with this config."""
+        done = in_process(self.project.config, "check", environment={})
+        assert done.exit_code == 0, done.stdout
+
+    def effects(self) -> list[dict[str, Any]]:
+        """What happened at the platform, oldest first."""
+        answer = self.client.get("/_sandbox/effects", params={"limit": "10000"})
+        return [dict(each) for each in answer.json()["data"]]
+
+    def lose_answers_of_platform(self, share: float) -> None:
+        """The platform carries writes out, and this *share* of its answers never arrives."""
+        fault = {"name": "lost_answer", "probability": share, "route": "POST"}
+        answer = self.client.post("/_sandbox/faults", json={"faults": [fault], "seed": 7})
+        assert answer.is_success, answer.text
+
+    def answers_lost_by_platform(self) -> int:
+        return int(self.client.get("/_sandbox/faults").json()["faults"][0]["struck"])
+
+    def created(self, path: str, **members: Any) -> str:
+        """The id of a new record of the platform."""
+        answer = self.client.post(f"/api/v1/{path}", json=members)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    def changed(self, path: str, **members: Any) -> None:
+        headers = {"content-type": "application/merge-patch+json"}
+        answer = self.client.patch(f"/api/v1/{path}", json=members, headers=headers)
+        assert answer.status_code == 200, answer.text
+
+    def stored(self, path: str) -> dict[str, Any]:
+        answer = self.client.get(f"/api/v1/{path}")
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def released_order(self, external_id: str, quantity: int = 3) -> str:
+        """The id of an order of the platform that is to be shipped."""
+        customer = self.created("sales/customers", externalId=f"shop:{external_id}", name="Harbour Lights")
+        product = self.created("catalog/products", externalId=f"shop:{external_id}", sku="LAMP", name="Storm lantern")
+        about = {"currency": "EUR", "placedAt": "2026-11-20T08:15:00Z", "status": "released"}
+        lines = [{"productId": product, "quantity": quantity, "unitPrice": 12.5}]
+        return self.created(
+            "sales/orders",
+            externalId=f"shop:{external_id}",
+            customerId=customer,
+            items=lines,
+            shippingAddress=ADDRESS,
+            **about,
+        )
 
 
-class Recipe(Project):
-    """The example *name*, whose variables are set.
+class _AtTime(PartnerServer):
+    """A server whose answers have the date of *clock*."""
 
-    Attributes:
-        interrupt: Ends a sync early.
-    """
+    def __init__(self, partner: Partner, clock: ManualClock) -> None:
+        super().__init__(partner)
+        self._clock = clock
 
-    def __init__(self, folder: Path, name: str, shop: PartnerServer, depot: Depot, clock: ManualClock) -> None:
-        self.folder, self.clock, self.shop, self.depot, self._advance = folder, clock, shop, depot, clock.advance
-        self.interrupt = threading.Event()
-        self.config = folder / f"{name}.yaml"
-        shutil.copy2(CONFIGS / self.config.name, self.config)
-        self._project = project.load(self.config)
-        self._project.init()
-
-    def sync(self, *streams: str) -> Report:
-        """The report of a sync, an hour after the last one."""
-        self._advance(3600)
-        self.interrupt.clear()
-        return runner.sync(self._project, list(streams), clock=self.clock, progress=Silent(), interrupt=self.interrupt)
-
-    def delivered(self) -> int:
-        """Sync without an error; returns the number of effects at the platform, at the shop and at the 3PL."""
-        before = self.count()
-        report = self.sync()
-        assert (report.exit_code, report.balanced) == (0, True), (report.errors, self.dead_letters(), self.waiting())
-        return self.count() - before
-
-    def planned(self) -> int:
-        """Check the config, which must find nothing wrong; returns the number of operations that a plan announces."""
-        checked = in_process(self.config, "check", environment={})
-        assert checked.exit_code == 0, checked.stdout
-        plan = in_process(self.config, "plan", "--json", environment={})
-        assert plan.exit_code == 0, plan.stderr
-        return sum(plan.document["operations"].values())
-
-    def count(self) -> int:
-        resources = ("product", "customer", "inventory_lot", "order", "invoice")
-        return sum(len(self.effects(name)) for name in resources) + len(self.shop.partner.effects + self.depot.effects)
-
-    def shown(self, path: str) -> list[str]:
-        """The requests of the shop whose path ends so."""
-        return [request.path for request, _ in self.shop.requests if request.path.endswith(path)]
+    def respond(self, request: PartnerRequest) -> PartnerAnswer | None:
+        answer = super().respond(request)
+        date = format_datetime(self._clock.now(), usegmt=True)
+        return None if answer is None else replace(answer, headers={"date": date, **answer.headers})
 
 
-def charge(sandbox: SandboxServer, kind: str) -> str:
-    """The id of a product of the platform for the charge *kind*, made before the first sync."""
-    headers = {"authorization": f"Bearer {sandbox.api_key}", "x-tenant-slug": sandbox.tenant}
-    product = {"externalId": f"charges:{kind}", "sku": kind.upper(), "name": kind}
-    url = f"{sandbox.base_url}/api/v1/catalog/products"
-    answer = httpx.post(url, json=product, headers=headers, trust_env=False)
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["id"])
+def requests_of(server: PartnerServer, method: str, path: str) -> list[tuple[PartnerRequest, Fault]]:
+    """The requests with this method whose path begins so, and the fault that each had."""
+    return [each for each in server.requests if each[0].method == method and each[0].path.startswith(path)]
 
 
 @contextmanager
-def recipe(
-    name: str, folder: Path, patch: pytest.MonkeyPatch, made: Callable[[ManualClock], Partner], base: str, token: str
+def opened(
+    folder: Path, config: str, partner: Partner, clock: ManualClock, changes: Mapping[str, Any]
 ) -> Iterator[Recipe]:
-    """The example *name*, with a shop as *made* makes it, whose API is below *base*."""
-    clock, depot = ManualClock(), Depot()
+    """A recipe with its vendor and platform at work.
+
+    Args:
+        config: Of ``configs/``.
+        changes: Of connections, by name; the vendor's address is ``URL``, and the beginning of that of its tokens.
+    """
+    document = yaml.safe_load((ROOT / "configs" / config).read_text(encoding="utf-8"))
     limits = SandboxSettings(rate_per_min=600_000, burst=100_000)
-    with (
-        SandboxServer(folder / "sandbox", limits) as sandbox,
-        serving(PartnerServer(made(clock))) as shop,
-        serving(PartnerServer(depot)) as stock,
-    ):
-        ids = {f"{kind.upper()}_PRODUCT": charge(sandbox, kind) for kind in ("shipping", "discount", "tax", "other")}
-        urls = {"PLATFORM_URL": sandbox.base_url, "SHOP_URL": f"{shop.url}{base}", "DEPOT_URL": stock.url}
-        secrets = {"CROSSDOCK_API_KEY": sandbox.api_key, "SHOP_TOKEN": token, "DEPOT_KEY": "depot-key"}
-        for variable, value in (ids | urls | secrets).items():
-            patch.setenv(variable, value)
-        yield Recipe(folder, name, shop, depot, clock)
+    with SandboxServer(folder / "sandbox", limits) as sandbox, serving(_AtTime(partner, clock)) as server:
+        connections = _merged(document["connections"], _at(changes, server.url))
+        headers = {"authorization": f"Bearer {sandbox.api_key}", "x-tenant-slug": sandbox.tenant}
+        with httpx.Client(base_url=sandbox.base_url, headers=headers, trust_env=False) as client:
+            yield Recipe(Project(folder, sandbox, connections, clock), clock, server, client)
+
+
+def _at(value: Any, url: str) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _at(each, url) for name, each in value.items()}
+    return value.replace("URL", url) if isinstance(value, str) and value.startswith("URL") else value
+
+
+def _merged(old: Any, new: Any) -> Any:
+    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        return new
+    return {**old, **{name: _merged(old.get(name), each) for name, each in new.items()}}

@@ -69,6 +69,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "BasicCredential": "connections.NAME.auth.",
     "BearerCredential": "connections.NAME.auth.",
     "ClientCredentialsGrant": "connections.NAME.auth.",
+    "Assertion": "client_assertion.",
     "RefreshTokenGrant": "connections.NAME.auth.",
     "AuthorizationCode": "connections.NAME.auth.",
     "LoginRequest": "connections.NAME.auth.",

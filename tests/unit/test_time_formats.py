@@ -113,6 +113,21 @@ def test_every_moment_is_read_from_the_time_of_unix(moment: datetime) -> None:
     assert TimeFormat("unix_ms").instant(str(ticks // 1_000), "A") == moment - timedelta(microseconds=ticks % 1_000)
 
 
+@pytest.mark.parametrize(
+    ("text", "at", "day"),
+    [
+        ("/Date(1518685950940+0000)/", datetime(2018, 2, 15, 9, 12, 30, 940_000, UTC), date(2018, 2, 15)),
+        ("/Date(1439434356790)/", datetime(2015, 8, 13, 2, 52, 36, 790_000, UTC), date(2015, 8, 13)),
+        ("/Date(1419937200000+1300)/", datetime(2014, 12, 30, 11, 0, 0, 0, UTC), date(2014, 12, 31)),
+        ("/Date(-1000-0500)/", datetime(1969, 12, 31, 23, 59, 59, 0, UTC), date(1969, 12, 31)),
+    ],
+)
+def test_a_date_of_microsoft_json_is_an_instant_and_a_day_at_its_offset(text: str, at: datetime, day: date) -> None:
+    """The milliseconds are in UTC, whatever the offset, which only says which day it was there."""
+    times = TimeFormat("microsoft_json")
+    assert (times.instant(text, "A"), times.day(text, "A")) == (at, day)
+
+
 @given(st.text("0123456789", min_size=5, max_size=9), st.sampled_from(LAYOUTS[:4]))
 def test_digits_are_a_day_only_if_the_day_is_written_like_this(text: str, layout: str) -> None:
     """`datetime.strptime` reads 2026112 as 2 November, and day 366 of 2026 as 1 January 2027."""
@@ -140,6 +155,10 @@ def test_digits_are_a_day_only_if_the_day_is_written_like_this(text: str, layout
         ("20261125 9:30", "%Y%m%d %H%M"),
         ("1e9", "unix"),
         ("12.5", "unix_ms"),
+        ("/Date(12.5)/", "microsoft_json"),
+        ("/Date(1518685950940+25)/", "microsoft_json"),
+        ("/Date(1518685950940+9900)/", "microsoft_json"),
+        ("1518685950940", "microsoft_json"),
     ],
 )
 def test_a_text_that_is_not_what_its_format_gives_is_refused(text: str, layout: str) -> None:

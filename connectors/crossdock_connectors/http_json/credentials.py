@@ -22,11 +22,13 @@ from crossdock.sources import (
     AuthorizationCodeAuth,
     BasicAuth,
     BearerAuth,
+    ClientAssertion,
     ClientCredentialsAuth,
     ConfigPath,
     HeaderAuth,
     LoginAuth,
     RefreshTokenAuth,
+    SignatureAlgorithm,
 )
 from crossdock.values.addresses import endpoint, names_secret, web_address
 from crossdock.values.config_models import Secret, misplaced
@@ -94,6 +96,23 @@ class BearerCredential(ConfigModel):
         return BearerAuth(self.token)
 
 
+class Assertion(ConfigModel):
+    """A JWT by which a client authenticates with a private key (RFC 7523)."""
+
+    private_key: SecretRef
+    """In PEM, without a passphrase."""
+    key_id: TextOrSecret | None = None
+    """By which the vendor knows the certificate or public key (``kid``)."""
+    algorithm: SignatureAlgorithm = "PS256"
+    """How it is signed (RFC 7518)."""
+    claims: Annotated[Mapping[str, Any], AfterValidator(without_literal_secrets)] = {}
+    """Added to those of the RFC, or in place of them, such as ``scope`` or ``aud``."""
+
+    @property
+    def assertion(self) -> ClientAssertion:
+        return ClientAssertion(self.private_key, self.key_id, self.algorithm, self.claims)
+
+
 class ClientCredentialsGrant(ConfigModel):
     """OAuth 2.0 client credentials (RFC 6749 section 4.4)."""
 
@@ -101,21 +120,33 @@ class ClientCredentialsGrant(ConfigModel):
     token_url: TokenUrl
     """May be on another host than the API."""
     client_id: TextOrSecret
-    client_secret: SecretRef
+    client_secret: SecretRef | None = None
+    client_assertion: Assertion | None = None
+    """How the client authenticates in place of a secret."""
     client_auth: ClientAuth = "basic"
     """How the client authenticates: HTTP Basic, or ``client_id`` and ``client_secret`` in the form (``post``)."""
     scopes: tuple[str, ...] = ()
     extra: Mapping[str, str] = {}
     """Further fields of the form, such as audience."""
+    body: Literal["form", "json"] = "form"
+    """How the fields are sent: as a form, as the RFC says, or as a JSON object."""
+
+    @model_validator(mode="after")
+    def _authenticates_once(self) -> Self:
+        if (self.client_secret is None) == (self.client_assertion is None):
+            raise misplaced(("client_secret",), "name client_secret or client_assertion, and not both")
+        return self
 
     def auth(self) -> httpx.Auth:
         return ClientCredentialsAuth(
             self.token_url,
             self.client_id,
-            self.client_secret,
+            self.client_secret or "",
             scopes=self.scopes,
             client_auth=self.client_auth,
             extra=self.extra,
+            assertion=self.client_assertion.assertion if self.client_assertion else None,
+            json=self.body == "json",
         )
 
 

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
+from zoneinfo import ZoneInfo
 
-from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    create_model,
+    model_validator,
+)
 
 from crossdock import ConfigModel
 from crossdock.resources import ResourceModel
 from crossdock.values.config_models import misplaced
 from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, Exact, Instant
+from crossdock.values.time_zones import zone_name
+from crossdock_connectors.http_json.request_times import TimeLayout, in_layout
 
 MemberType = Literal["text", "number", "integer", "boolean", "instant", "date", "object", "list"]
 MemberName = Annotated[str, Field(min_length=1, max_length=200)]
@@ -38,6 +51,10 @@ class Member(ConfigModel):
     """It is personal data, and never shown."""
     max_length: Annotated[int, Field(ge=1)] | None = None
     """The most characters of a text."""
+    format: TimeLayout | None = None
+    """How an instant is sent: a strftime format, or ``unix`` or ``unix_ms`` as text."""
+    timezone: Annotated[str, AfterValidator(zone_name)] | None = None
+    """The IANA time zone of ``format``; default: UTC."""
     members: Mapping[MemberName, MemberOrType] = {}
     """Of an object, or of each object of a list."""
 
@@ -45,6 +62,10 @@ class Member(ConfigModel):
     def _fits(self) -> Self:
         if self.max_length is not None and self.type != "text":
             raise misplaced(("max_length",), "needs type: text")
+        if self.format is not None and self.type != "instant":
+            raise misplaced(("format",), "needs type: instant")
+        if self.timezone is not None and self.format is None:
+            raise misplaced(("timezone",), "needs format: instants without one are sent in UTC")
         if bool(self.members) is not (self.type in {"object", "list"}):
             needed = f"is missing: a {self.type} has members" if not self.members else "needs type: object or list"
             raise misplaced(("members",), needed)
@@ -63,12 +84,23 @@ class _DeclaredDraft(ResourceModel):
     """Base of drafts whose members have the names that a config gives them."""
 
     model_config = ConfigDict(alias_generator=None, validate_by_name=False)
+    layouts: ClassVar[Mapping[str, tuple[str, ZoneInfo]]] = {}
+    """How instants are sent, by member, where it is not RFC 3339."""
+
+    def payload(self) -> dict[str, Any]:
+        found = super().payload()
+        return found | {
+            name: in_layout(found[name], *layout) for name, layout in self.layouts.items() if found.get(name)
+        }
 
 
 def draft_model(name: str, members: Mapping[str, Member]) -> type[ResourceModel]:
     """Make the model of a draft with exactly *members*, frozen and with exact numbers."""
     fields = {f"member_{number}": _field(name, *each) for number, each in enumerate(members.items())}
-    made: type[ResourceModel] = create_model(name, __base__=_DeclaredDraft, **fields)  # type: ignore[call-overload]  # fields by name
+    made: type[_DeclaredDraft] = create_model(name, __base__=_DeclaredDraft, **fields)  # type: ignore[call-overload]  # fields by name
+    made.layouts = {
+        name: (each.format, ZoneInfo(each.timezone or "UTC")) for name, each in members.items() if each.format
+    }
     return made
 
 

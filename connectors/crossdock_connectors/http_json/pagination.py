@@ -102,6 +102,8 @@ class NextUrlPages(_Pages):
     kind: Literal["next_url"]
     path: Place
     """Where it is; null or absent on the last page."""
+    rel: Annotated[str, Field(min_length=1)] | None = None
+    """For a list of links at ``path``, each with ``rel`` and ``href``: the relation of the one that is followed."""
     made = NextUrl
 
 

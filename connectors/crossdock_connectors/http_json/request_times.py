@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Annotated
 from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator
 
 UNIX, UNIX_MS = "unix", "unix_ms"
 _OFFSET = re.compile(r"%:?z|%Z|Z$|[+-]00:?00$")
@@ -14,20 +17,39 @@ _MINUTE = timedelta(minutes=1)
 _REPEATED = 180  # minutes; longer than any clock is set back
 
 
+def _time_format(layout: str) -> str:
+    try:
+        is_fixed = datetime(2001, 2, 3, tzinfo=UTC).strftime(layout) == layout
+    except ValueError:
+        is_fixed = True
+    if layout not in {UNIX, UNIX_MS} and is_fixed:
+        raise ValueError("must be unix, unix_ms, or a format such as %Y-%m-%d")
+    return layout
+
+
+TimeLayout = Annotated[str, AfterValidator(_time_format)]
+"""A strftime format, `UNIX` or `UNIX_MS`."""
+
+
 def written(moment: datetime, layout: str, timezone: str | None, *, excluded: bool = False) -> str:
     """Format *moment* in *layout*, a strftime format, `UNIX` or `UNIX_MS`.
 
     While a local clock repeats an hour, texts do not sort as times. So a time is written early enough that the text of
     no later time is less; an *excluded* end is written late enough that the text of no earlier time reaches it.
     """
+    if timezone is None or layout in {UNIX, UNIX_MS} or _OFFSET.search(layout):
+        return in_layout(moment, layout, UTC)
+    local = _after_all(moment, ZoneInfo(timezone)) if excluded else _before_all(moment, ZoneInfo(timezone))
+    return in_layout(local.replace(tzinfo=UTC), layout, UTC)
+
+
+def in_layout(moment: datetime, layout: str, zone: tzinfo) -> str:
+    """Format *moment* in *layout* in the time of *zone*."""
     if layout == UNIX:
         return str(math.floor(moment.timestamp()))
     if layout == UNIX_MS:
         return str((moment - _EPOCH) // timedelta(milliseconds=1))
-    if timezone is None or _OFFSET.search(layout):
-        local = moment.astimezone(UTC)
-    else:
-        local = _after_all(moment, ZoneInfo(timezone)) if excluded else _before_all(moment, ZoneInfo(timezone))
+    local = moment.astimezone(zone)
     return local.strftime(_with_year(layout, local.year))
 
 

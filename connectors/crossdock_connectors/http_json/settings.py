@@ -22,7 +22,7 @@ from crossdock_connectors.http_json.other_requests import OtherRequest, check_bo
 from crossdock_connectors.http_json.pagination import Pagination, Place, check_place, is_for_post
 from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAnswer, ThrottledAnswer, condition
 from crossdock_connectors.http_json.request_templates import Param, Path
-from crossdock_connectors.http_json.request_times import UNIX, UNIX_MS
+from crossdock_connectors.http_json.request_times import UNIX, UNIX_MS, TimeLayout
 from crossdock_connectors.http_json.target_settings import TargetConfig
 from crossdock_connectors.http_json.webhooks import HttpJsonWebhooks, check_rules
 
@@ -37,16 +37,6 @@ def _duration(value: str) -> str:
 
 
 Duration = Annotated[str, AfterValidator(_duration), duration_schema(_UNITS)]
-
-
-def _time_format(layout: str) -> str:
-    try:
-        is_fixed = datetime(2001, 2, 3, tzinfo=UTC).strftime(layout) == layout
-    except ValueError:
-        is_fixed = True
-    if layout not in {UNIX, UNIX_MS} and is_fixed:
-        raise ValueError("must be unix, unix_ms, or a format such as %Y-%m-%d")
-    return layout
 
 
 def _is_instant(text: str) -> bool:
@@ -97,6 +87,8 @@ class HttpJsonStreamConfig(StreamConfig):
     """Below the base URL, without a query."""
     params: Annotated[Mapping[str, Param], AfterValidator(without_literal_secrets)] = {}
     """The query; a list is a repeated parameter. See ``first`` for ``{since}``."""
+    headers: Annotated[Mapping[HeaderName, str], AfterValidator(without_literal_secrets)] = {}
+    """Sent besides those of the connection, such as ``If-Modified-Since: "{since}"``."""
     body: Any = None
     """A JSON body; the request is then a POST, which must only read."""
     graphql: str | None = None
@@ -111,13 +103,16 @@ class HttpJsonStreamConfig(StreamConfig):
     and other records that it names."""
     explode: Annotated[str, Field(min_length=1)] | None = None
     """A list in each record: each of its elements becomes a row, with the element in place of the list."""
+    whole_groups: bool = False
+    """A list of changes has all rows of each record of which it has any, as a query has that joins changed orders with
+    their lines: ``group_by`` can then be used with ``mode: incremental`` and a cursor with ``sorted: false``."""
     cursor: Cursor | None = None
     """The member that tells how far the stream has read: ``{since}`` in the request is its value."""
     windows: Windows | None = None
     """Read windows of time instead: ``{start}`` and ``{end}`` in the request."""
     first: str | None = None
     """``{since}`` or the first ``{start}`` of the first run. Without it, what needs ``{since}`` is left out."""
-    time_format: Annotated[str, AfterValidator(_time_format)] | None = None
+    time_format: TimeLayout | None = None
     """How ``{since}``, ``{start}`` and ``{end}`` are written where they are times: a strftime format, or ``unix`` or
     ``unix_ms`` for whole seconds or milliseconds since 1970. Default: ISO 8601 in UTC, or the ``format`` of ``cursor``
     if that is one of these two. Without an offset, it is in the time zone of ``cursor`` or ``windows``."""
@@ -193,7 +188,9 @@ class HttpJsonStreamConfig(StreamConfig):
 
     @model_validator(mode="after")
     def _groups_are_whole(self) -> Self:
-        if self.group_by is not None and self.mode == "incremental" and self.explode is None:
+        if self.whole_groups and (self.cursor is None or self.cursor.sorted or self.group_by is None):
+            raise misplaced(("whole_groups",), "needs group_by, and a cursor with sorted: false")
+        if self.group_by is not None and self.mode == "incremental" and not (self.explode or self.whole_groups):
             message = (
                 "cannot be used with mode: incremental, whose changes may have only some of the rows of a record; use"
                 " mode: snapshot, or a list in each record: explode, or each with of"
@@ -214,7 +211,7 @@ class HttpJsonStreamConfig(StreamConfig):
                     raise misplaced((key,), "needs mode: incremental")
         if self.cursor is not None and self.windows is not None:
             raise misplaced(("cursor",), "cannot be used with windows: the stream continues at the end of the last one")
-        used = set(request_templates.names_in([self.params, self.body, self.variables]))
+        used = set(request_templates.names_in([self.params, self.headers, self.body, self.variables]))
         wanted = {"since"} if self.cursor else {"start", "end"} if self.windows else set()
         key = "cursor" if self.cursor else "windows"
         if missing := sorted(wanted - used):

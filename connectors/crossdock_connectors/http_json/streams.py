@@ -30,7 +30,8 @@ from crossdock_connectors.http_json.pagination import Pagination
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
 
 _REQUEST = {
-    "path", "params", "body", "graphql", "variables", "records", "rest", "expand", "explode", "windows", "first",
+    "path", "params", "headers", "body", "graphql", "variables", "records", "rest", "expand", "explode", "windows",
+    "first",
 }  # fmt: skip
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
 _CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
@@ -96,7 +97,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     @property
     def _groups_pages(self) -> bool:
-        return self.group_by is not None and self.mode == "snapshot" and self._config.explode is None
+        is_whole = self.mode == "snapshot" or self._config.whole_groups
+        return self.group_by is not None and is_whole and self._config.explode is None
 
     def _requests(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[_Asked]:
         config = self._config
@@ -129,6 +131,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             json=None if config.body is None else body or {},
             graphql=config.graphql,
             variables=variables,
+            headers=request_templates.filled(config.headers, values),
             records=config.records,
             key=self._names_in_list,
             ignore=self._pagination.ignored,

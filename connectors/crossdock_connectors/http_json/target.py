@@ -77,13 +77,12 @@ class HttpJsonTarget(ApiTarget):
     def _in_batch(self, resource: str, request: tuple[str, str], target_id: str, record: dict[str, Any]) -> Request:
         config = self._config.resources[resource]
         assert config.batch is not None
-        assert config.batch.id is not None
         try:
-            known = int(target_id) if config.batch.numbers else target_id
+            known = {config.batch.id: int(target_id) if config.batch.numbers else target_id} if config.batch.id else {}
         except ValueError:
             place = f"{self.place}.target.resources.{resource}.batch"
             raise RemoteError("a record's id is no whole number, as its numbers say", where=place) from None
-        return Request.json(*request, _in_body(config, record | {config.batch.id: known}))
+        return Request.json(*request, _in_body(config, record | known))
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         config = self._config.resources[resource]
@@ -148,6 +147,8 @@ class HttpJsonTarget(ApiTarget):
         config, place = self._config.resources[resource], None
         if expected.target_id is None and isinstance(config.create, PostedRequest):
             place = config.create.id
+        elif expected.target_id is None and config.creates_by_put:  # Location is another name of the record at the path
+            expected = replace(expected, path=expected.path.rpartition("/")[0])
         if place is not None and 200 <= answer.status < 300:
             return outcomes.of_answer(answer, expected, replace(self.shape(resource), record=place, id=""))
         made = super().outcome(resource, answer, expected)
@@ -184,23 +185,35 @@ class HttpJsonTarget(ApiTarget):
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
             return throttled
-        answer, is_deleted = self._with_status(resource, answer), self._deleted.get(resource)
-        if expected.target_id is not None and answer.status == 200:
-            return self._found_by_id(resource, answer, expected)
-        if is_deleted is None or answer.status != 200:
+        answer = self._with_status(resource, answer)
+        if answer.status != 200:
             return super().found(resource, answer, expected)
-        shape, body = self.shape(resource), body_of(answer)
+        if expected.target_id is not None:
+            return self._found_by_id(resource, answer, expected)
+        return self._found_by_name(resource, answer, expected)
+
+    def _found_by_name(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)
+        if self._states_none(resource, body):
+            return Outcome("absent", status=200)
+        listed = listed_at(body, shape.listed)
+        if is_deleted is None or (shape.absent is None and not isinstance(listed, list)):
+            return super().found(resource, answer, expected)
         if shape.absent is not None:
             made = super().found(resource, answer, expected)
             is_removed = made.kind == "found" and is_deleted(made.held)
             return replace(made, kind="removed") if is_removed else made
-        listed = listed_at(body, shape.listed)
-        if not isinstance(listed, list):
-            return super().found(resource, answer, expected)
         kept = [each for each in listed if not is_deleted(each)]
         body = exact_json.dumps(kept or listed[-1:])
         made = outcomes.of_look_up(replace(answer, body=body), expected, replace(shape, listed=""))
         return replace(made, kind="removed") if made.kind == "found" and not kept else made
+
+    def _states_none(self, resource: str, body: Any) -> bool:
+        """Return whether an answer to a look-up by name has no list, and states a total of 0."""
+        look_up = self._config.resources[resource].look_up
+        if not look_up or look_up.total is None or look_up.records is None:
+            return False
+        return found_at(body, look_up.records) is MISSING and found_at(body, look_up.total) == 0
 
     def _found_by_id(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)
@@ -221,7 +234,7 @@ class HttpJsonTarget(ApiTarget):
         is_error = self._config.resources[resource].is_posted and bool(body.get("errors") or body.get("error"))
         if not is_error and (self._failed is None or not self._failed(body)):
             return answer
-        message = message_of({name.casefold(): value for name, value in body.items()}, str) or _NO_REASON
+        message = message_of(body, str) or _NO_REASON
         status = REFUSED if failed is None else failed.status_of(body)
         return Answer(status, answer.headers, exact_json.dumps({"detail": message}))
 

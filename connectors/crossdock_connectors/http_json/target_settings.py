@@ -31,12 +31,13 @@ def _form(methods: str, path: str) -> re.Pattern[str]:
 
 _ONE = rf"[^\s?#{{}}]*{re.escape(ID)}[^\s?#{{}}]*"
 _FORMS = {
-    "create": (_form("POST", rf"([^\s?#{{}}]|{IN_PATH.pattern})*"), "POST", "POST /orders"),
+    "create": (_form("POST|PUT", rf"([^\s?#{{}}]|{IN_PATH.pattern})*"), "POST, PUT", "POST /orders"),
     "update": (_form("PATCH|PUT|POST", _ONE), "PATCH, PUT, POST", f"PATCH /orders/{ID}"),
     "delete": (_form("DELETE|POST|PUT", _ONE), "DELETE, POST, PUT", f"DELETE /orders/{ID}"),
     "read": (_form("GET", _ONE), "GET", f"GET /orders/{ID}"),
 }
 _TOGETHER = _form("POST|PUT|PATCH|DELETE", r"[^\s?#{}]*")
+_WHOLE = _form("PUT|POST", r"[^\s?#{}]*")  # of an update that names the record in its body
 _IN_BODY = {"create": ("record",), "update": ("record", "changes"), "delete": ("id",), "read": ("id",)}
 _Request = Annotated[
     Annotated[str, Tag("text")] | Annotated[PostedRequest, Tag("posted")],
@@ -52,6 +53,8 @@ class LookUpByName(OtherRequest):
     records: Place | None = None
     """Where the list is in the answer; an empty text if the answer is the list. An asterisk stands for each element
     of a list, if records are a part of them: ``data.orders.edges.*.node``."""
+    total: Place | None = None
+    """Where the answer has the number of all records: if it is 0, the list may be missing."""
     absent: str | None = None
     """In place of ``records``, if the answer is about one record, as that of ``read`` is: part of the body of the 404
     for a name that no record has, in upper or lower case. A 404 without it is a wrong path. An empty text takes each
@@ -61,6 +64,8 @@ class LookUpByName(OtherRequest):
     def _asks_for_the_name(self) -> Self:
         if (self.records is None) == (self.absent is None):
             raise misplaced(("records",), "give either records, if it lists records, or absent, if it answers with one")
+        if self.total is not None and self.records is None:
+            raise misplaced(("total",), "needs records")
         if not any(NAME in text for text in texts_in([self.path, self.params, self.body, self.variables])):
             raise misplaced(("params",), "the query does not use {name}, so it would list any record")
         return self
@@ -83,7 +88,7 @@ class BatchConfig(ConfigModel):
     """Where a result has what an answer about one record would be. None if the result is that."""
     id: MemberName | None = None
     """The member of a request's record with its id, for an ``update`` or ``delete`` whose path has no ``{id}``: these
-    are sent in batches, too."""
+    are sent in batches, too. An ``update`` by PUT or POST needs none if the API knows records by ``name``."""
     numbers: tuple[Literal["id"], ...] = ()
     """``id``, if the API has it as a number."""
     atomic: bool = False
@@ -111,12 +116,14 @@ class TargetResourceConfig(ConfigModel):
     """The member of a request's body that has the record, such as ``order``; none if the body is the record."""
     create: _Request | None = None
     """Method and path of the request that creates a record, such as ``POST /orders``. A member in braces is sent in the
-    path in place of the body: ``POST /stock/{stock_id}/adjustments``. Without it, records can only be completed, by
-    streams with ``contributes``. A GraphQL mutation, a JSON-RPC call, or any request whose body is not the record alone
-    is an object with ``path``, and ``graphql`` with ``variables`` or ``body``; so are those of the next keys."""
+    path in place of the body: ``POST /stock/{stock_id}/adjustments``, or that of ``name``, as for an API that creates
+    what does not exist: ``PUT /customers/eid:{externalId}``. Without it, records can only be completed, by streams with
+    ``contributes``. A GraphQL mutation, a JSON-RPC call, or any request whose body is not the record alone is an object
+    with ``path``, and ``graphql`` with ``variables`` or ``body``; so are those of the next keys."""
     update: _Request | None = None
-    """That changes one: PATCH sends the changed members (RFC 7396), PUT and POST all. Without it, a record is written
-    once, and one that changes later is a dead letter."""
+    """That changes one: PATCH sends the changed members (RFC 7396), PUT and POST all. A PUT or POST needs no
+    ``{id}`` if the API knows records by ``name``: ``POST /orders/createorder``. Without it, a record is written once,
+    and one that changes later is a dead letter."""
     delete: _Request | None = None
     """That deletes or cancels one, without a body; ``on_gone: delete`` needs it."""
     deleted: Filter | None = None
@@ -129,7 +136,7 @@ class TargetResourceConfig(ConfigModel):
     """The header by which the API carries out a repeated request once, such as Idempotency-Key; none if it has none."""
     repeated: RepeatedAnswer | Literal["ignored"] | None = None
     """The answer by which the API refuses a second record with the same name; ``ignored`` if it answers with success
-    and changes nothing; none if it accepts one."""
+    and changes nothing, or writes the same members once more; none if it accepts one."""
     conditional: bool = False
     """Changes honour ``If-Match`` (RFC 9110 section 13.1.1)."""
     batch: BatchConfig | None = None
@@ -146,7 +153,8 @@ class TargetResourceConfig(ConfigModel):
         for key, (single, methods, example) in _FORMS.items():
             request = getattr(self, key)
             form = _TOGETHER if self.is_together(key) else single
-            if isinstance(request, str) and form.fullmatch(request) is None:
+            is_whole = key == "update" and self.name is not None and _WHOLE.fullmatch(str(request)) is not None
+            if isinstance(request, str) and not is_whole and form.fullmatch(request) is None:
                 raise misplaced((key,), f"must be a method ({methods}) and a path, such as {example}")
             if not isinstance(request, PostedRequest):
                 continue
@@ -164,7 +172,8 @@ class TargetResourceConfig(ConfigModel):
     def _fits(self) -> Self:
         changed = self.update is not None or self.delete is not None
         named, is_refused = self.name is not None, isinstance(self.repeated, RepeatedAnswer)
-        missing = [name for name in self.members_in_path if name not in self.members or not self.members[name].required]
+        sure = {name for name, member in self.members.items() if member.required} | {self.name}
+        missing = [name for name in self.members_in_path if name not in sure]
         for key, is_set, problem in (
             ("create", self.create is None and self.update is None, "is missing: without it, update is needed"),
             ("create", bool(missing), f"has {', '.join(missing)} in the path, which must be a required member"),
@@ -209,14 +218,19 @@ class TargetResourceConfig(ConfigModel):
         request = getattr(self, operation)
         if self.batch is None or not isinstance(request, str):
             return False
-        return operation == "create" or (
-            operation in {"update", "delete"} and self.batch.id is not None and ID not in request
+        is_named = self.batch.id is not None or (
+            operation == "update" and self.name is not None and not request.startswith("PATCH ")
         )
+        return operation == "create" or (operation in {"update", "delete"} and is_named and ID not in request)
 
     @property
     def is_posted(self) -> bool:
         """Whether requests are GraphQL mutations or calls, whose refusals are answers of success."""
         return any(isinstance(each, PostedRequest) for each in (self.create, self.update, self.delete, self.read))
+
+    @property
+    def creates_by_put(self) -> bool:
+        return isinstance(self.create, str) and self.create.startswith("PUT ")
 
     @property
     def members_in_path(self) -> list[str]:

@@ -65,7 +65,8 @@ class FromColumn(ConfigModel):
     from_: Annotated[str, Field(alias="from")]
     as_: Annotated[Literal["text", "decimal", "integer", "date", "instant", "boolean"], Field(alias="as")] = "text"
     format: DateFormat | None = None
-    """The format of a date or instant: as for strptime, ``unix``, ``unix_ms``, ``cyymmdd`` or ``cyyddd``."""
+    """The format of a date or instant: as for strptime, ``unix``, ``unix_ms``, ``microsoft_json``, ``cyymmdd`` or
+    ``cyyddd``."""
     timezone: Annotated[str, AfterValidator(zone_name)] | None = None
     """IANA time zone of an instant without offset."""
     ambiguous: Ambiguous | None = None

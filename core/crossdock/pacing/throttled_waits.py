@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 
-from crossdock.pacing.rate_headers import MAX_WAIT_S, retry_after_s, window_rest_s
+from crossdock.pacing.rate_headers import MAX_WAIT_S, http_date, retry_after_s, window_rest_s
 
 _LONGEST = 10_000  # bytes of a body that are searched
 _STATED = re.compile(
@@ -15,21 +15,24 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _UNITS_S = (0.001, 1.0, 60.0)
+_RESETS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
+_is_whole = re.compile(r"[0-9]{1,12}").fullmatch
+_YEAR_2001_S = 1_000_000_000  # a larger number counts since 1970, as GitHub's; a smaller one from now, as ShipStation's
 
 
 def throttled_wait_s(headers: Mapping[str, str], body: bytes) -> float | None:
-    """Return the seconds of ``Retry-After``, else those stated in the text of *body*, 0 to 900, else those until the
-    window of the rate limit ends, as BigCommerce states them (``X-Rate-Limit-Time-Reset-Ms``); None without all three.
+    """Return the seconds of ``Retry-After``, else those that *body* states, else those until the reset, 0 to 900.
 
-    A text states a wait by a number with a unit after "retry", "again" or "wait", such as ``retry after 1500
-    milliseconds``.
+    None without any. A text states a wait by a number with a unit after "retry", "again" or "wait", such as ``retry
+    after 1500 milliseconds``. ``X-RateLimit-Reset`` and the like count seconds from now, or since 1970.
 
     Args:
         headers: Names in lower case.
     """
     wait_s = retry_after_s(headers)
     wait_s = _stated_s(body[:_LONGEST]) if wait_s is None else wait_s
-    return window_rest_s(headers) if wait_s is None else wait_s
+    wait_s = window_rest_s(headers) if wait_s is None else wait_s
+    return _until_reset_s(headers) if wait_s is None else wait_s
 
 
 def stated_wait(value: str) -> timedelta | None:
@@ -47,3 +50,13 @@ def _stated_s(text: bytes) -> float | None:
     number, *units = stated.groups()
     unit_s = next(seconds for seconds, unit in zip(_UNITS_S, units, strict=True) if unit)
     return min(float(number) * unit_s, MAX_WAIT_S)
+
+
+def _until_reset_s(headers: Mapping[str, str]) -> float | None:
+    text = next((headers[name].strip() for name in _RESETS if name in headers), "")
+    if not _is_whole(text):
+        return None
+    wait_s, date = float(text), http_date(headers.get("date", ""))
+    if wait_s < _YEAR_2001_S:
+        return min(wait_s, MAX_WAIT_S)
+    return None if date is None else min(max(wait_s - date, 0.0), MAX_WAIT_S)

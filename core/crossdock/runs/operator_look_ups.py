@@ -13,6 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Allowance
+from crossdock.pacing.throttled_waits import throttled_wait_s
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import Answer
 from crossdock.runs.state_session import open_session
@@ -169,7 +170,7 @@ class LookUps:
                 tokens[0],
                 accepted=answer.status != 429,
                 headers=rate_headers.read(answer.headers),
-                retry_after_s=rate_headers.retry_after_s(answer.headers),
+                retry_after_s=throttled_wait_s(answer.headers, answer.body),
             )
             if answer.status in {401, 403}:
                 problem = problem_answers.read(answer.status, answer.body)

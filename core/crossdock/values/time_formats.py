@@ -25,11 +25,14 @@ CENTURY_DIGIT = {
     "cyyddd": (re.compile(r"([0-9])([0-9]{2})([0-9]{3})"), "%j"),  # JD Edwards
 }
 """Formats whose first digit is the number of centuries after 1900, with the part after the year."""
+MICROSOFT_JSON = "microsoft_json"
+"""``/Date(1518685950940+0000)/``: milliseconds since 1970 in UTC, and the offset of the local time, if it has one."""
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _INSTANT = re.compile(
     r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d{1,9}))?(Z|[+-]\d{2}(?::?\d{2})?)?", re.ASCII
 )
+_MICROSOFT_JSON = re.compile(r"/Date\((-?[0-9]{1,15})([+-][0-9]{4})?\)/")
 _UNIX = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _TOKEN = re.compile(r"%(?P<directive>.?)|(?P<space>\s+)|(?P<text>[^%\s]+)", re.DOTALL)
 _DIGITS = {**dict.fromkeys("mdHIMSyUWV", 2), **dict.fromkeys("YG", 4), **dict.fromkeys("wu", 1), "j": 3, "f": 6}
@@ -43,7 +46,8 @@ class TimeFormat:
     """The notation of the days or instants in a column. Nothing is guessed.
 
     Attributes:
-        layout: A format of `datetime.strptime`, ``unix``, ``unix_ms``, ``cyymmdd`` or ``cyyddd``; None for ISO 8601.
+        layout: A format of `datetime.strptime`, ``unix``, ``unix_ms``, ``microsoft_json``, ``cyymmdd`` or ``cyyddd``;
+            None for ISO 8601.
         timezone: The IANA zone of a time without an offset.
         ambiguous: Which of the two possible instants is read for a local time that occurs twice, or never, when clocks
             change; by default it is refused.
@@ -129,10 +133,10 @@ class TimeFormat:
 
 def check_layout(layout: str) -> None:
     """Check a format of a date or time. Raises ValueError if it is none, or gives no year."""
-    if layout in UNIX or layout in CENTURY_DIGIT:
+    if layout in UNIX or layout in CENTURY_DIGIT or layout == MICROSOFT_JSON:
         return
     if "%" not in layout:
-        others = ", ".join([*UNIX, *CENTURY_DIGIT])
+        others = ", ".join([*UNIX, MICROSOFT_JSON, *CENTURY_DIGIT])
         raise ValueError(f"is not a date format such as %Y-%m-%d, nor one of {others}")
     _, directives = _shape(layout)
     if not set("YyG") & set(directives):
@@ -157,6 +161,8 @@ def _parsed(text: str, layout: str, *, hour_24: bool = False) -> datetime:
         text, layout = f"{19 + int(match[1])}{match[2]}{match[3]}", f"%Y{rest}"
     elif layout in UNIX:
         return _unix(text, UNIX[layout])[0]
+    elif layout == MICROSOFT_JSON:
+        return _microsoft_json(text)
     ends_day = False
     if hour_24 and "24" in text:
         text, ends_day = _without_24(text, layout)
@@ -245,6 +251,13 @@ def _unix(text: str, units: int) -> tuple[datetime, str]:
     seconds, nanoseconds = divmod(ticks, 10**9)
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds, microseconds=nanoseconds // 1_000)
     return moment, f"{nanoseconds:09}"
+
+
+def _microsoft_json(text: str) -> datetime:
+    if not (match := _MICROSOFT_JSON.fullmatch(text)):
+        raise ValueError
+    moment = _unix(match[1], UNIX["unix_ms"])[0]
+    return moment if match[2] is None else moment.astimezone(datetime.strptime(match[2], "%z").tzinfo)
 
 
 def _below_24(clock: str) -> str:

@@ -145,6 +145,28 @@ def test_every_page_is_read(pagination: dict[str, Any], answer: Handler, place: 
     assert skus(trial) == ALL
 
 
+@pytest.mark.parametrize(("body", "is_read"), [({"count": 0}, True), ({"count": 1}, False), ({"counts": 0}, False)])
+def test_a_list_that_is_empty_by_its_total_may_be_missing(body: Any, is_read: bool) -> None:
+    """As in HAL documents; without a total of 0, an answer without its list is refused."""
+    paging = {"kind": "page_number", "total": "count"}
+    trial = Api(lambda _: body).read({"mode": "incremental", "pagination": paging, "records": "_embedded.items"})
+    assert (trial.error is None) is is_read
+    assert trial.records == []
+
+
+def test_the_next_page_may_be_one_of_several_links() -> None:
+    """By its relation; without it, the page is the last one, and an answer without links is refused."""
+
+    def answer(request: httpx.Request) -> Any:
+        start = int(request.url.params.get("offset", "0"))
+        links = [{"rel": "self", "href": "/items"}, {"rel": "next", "href": f"/items?offset={start + 2}"}]
+        return {"items": ITEMS[start : start + 2], "links": links[: 2 if start + 2 < len(ITEMS) else 1]}
+
+    paging = {"kind": "next_url", "path": "links", "rel": "next"}
+    assert skus(Api(answer).read({"pagination": paging})) == ALL
+    assert "no list at /links" in str(Api(lambda _: {"items": ITEMS}).read({"pagination": paging}).error)
+
+
 def test_a_graphql_connection_is_read() -> None:
     """The query is posted with its variables, and the cursor as one of them; each page has a place of its own."""
 
@@ -236,6 +258,18 @@ def test_a_cursor_is_a_parameter() -> None:
     api.read(stream, since="4")
     assert [query.get("min") for query in api.queries()] == [None, "1", "4"]
     assert [request.url.params.get_list("status") for request in api.seen] == [["a", "b"]] * 3
+
+
+def test_a_cursor_may_be_a_header() -> None:
+    """The requests for all pages have it, and the first run does not; others are always sent."""
+    pages = [{"items": ITEMS[:2], "next": 2}, {"items": ITEMS[2:], "next": None}]
+    api = Api(lambda request: pages[int(request.url.params.get("cursor", 1)) - 1])
+    stream = {"mode": "incremental", "cursor": {"column": "id"}, "headers": {"X-Since": "{since}", "X-Kind": "a"}}
+    stream |= {"pagination": {"kind": "cursor_in_body", "path": "next"}}
+    api.read(stream)
+    api.read(stream, since="4")
+    assert [request.headers.get("x-since") for request in api.seen] == [None, None, "4", "4"]
+    assert [request.headers["x-kind"] for request in api.seen] == ["a"] * 4
 
 
 def test_windows_are_read_one_after_the_other() -> None:
@@ -389,6 +423,17 @@ def test_a_token_is_requested(monkeypatch: pytest.MonkeyPatch, auth: Any, sent: 
     assert skus(api.read(auth=auth | {"token_url": "https://login.example/token"})) == ALL
     assert dict(parse_qsl(api.seen[0].content.decode())) == sent
     assert api.seen[1].headers["authorization"] == "Bearer granted"
+
+
+def test_a_token_is_requested_with_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an API that accepts no form, with the client in HTTP Basic, as Extensiv wants it."""
+    monkeypatch.setenv("T", TOKEN)
+    api = Api(lambda request: {"access_token": "granted"} if request.method == "POST" else {"items": ITEMS})
+    auth = {"kind": "client_credentials", "token_url": "https://login.example/token", "client_id": "me"}
+    assert skus(api.read(auth=auth | {"client_secret": "env:T", "body": "json", "extra": {"user_login": "ann"}})) == ALL
+    assert json.loads(api.seen[0].content) == {"grant_type": "client_credentials", "user_login": "ann"}
+    assert api.seen[0].headers["content-type"] == "application/json"
+    assert api.seen[0].headers["authorization"] == "Basic bWU6dG9rZW4tb2YtdGhlLXNob3A="
 
 
 def test_a_login_returns_the_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,10 @@ WRONG = """
     {mode: append, on_gone: delete, existing: {path: /ids, records: ids},
      graphql: "{a}", pagination: {kind: graphql_connection, path: data}}
   says: "existing: needs a pagination of its own"
+- {change: {whole_groups: true}, says: "whole_groups: needs group_by, and a cursor with sorted: false"}
+- {change: {mode: append, group_by: [id], whole_groups: true}, says: "whole_groups: needs group_by, and a cursor"}
+- {change: {headers: {X-Since: "{since}"}}, says: "{since} needs cursor"}
+- {change: {headers: {Authorization: Basic abc}}, says: "Authorization: a secret is never written here"}
 - {change: {body: {}, pagination: {kind: offset}}, says: "pagination.in: is missing: the request is a POST"}
 - {change: {graphql: "{a}", pagination: {kind: page_number}}, says: "such as in: variables"}
 - {change: {pagination: {kind: offset, in: body}}, says: "pagination.in: needs body"}
@@ -119,6 +123,8 @@ WRONG_CONNECTION = """
 - {change: {auth: {kind: bearer, token: abc}}, says: "auth.token: a secret is never written here"}
 - {change: {auth: {kind: login, login_url: "https://a.example", credentials: {password: abc}}}, says: "password"}
 - {change: {auth: {kind: oauth}}, says: "auth"}
+- change: {auth: {kind: client_credentials, token_url: "https://a.example", client_id: a}}
+  says: "auth.client_secret: name client_secret or client_assertion, and not both"
 - change: {auth: {kind: authorization_code, token_url: "https://a.example", client_id: a}}
   says: "auth.authorize_url: name authorize_url or device_url"
 - change: {auth: {kind: authorization_code, authorize_url: "http://a.example", token_url: "https://a.co", client_id: a}}

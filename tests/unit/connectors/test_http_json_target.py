@@ -60,14 +60,16 @@ connections:
         map: {owner: OWNER, ship_to: {object: {name: NAME}}, lines: {each: {sku: SKU}}}
 """
 WRONG = """
-- {resource: {create: PATCH /orders}, says: "orders.create: must be a method (POST) and a path, such as POST /orders"}
+- {resource: {create: PATCH /orders}, says: "orders.create: must be a method (POST, PUT) and a path, such as POST"}
 - {resource: {update: PATCH /orders}, says: "orders.update: must be a method (PATCH, PUT, POST) and a path, such as"}
+- {resource: {name: null, look_up: false, update: PUT /orders}, says: "orders.update: must be a method (PATCH, PUT"}
 - {resource: {read: null}, says: "orders.read: is missing: an update or delete in doubt is looked up by its id"}
 - {resource: {name: null}, says: "orders.look_up: needs name"}
 - {resource: {name: owner}, says: "orders.name: holds the external id of the record: leave it out of members"}
 - {resource: {look_up: {path: /o, params: {a: b}, records: ""}}, says: "look_up.params: the query does not use {name}"}
 - {resource: {look_up: {path: /o, params: {a: "{name}"}}}, says: "look_up.records: give either records, if"}
 - {resource: {look_up: {path: "/o/{name}", records: "", absent: ""}}, says: "records: give either records"}
+- {resource: {look_up: {path: "/o/{name}", absent: "", total: n}}, says: "look_up.total: needs records"}
 - {resource: {look_up: false, repeated: {status: 409, text: x}}, says: "orders.repeated: needs look_up"}
 - {resource: {update: null, delete: null, conditional: true}, says: "orders.conditional: needs update or delete"}
 - {resource: {create: {path: /g, graphql: m}}, says: "orders.create: has no {record} in its body or variables"}
@@ -82,6 +84,9 @@ WRONG = """
 - {resource: {name: null, look_up: false}, says: "orders.name_max_length: needs name"}
 - {resource: {members: {a: {type: list}}}, says: "members.a.members: is missing: a list has members"}
 - {resource: {members: {a: {type: number, max_length: 3}}}, says: "members.a.max_length: needs type: text"}
+- {resource: {members: {a: {type: date, format: "%d"}}}, says: "members.a.format: needs type: instant"}
+- {resource: {members: {a: {type: instant, timezone: UTC}}}, says: "members.a.timezone: needs format"}
+- {resource: {members: {a: {type: instant, format: now}}}, says: "members.a.format: must be unix, unix_ms, or a format"}
 - {resource: {members: {a: words}}, says: "members.a"}
 - {resource: {members: {}}, says: "orders.members"}
 - {stream: {to: plain.order}, says: "streams.orders.to: unknown resource; did you mean 'orders'?"}
@@ -153,6 +158,17 @@ def test_a_draft_has_the_declared_members(tmp_path: Path) -> None:
     assert personal_members(model) == {"ship_to"}
 
 
+def test_an_instant_is_sent_as_the_api_wants_it(tmp_path: Path) -> None:
+    """In local time, also inside of a list; a member that is left out stays so."""
+    local = {"type": "instant", "format": "%Y-%m-%d %H:%M", "timezone": "America/Los_Angeles"}
+    members = {"due": local, "lines": {"type": "list", "members": {"at": {"type": "instant", "format": "unix"}}}}
+    loaded = load(tmp_path, {"members": members}, {"map": {"due": "ORDER"}})
+    model = loaded.connections[1].streams[0].resource_type.draft
+    given = {"due": "2026-03-08T10:30:00Z", "lines": [{"at": "2026-01-01T00:00:00Z"}, {}]}
+    written = {"due": "2026-03-08 03:30", "lines": [{"at": "1767225600"}, {}]}
+    assert model.model_validate(given).payload() == written
+
+
 def test_a_bad_draft_names_the_member_as_the_config_does(tmp_path: Path) -> None:
     """A pointer has no other case than the name."""
     loaded = load(
@@ -185,6 +201,22 @@ def test_requests(tmp_path: Path) -> None:
     wrapped = target(body="order")
     assert wrapped.create("orders", whole).body == b'{"order":{"owner":"acme"}}'
     assert wrapped.update("orders", "7", update).body == b'{"order":{"due":null}}'
+
+
+def test_an_api_that_knows_records_by_their_names() -> None:
+    """The name is in the path of a PUT, whose answer names the record otherwise; or in the body of a POST."""
+    made = target(create="PUT /customers/eid:{reference}", update="POST /orders/save")
+    created = made.create("orders", {"reference": "wms:A/1", "owner": "acme"})
+    assert (created.method, created.path, created.body) == ("PUT", "/customers/eid:wms%3AA%2F1", b'{"owner":"acme"}')
+    answer = Answer(204, {"location": "https://plain.example/rest/customers/647"}, b"")
+    outcome = made.outcome("orders", answer, ExpectedRecord(created.path, None, "wms:A/1"))
+    assert (outcome.kind, outcome.target_id) == ("delivered", "647")
+    elsewhere = Answer(204, {"location": "https://plain.example/rest/vendors/647"}, b"")
+    assert made.outcome("orders", elsewhere, ExpectedRecord(created.path, None, "wms:A/1")).kind == "in_doubt"
+    update = Update({}, {"owner": "b"}, {"reference": "wms:A/1", "owner": "b", "due": "2026-01-01"})
+    saved = made.update("orders", "647", update)
+    assert (saved.method, saved.path) == ("POST", "/orders/save")
+    assert exact_json.loads(saved.body or b"") == update.after
 
 
 @pytest.mark.parametrize("update", ["PATCH /orders/{id}", "PUT /orders/{id}"])
@@ -286,6 +318,29 @@ def test_a_request_whose_body_is_not_the_record_alone_has_any_method() -> None:
     assert exact_json.loads(update.body or b"") == {"items": [{"owner": "{id}"}]}
     read = made.look_up("orders", None, "A/1 &")
     assert (read.method, read.path, read.body) == ("GET", "/stock?sku=A%2F1+%26&all=true", None)
+
+
+def test_the_id_may_be_in_the_path_of_a_request_with_a_body() -> None:
+    """As of a cancellation with its reason."""
+    made = target(delete={"path": "/orders/{id}/canceler", "body": {"reason": "no {id}"}})
+    cancel = made.delete("orders", "a/7")
+    assert (cancel.method, cancel.path, cancel.body) == ("POST", "/orders/a%2F7/canceler", b'{"reason":"no a/7"}')
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ({"total": 0}, "absent"),
+        ({"total": 0, "data": {"orders": []}}, "absent"),
+        ({"total": 1}, "unavailable"),
+        ({}, "unavailable"),
+    ],
+)
+def test_a_look_up_without_a_list_believes_a_total_of_0(body: Any, kind: str) -> None:
+    """An answer without list and total says nothing."""
+    look_up = {"path": "/orders", "params": {"q": "{name}"}, "records": "data.orders", "total": "total"}
+    answer = Answer(200, {}, exact_json.dumps(body))
+    assert target(look_up=look_up).found("orders", answer, ExpectedRecord(name="wms:1")).kind == kind
 
 
 def test_a_refusal_inside_a_200_is_no_success() -> None:

@@ -26,6 +26,26 @@ def test_a_text_states_a_wait(text: str, wait_s: float | None) -> None:
     assert throttled_wait_s({}, text.encode()) == wait_s
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "wait_s"),
+    [
+        ("x-rate-limit-reset", "23", 23.0),  # ShipStation
+        ("x-ratelimit-reset", "86400", 900.0),
+        ("ratelimit-reset", "0", 0.0),
+        ("x-ratelimit-reset", "1767225660", 60.0),  # GitHub
+        ("x-ratelimit-reset", "1767225500", 0.0),
+        ("x-ratelimit-reset", "1.5", None),
+        ("x-ratelimit-reset", "Thu, 01 Jan 2026 00:01:00 GMT", None),
+    ],
+)
+def test_the_reset_of_the_limit_states_a_wait(name: str, value: str, wait_s: float | None) -> None:
+    """In seconds from now, or since 1970 by the clock of the API; a text and Retry-After count before it."""
+    headers = {name: value, "date": "Thu, 01 Jan 2026 00:00:00 GMT"}
+    assert throttled_wait_s(headers, b"") == wait_s
+    assert throttled_wait_s(headers, b"retry after 9 seconds") == 9.0
+    assert throttled_wait_s(headers | {"retry-after": "3"}, b"retry after 9 seconds") == 3.0
+
+
 def test_the_header_counts_first() -> None:
     """Retry-After is the standard."""
     assert throttled_wait_s({"retry-after": "3"}, b"retry after 9 seconds") == 3.0

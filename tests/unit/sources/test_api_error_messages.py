@@ -32,6 +32,8 @@ def shown(body: object, content_type: str = JSON) -> str:
         (JSON, {"errors": [{"detail": "a"}, {"message": "b"}, "c", "d"]}, "a; b; c"),
         (JSON, {"errors": {"sku": ["is taken", "is short"], "price": "is negative", "n": 1}},
          "sku: is taken; sku: is short; price: is negative"),
+        (JSON, {"title": "Bad Request", "o:errorDetails": [{"detail": "no item"}]}, "no item"),
+        (JSON, {"ErrorNumber": 10, "Message": "The order is locked"}, "The order is locked"),
         (JSON, {"errors": {"sku": {"name": "Jane"}}}, ""),
         (JSON, {"data": {"message": "x"}, "status": "failed"}, ""),
         (JSON, ["a", "b"], "a; b"),

@@ -24,6 +24,13 @@ from crossdock.values import exact_json
             ("/a", "/b"),
             id="each error",
         ),
+        pytest.param(
+            {"title": "Bad Request", "o:errorDetails": [{"detail": "no item", "o:errorPath": "item.items[0]"}]},
+            "about:blank",
+            "no item",
+            (),
+            id="Oracle's details",
+        ),
         pytest.param({"detail": 5, "errors": [7, {"pointer": "/a"}]}, "about:blank", "HTTP 422", ("/a",), id="types"),
     ],
 )

@@ -25,6 +25,7 @@ from crossdock.reading.sources.signs_of_more import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.values.author_code import type_text
 from crossdock.values.clock import InterruptibleClock
+from crossdock.values.json_paths import MISSING, found_at, replaced_at
 
 MAX_PAGES = 100_000
 MAX_EMPTY_PAGES = 1_000  # in a row; filters of some APIs leave out all records of a page
@@ -114,6 +115,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         json: Any = None,
         graphql: str | None = None,
         variables: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
         records: str | None = None,
         key: str | Sequence[str] = (),
         ignore: Collection[str] = (),
@@ -134,6 +136,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 none.
             json: A JSON body, posted with each request.
             graphql: A query, posted with *variables*.
+            headers: Sent with each request, such as ``If-Modified-Since``.
 
         Raises:
             ConnectorError: If the request is a POST, and *paginator* does not say where its parameters are.
@@ -151,7 +154,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             message = f"{type(paginator).__name__} does not say where a POST has its parameters"
             hint = "give it place='body', place='variables' or place='query'"
             raise ConnectorError(message, where=path, hint=hint)
-        made = ApiRequest(method, path, params or {}, json=json, graphql=graphql, variables=variables or {})
+        sent_as: Any = {"json": json, "graphql": graphql, "variables": variables or {}, "headers": headers or {}}
+        made = ApiRequest(method, path, params or {}, **sent_as)
         paths = (key,) if isinstance(key, str) else key
         collected = ListEvidence(paths, counted=paginator.counted, by_record=paginator.by_record)
         evidence = None if paginator.repeats else collected
@@ -201,6 +205,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             if page.status in request.ends:
                 _check_status(page, before, read, is_over=is_over)
                 return None
+            page = _with_list(page, read)
             found = None if evidence is None else _records_in(page, paginator, read.records)
         except RequestRefusedError:
             if not is_over:
@@ -389,6 +394,15 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
         message = "the place of the records is not known, so that they cannot be compared with the total"
         raise ConnectorError(message, where=answer.address, hint="give ctx.api.pages the records, a JSON pointer")
     return None
+
+
+def _with_list(page: ApiAnswer, read: _List) -> ApiAnswer:
+    """Add an empty list to *page* if it states a total of 0 and has none, as HAL documents without records."""
+    place, total = read.records, read.paginator.total
+    is_missing = place and isinstance(page.body, dict) and found_at(page.body, place) is MISSING
+    if not place or not is_missing or total is None or page.at(total) != 0:
+        return page
+    return replace(page, body=replaced_at(page.body, place, []))
 
 
 def _check_status(page: ApiAnswer, before: ApiAnswer | None, read: _List, *, is_over: bool) -> None:

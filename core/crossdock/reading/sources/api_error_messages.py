@@ -14,7 +14,7 @@ SHOWN = 300  # characters
 _LONGEST = 64 * 1024  # bytes of an answer that is not JSON
 _MOST = 3  # messages of one list
 _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
-_NAMES = ("detail", "title", "message", "text", "error_description", "error", "errors")
+_NAMES = ("o:errordetails", "detail", "title", "message", "text", "error_description", "error", "errors")
 _REFUSALS = ("message", "errors", "userErrors")  # members of what a mutation answers with
 _PERSONAL = re.compile(r"[^\s@]+@[^\s@]+|\+?\d(?:[\s()/.-]?\d){5,}")  # mail addresses, telephone and other numbers
 
@@ -49,8 +49,9 @@ def _messages(value: Any, depth: int) -> Iterator[str]:
         for item in value[:_MOST]:
             yield from _messages(item, depth - 1)
     elif isinstance(value, dict) and depth:
+        members = {name.casefold(): each for name, each in value.items()}  # APIs in .NET say Message
         for name in _NAMES:
-            found = list(_messages(value.get(name), depth - 1)) or list(_by_member(name, value.get(name)))
+            found = list(_messages(members.get(name), depth - 1)) or list(_by_member(name, members.get(name)))
             if found:
                 yield from found
                 return

@@ -110,14 +110,26 @@ class LinkHeader(Paginator):
 
 @dataclass(frozen=True)
 class NextUrl(Paginator):
-    """The address of the next page in the body, at a JSON pointer such as ``/links/next``; the last page has none."""
+    """The address of the next page in the body, at a JSON pointer such as ``/links/next``; the last page has none.
+
+    Args:
+        rel: For a list of links at *path*, such as ``[{"rel": "next", "href": "/items?page=2"}]``: the relation of the
+            one that is followed.
+    """
 
     path: str
+    rel: str | None = None
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         _object(answer)
-        target = _text(answer, self.path)
+        target = _text(answer, self.path if self.rel is None else f"{self.path}/{self._place(answer)}/href")
         return request.following(target) if target else None
+
+    def _place(self, answer: ApiAnswer) -> int:
+        """Return the number of the link with *rel*, or of none."""
+        links = answer.items(self.path)
+        found = (number for number, link in enumerate(links) if isinstance(link, dict) and link.get("rel") == self.rel)
+        return next(found, len(links))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ import httpx
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.transport import oauth_tokens
+from crossdock.reading.transport.client_assertions import ASSERTION_TYPE, ClientAssertion
 from crossdock.reading.transport.oauth_tokens import ClientAuth
 from crossdock.values import exact_json
 from crossdock.values.addresses import endpoint
@@ -156,6 +157,8 @@ class ClientCredentialsAuth(TokenAuth):
         token_url: May be on another host than the API.
         client_auth: HTTP Basic, or ``client_id`` and ``client_secret`` in the form (``post``).
         extra: Further fields of the form, such as ``audience``.
+        assertion: By which the client authenticates in place of *client_secret*.
+        json: Send the fields as a JSON object in place of a form.
 
     Raises:
         ConfigError: If *token_url* is neither https nor http on this machine, or contains a user or a query.
@@ -165,21 +168,32 @@ class ClientCredentialsAuth(TokenAuth):
         self,
         token_url: str,
         client_id: Secret | str,
-        client_secret: Secret | str,
+        client_secret: Secret | str = "",
         *,
         scopes: tuple[str, ...] = (),
         client_auth: ClientAuth = "basic",
         extra: Mapping[str, str] | None = None,
+        assertion: ClientAssertion | None = None,
+        json: bool = False,
     ) -> None:
         super().__init__(token_url)
         self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
+        self._assertion, self._json = assertion, json
         self._form = {"grant_type": "client_credentials", **({"scope": " ".join(scopes)} if scopes else {})}
         self._form |= extra or {}
 
     def token_request(self) -> httpx.Request:
         client_id, secret = revealed(self._client_id), revealed(self._client_secret)
-        fields, headers = oauth_tokens.client_fields(client_id, secret, self._client_auth)
-        return httpx.Request("POST", self._token_url, data=self._form | fields, headers=_as_json(headers))
+        if self._assertion is None:
+            fields, headers = oauth_tokens.client_fields(client_id, secret, self._client_auth)
+        else:
+            token = self._assertion.token(client_id, self._token_url, self.clock.now())
+            fields, headers = {"client_assertion_type": ASSERTION_TYPE, "client_assertion": token}, dict[str, str]()
+        members, headers = self._form | fields, _as_json(headers)
+        if self._json:
+            headers["content-type"] = "application/json"
+            return httpx.Request("POST", self._token_url, content=exact_json.dumps(members), headers=headers)
+        return httpx.Request("POST", self._token_url, data=members, headers=headers)
 
 
 class RefreshTokenAuth(TokenAuth):

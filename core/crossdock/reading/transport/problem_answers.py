@@ -34,7 +34,7 @@ def read(status: int, body: bytes) -> Problem:
     except ValueError:
         document = None
     members: dict[str, Any] = document if isinstance(document, dict) else {}
-    errors = members.get("errors")
+    errors = members.get("errors") or members.get("o:errorDetails")  # the second one is Oracle's
     found = [item for item in errors[:MAX_ERRORS] if isinstance(item, dict)] if isinstance(errors, list) else []
     details = [_text(item.get("detail")) for item in found]
     message = _text(members.get("detail")) or _text(members.get("title")) or f"HTTP {status}"

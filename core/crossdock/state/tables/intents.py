@@ -87,7 +87,7 @@ _FIELDS = tuple(table.c[name] for name in _COLUMNS)
 _IDS = sql_statements.Ids(table)
 _ADD = sql_statements.inserting(table, (*_COLUMNS, "run_id", "fence", "created_at"), unless="idempotency_key")
 _THIS = table.c.id == bindparam("row")
-_SENDING = ("path", "attempts", "first_sent_at")
+_SENDING = ("method", "path", "attempts", "first_sent_at")
 _MARK = sql_statements.Bulk(
     update(table).where(_THIS).values(status="sending", **{name: bindparam(f"new_{name}") for name in _SENDING})
 )

@@ -107,7 +107,8 @@ class OutcomePolicy:
     def _resume_unsent(self, intent: Intent, decisions: Decisions) -> None:
         """Send an unsent create to the path of the current config: the path may have been the mistake."""
         if intent.operation == "create":
-            intent.path = request_to_create(intent.resource, payload_after(intent), self._target).path
+            request = request_to_create(intent.resource, payload_after(intent), self._target)
+            intent.method, intent.path = request.method, request.path
         if in_doubt_rules.is_held(intent, self._target, state_restored=self._run.doubts.restored):
             self._run.queue.hold(SendTask(intent))
         else:

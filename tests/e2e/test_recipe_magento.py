@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.partners.magento import BASE, TOKEN, Magento, MagentoError
 from tests.partners.partner_server import PartnerRequest
-from tests.partners.recipe import Recipe, recipe
+from tests.partners.shop_recipe import Recipe, recipe
 
 SIZE = 50  # of a page, as the example says
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.partners.bigcommerce import BASE, INCOMPLETE, TOKEN, WINDOW_MS, BigCommerce, BigCommerceError
 from tests.partners.partner_server import PartnerRequest
-from tests.partners.recipe import Recipe, recipe
+from tests.partners.shop_recipe import Recipe, recipe
 
 SIZE = 50  # of a page, as the example says
 

@@ -152,7 +152,7 @@ class TargetResourceConfig(ConfigModel):
     def _requests_fit(self) -> Self:
         for key, (single, methods, example) in _FORMS.items():
             request = getattr(self, key)
-            form = _TOGETHER if self.is_together(key) else single
+            form = _TOGETHER if key != "create" and self.is_together(key) else single
             is_whole = key == "update" and self.name is not None and _WHOLE.fullmatch(str(request)) is not None
             if isinstance(request, str) and not is_whole and form.fullmatch(request) is None:
                 raise misplaced((key,), f"must be a method ({methods}) and a path, such as {example}")
@@ -203,8 +203,12 @@ class TargetResourceConfig(ConfigModel):
         is_keyed = self.idempotency_header is not None
         for is_set, place, problem in (
             (bool(self.members_in_path), "create", "has a member in the path, which a batch has in its body"),
+            (
+                bool(posted),
+                "batch",
+                f"is for requests that are a method and a path, and {', '.join(posted)} is another one",
+            ),
             (not together, "batch", "needs a create, or an update or delete whose path has no {id}"),
-            (bool(posted), "batch", f"is for requests that are a method and a path, and {posted[:1]} is another one"),
             (is_keyed, "idempotency_header", "is the key of one record, and a batch has many: declare repeated"),
             (self.conditional and "update" in together, "conditional", "is for updates of one record"),
             (batch is not None and batch.by is not None and not is_named, "batch", "needs name, for its key by"),

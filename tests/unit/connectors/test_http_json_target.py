@@ -15,7 +15,7 @@ from crossdock.mapping.resource_types import personal_members
 from crossdock.planning.draft_records import drafted
 from crossdock.records import Record
 from crossdock.sources import Api
-from crossdock.targets import Answer, ExpectedRecord, Update
+from crossdock.targets import Answer, BatchProfile, ExpectedRecord, Outcome, Request, Update
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
@@ -63,6 +63,13 @@ WRONG = """
 - {resource: {create: PATCH /orders}, says: "orders.create: must be a method (POST, PUT) and a path, such as POST"}
 - {resource: {update: PATCH /orders}, says: "orders.update: must be a method (PATCH, PUT, POST) and a path, such as"}
 - {resource: {name: null, look_up: false, update: PUT /orders}, says: "orders.update: must be a method (PATCH, PUT"}
+- {resource: {batch: {size: 0}}, says: "orders.batch.size: "}
+- {resource: {batch: {size: 9}, idempotency_header: Key}, says: "orders.idempotency_header: is the key of one record"}
+- {resource: {batch: {size: 9, id: id}, update: PUT /orders, conditional: true}, says: "conditional: is for updates of"}
+- {resource: {batch: {size: 9}, create: "POST /o/{owner}"}, says: "orders.create: has a member in the path, which a"}
+- {resource: {batch: {size: 9}, create: {path: /g, body: ["{record}"]}}, says: "orders.batch: is for requests that are"}
+- {resource: {batch: {size: 9}, create: null}, says: "orders.batch: needs a create, or an update or delete whose"}
+- {resource: {batch: {size: 9}, update: PATCH /orders}, says: "orders.update: must be a method (PATCH, PUT, POST)"}
 - {resource: {read: null}, says: "orders.read: is missing: an update or delete in doubt is looked up by its id"}
 - {resource: {name: null}, says: "orders.look_up: needs name"}
 - {resource: {name: owner}, says: "orders.name: holds the external id of the record: leave it out of members"}
@@ -341,6 +348,62 @@ def test_a_look_up_without_a_list_believes_a_total_of_0(body: Any, kind: str) ->
     look_up = {"path": "/orders", "params": {"q": "{name}"}, "records": "data.orders", "total": "total"}
     answer = Answer(200, {}, exact_json.dumps(body))
     assert target(look_up=look_up).found("orders", answer, ExpectedRecord(name="wms:1")).kind == kind
+
+
+BATCH = {"size": 9, "items": "orders", "results": "results", "status": "status", "record": "order", "id": "id"}
+EXPECTED = [ExpectedRecord(name=f"wms:{number}") for number in (1, 2)]
+
+
+def test_several_records_are_one_request() -> None:
+    """Their bytes are in the list as each operation has them, with the id in those of changes and deletes."""
+    made = target(batch=BATCH, update="PUT /orders", delete="POST /orders/cancel")
+    assert made.resources["orders"].batch == BatchProfile(9, frozenset({"create", "update", "delete"}))
+    creates = [made.create("orders", {"owner": name}) for name in ("a", "b")]
+    assert made.batch("orders", creates) == Request("POST", "/orders", b'{"orders":[{"owner":"a"},{"owner":"b"}]}')
+    update = made.update("orders", "7", Update({}, {}, {"owner": "a"}))
+    delete = made.delete("orders", "7")
+    assert [(each.method, each.path, each.body) for each in (update, delete)] == [
+        ("PUT", "/orders", b'{"id":"7","owner":"a"}'),
+        ("POST", "/orders/cancel", b'{"id":"7"}'),
+    ]
+    bare = target(batch={"size": 9, "id": "id", "numbers": ["id"]}, update="PATCH /orders")
+    changes = [bare.update("orders", number, Update({}, {"urgent": True}, {})) for number in ("7", "8")]
+    assert bare.batch("orders", changes).body == b'[{"id":7,"urgent":true},{"id":8,"urgent":true}]'
+
+
+@pytest.mark.parametrize(
+    ("results", "by", "kinds"),
+    [
+        ([{"status": 201, "order": {"id": 1}}, {"status": 422, "message": "no"}], None, ["delivered", "rejected"]),
+        ([{"status": "201", "order": {"id": 1}}, {"status": 503}], None, ["delivered", "in_doubt"]),
+        ([{"order": {"id": 1}}], None, ["in_doubt"]),
+        ({"1": "done"}, None, ["in_doubt"]),
+        ([{"order": {"id": 2, "reference": "wms:2"}}], "order.reference", ["in_doubt", "delivered"]),
+        ([{"ref": "wms:2", "order": {"id": 2}}, {"ref": "wms:1", "order": {"id": 1}}], "ref", ["delivered"] * 2),
+        ([{"ref": "wms:1", "order": {"id": 2}}, {"ref": "wms:1", "order": {"id": 1}}], "ref", ["in_doubt"] * 2),
+        ([{"order": {"id": 1, "reference": "wms:2"}}, {"order": {"id": 2}}], None, ["in_doubt", "delivered"]),
+    ],
+)
+def test_each_record_of_a_batch_has_an_outcome(results: Any, by: str | None, kinds: list[str]) -> None:
+    """A result decides about its own record; one that is missing, doubled or of another record leaves it in doubt."""
+    made = target(batch=BATCH | ({} if by is None else {"by": by}))
+    told = made.batch_outcomes("orders", Answer(207, {}, exact_json.dumps({"results": results})), EXPECTED)
+    assert [each.kind for each in ([told] if isinstance(told, Outcome) else told)] == kinds
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(429, "throttled"), (500, "in_doubt"), (400, "rejected"), (401, "unauthorized")]
+)
+def test_an_answer_without_results_is_that_of_all(status: int, kind: str) -> None:
+    """The refusal of one record is as that of any other request."""
+    made = target(batch=BATCH, repeated={"status": 400, "text": "exists"})
+    answer = Answer(status, {}, b'{"message": "exists"}')
+    told = made.batch_outcomes("orders", answer, EXPECTED)
+    assert isinstance(told, Outcome)
+    assert (told.kind, told.reason) == (kind, "rejected" if kind == "rejected" else None)
+    alone = made.batch_outcomes("orders", answer, EXPECTED[:1])
+    assert isinstance(alone, Outcome)
+    assert (alone.kind, alone.reason) == (kind, "conflict" if kind == "rejected" else None)
 
 
 def test_a_refusal_inside_a_200_is_no_success() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
 
 from crossdock.pacing.rate_headers import MAX_WAIT_S, retry_after_s
 
@@ -14,6 +17,33 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _UNITS_S = (0.001, 1.0, 60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Throttling:
+    """An answer by which an API limits the rate. *wait_s* is the wait that a connector reads off it, if it does."""
+
+    wait_s: float | None = None
+
+    def wait_after(self, headers: Mapping[str, str], body: bytes) -> float | None:
+        """Return the wait after the answer with these headers and this body; see `throttled_wait_s`."""
+        return throttled_wait_s(headers, body) if self.wait_s is None else self.wait_s
+
+
+def throttling(said: object) -> Throttling | None:
+    """Return the meaning of what a connector says about an answer: True, or a wait in seconds, 0 included. A wait is
+    brought between 0 and 900. None for False and other empty values.
+
+    Raises:
+        TypeError: If *said* is anything else.
+    """
+    if isinstance(said, int | float | Decimal) and not isinstance(said, bool) and not math.isnan(said):
+        return Throttling(float(min(max(said, 0), MAX_WAIT_S)))
+    if said is True:
+        return Throttling()
+    if said:
+        raise TypeError
+    return None
 
 
 def throttled_wait_s(headers: Mapping[str, str], body: bytes) -> float | None:

@@ -13,6 +13,7 @@ from crossdock.values import exact_json
 SHOWN = 300  # characters
 _LONGEST = 64 * 1024  # bytes of an answer that is not JSON
 _MOST = 3  # messages of one list
+_DEEPEST = 4  # levels of objects around members with errors
 _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 _NAMES = ("detail", "title", "message", "text", "error_description", "error", "errors")
 _PERSONAL = re.compile(r"[^\s@]+@[^\s@]+|\+?\d(?:[\s()/.-]?\d){5,}")  # mail addresses, telephone and other numbers
@@ -31,7 +32,9 @@ def reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> st
 
 
 def message_of(document: Any, redacted: Callable[[str], str]) -> str:
-    return _shown("; ".join(dict.fromkeys(_messages(document, 3))), redacted)
+    """Return the messages of *document* or, if it has none at the top, of inner members such as ``userErrors``."""
+    found = dict.fromkeys(_messages(document, 3)) or dict.fromkeys(_inner_messages(document, _DEEPEST))
+    return _shown("; ".join(found), redacted)
 
 
 def _shown(text: str, redacted: Callable[[str], str]) -> str:
@@ -47,11 +50,20 @@ def _messages(value: Any, depth: int) -> Iterator[str]:
         for item in value[:_MOST]:
             yield from _messages(item, depth - 1)
     elif isinstance(value, dict) and depth:
+        value = {name.casefold(): member for name, member in value.items()}
         for name in _NAMES:
             found = list(_messages(value.get(name), depth - 1)) or list(_by_member(name, value.get(name)))
             if found:
                 yield from found
                 return
+
+
+def _inner_messages(value: Any, depth: int) -> Iterator[str]:
+    for name, inner in value.items() if isinstance(value, dict) and depth else ():
+        if name.casefold().endswith(("error", "errors")):
+            yield from _messages(inner, 3)
+        else:
+            yield from _inner_messages(inner, depth - 1)
 
 
 def _by_member(name: str, value: Any) -> Iterator[str]:

@@ -58,7 +58,7 @@ def test_an_error_is_in_the_result_beside_what_was_read() -> None:
 
 def without_an_answer(request: httpx.Request) -> httpx.Response:
     """A fake with a mistake."""
-    return httpx.Response(200, json={"orders": {}[request.url.path]})
+    return httpx.Response(200, json={"orders": PAGES[0][request.url.path]})
 
 
 class FakeShop(httpx.BaseTransport):

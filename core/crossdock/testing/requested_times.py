@@ -14,6 +14,8 @@ from crossdock.values import exact_json
 _ISO = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\d*(Z|[+-]\d\d:?\d\d)?)?(?!\d)")
 _UNIX = re.compile(r"(?<![\d.-])(\d{10})(\d{3})?(?![\d-])")
 _NUMBER = re.compile(r"(?<![\d.])\d{1,18}(?![\d.])")
+_DIGITS = re.compile(r"\d{1,18}")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBERS = 100_000  # how much less than a cursor may be asked for
 _BEFORE = timedelta(days=1)  # how much earlier
 _ZONES = timedelta(hours=14)  # so far a local time may be from UTC
@@ -78,10 +80,21 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
 def _is_of(text: str, cursor: str) -> bool:
     if cursor in text:
         return True
-    instant = instant_of(cursor)
+    instant = instant_of(cursor) or next((moment.earliest for moment in moments_in(cursor)), None)
     if instant is not None:
-        return any(moment.earliest <= instant <= moment.latest + _BEFORE for moment in moments_in(text))
+        if moments := [*moments_in(text)]:
+            return any(moment.earliest <= instant <= moment.latest + _BEFORE for moment in moments)
+        return any(_names_day(text, instant + shift) for shift in (-_BEFORE, timedelta(), _ZONES))
     return cursor.isdigit() and any(0 <= int(cursor) - int(each) <= _NUMBERS for each in _NUMBER.findall(text))
+
+
+def _names_day(text: str, day: datetime) -> bool:
+    """Return whether *text* has the numbers of a day in any order, such as ``02.11.2026`` or ``Mon, 02 Nov 2026``."""
+    if f"{day:%Y%m%d}" in text:
+        return True
+    numbers = {int(each) for each in _DIGITS.findall(text)}
+    is_month = day.month in numbers or _MONTHS[day.month - 1] in text.casefold()
+    return is_month and day.day in numbers and not {day.year, day.year % 100}.isdisjoint(numbers)
 
 
 def instant_of(text: str | None) -> datetime | None:

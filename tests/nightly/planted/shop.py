@@ -238,6 +238,12 @@ class PagedCase(_OfTheShop, HttpStreamContract):
 FEES = {4: [{"sku": "wrapping", "quantity": 1, "price": "1.95"}, {"sku": "freight", "quantity": 1, "price": "4.90"}]}
 
 
+class UsingCase(PagedCase):
+    """Orders in pages, of which the shop shows more than the mapping reads."""
+
+    connector = shop(type("Using", (Paged,), {"uses": ("customer_id", "created_at", "address", "lines")}))
+
+
 class ChargedCase(PagedCase):
     """Orders in pages, with requests for their fees."""
 
@@ -440,6 +446,8 @@ READING: Sequence[tuple[str, dict[str, Any], str, str]] = [
     ("records at the edge of a cursor lost",
      {"rows": lambda self, orders, since: [each for each in orders if str(each.get("updated_at")) > (since or "")]},
      "the_cursor_is_used_and_its_value_read_again", "Bug.pull"),
+    ("a change that is not noticed", {"uses": ("customer_id", "created_at", "address")},
+     "every_change_of_a_draft_is_noticed", "Bug.uses"),
     ("random keys", {"rows": _random}, "a_second_run_reads_the_same", "random"),
     ("keys by position", {"rows": _numbered}, "keys_do_not_depend_on_the_order", "position"),
 ]  # fmt: skip
@@ -647,4 +655,4 @@ BUGS = [
     *(Bug(what, "webhooks", case, test, says) for what, case, test, says in HOOKS),
     *(Bug(what, "config", case, test, says, stated) for what, case, test, says, stated in CONFIGS),
 ]  # fmt: skip
-CORRECT = (PagedCase, ChargedCase, WindowedCase, HookedCase, DeclaredCase)
+CORRECT = (PagedCase, UsingCase, ChargedCase, WindowedCase, HookedCase, DeclaredCase)

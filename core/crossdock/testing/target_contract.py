@@ -95,7 +95,8 @@ class TargetContract(TargetRequestContract):
         for one, operation, request in self._written():
             for answer in _limits_of_protocol(request):
                 outcome = _outcome(one, operation, request, answer)
-                _check_throttled(f"{one.method('outcome')}, {operation}", answer, None, outcome)
+                where = f"{one.method('outcome')}, {operation}"
+                _check_throttled(where, answer, outcome.retry_after_s, outcome)  # it states no pause
 
     def test_a_refused_credential_is_recognized(self) -> None:
         """401 concerns every record: it is unauthorized."""

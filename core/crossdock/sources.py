@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from crossdock.mapping.lookups_and_joins import Join, Lookup
     from crossdock.mapping.own_external_ids import NameForm, Ours
     from crossdock.pacing.rate_limit import RateLimit
-    from crossdock.pacing.throttled_waits import stated_wait
+    from crossdock.pacing.throttled_waits import stated_wait_s
     from crossdock.reading.formats.delimited_format import DelimitedFormat
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.sources.api import Api
@@ -75,7 +75,7 @@ _NAMES = {
     "mapping.own_external_ids": "NameForm Ours",
     "records": "Proof",
     "pacing.rate_limit": "RateLimit",
-    "pacing.throttled_waits": "stated_wait",
+    "pacing.throttled_waits": "stated_wait_s",
     "reading.sources.api": "Api",
     "reading.sources.api_client": "ApiClient",
     "reading.sources.api_request": "ApiAnswer ApiRequest",
@@ -118,7 +118,7 @@ __all__ = [
     "SourceContext", "Stop", "StreamId",
     "TimedAuth",
     "UnavailableError", "Wait", "Window", "any_case", "check_intake", "connect", "list_below", "split_pattern",
-    "stated_wait", "warnings_about_newest", "windows",
+    "stated_wait_s", "warnings_about_newest", "windows",
 ]  # fmt: skip
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from crossdock import ConfigModel, Filter
-from crossdock.sources import stated_wait
+from crossdock.sources import stated_wait_s
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, text_of
 
@@ -35,12 +34,12 @@ class ThrottledAnswer(_RecognizedAnswer):
     """Where the body states the wait, such as ``errors.0.time_remaining``: a number of seconds, or a text such as
     ``18 seconds``. Default: ``Retry-After``, or what the text says."""
 
-    def recognized(self, status: int, body: Any) -> bool | timedelta:
+    def recognized(self, status: int, body: Any) -> bool | float:
         """Return whether it is this answer, or the wait that it states."""
         if status != self.status or not has_text(errors_in(body) if status < 300 else body, self.text):
             return False
         stated = None if self.wait is None else text_of(at_path(body, self.wait))
-        wait = None if stated is None else stated_wait(stated)
+        wait = None if stated is None else stated_wait_s(stated)
         return True if wait is None else wait
 
 

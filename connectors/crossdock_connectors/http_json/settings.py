@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -343,7 +343,7 @@ class HttpJsonSettings(HttpSettings):
 
         return status_of
 
-    def _is_throttled(self, answer: ApiAnswer) -> bool | timedelta:
+    def _is_throttled(self, answer: ApiAnswer) -> bool | float:
         found = (rule.recognized(answer.status, answer.body) for rule in self.throttled)
         return next((each for each in found if each is not False), False)
 

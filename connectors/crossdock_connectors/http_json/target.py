@@ -8,7 +8,7 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from crossdock.errors import RemoteError
-from crossdock.reading.sources.api_error_messages import message_of
+from crossdock.sources import ApiAnswer
 from crossdock.targets import (
     Answer,
     ApiTarget,
@@ -40,7 +40,6 @@ from crossdock_connectors.http_json.target_settings import (
 )
 
 _NONE = ExpectedRecord()
-_NO_REASON = "the answer says that it failed, and gives no reason"
 
 
 class HttpJsonTarget(ApiTarget):
@@ -143,7 +142,7 @@ class HttpJsonTarget(ApiTarget):
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
             return throttled
-        answer = self._with_status(resource, answer)
+        answer = self.with_status(resource, answer)
         config, place = self._config.resources[resource], None
         if expected.target_id is None and isinstance(config.create, PostedRequest):
             place = config.create.id
@@ -168,7 +167,7 @@ class HttpJsonTarget(ApiTarget):
         assert batch is not None
         if throttled := self.throttled(answer):
             return throttled
-        whole = self._with_status(resource, answer)
+        whole = self.with_status(resource, answer)
         if not 200 <= whole.status < 300:
             alone = len(expected) == 1
             return self.outcome(resource, answer, expected[0]) if alone else super().outcome(resource, whole, _NONE)
@@ -185,7 +184,7 @@ class HttpJsonTarget(ApiTarget):
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
             return throttled
-        answer = self._with_status(resource, answer)
+        answer = self.with_status(resource, answer)
         if answer.status != 200:
             return super().found(resource, answer, expected)
         if expected.target_id is not None:
@@ -224,19 +223,14 @@ class HttpJsonTarget(ApiTarget):
             return made
         return replace(made, kind="absent") if made.kind == "found" else Outcome("absent", status=200)
 
-    def _with_status(self, resource: str, answer: Answer) -> Answer:
-        """Give *answer* the status and the message of a refusal, if its body says that it is one."""
-        if not 200 <= answer.status < 300:
-            return answer
-        body, failed = body_of(answer), self._config.failed
+    def failed(self, resource: str, answer: ApiAnswer) -> int | None:
+        body, failed = answer.body, self._config.failed
         if not isinstance(body, dict):
-            return answer
+            return None
         is_error = self._config.resources[resource].is_posted and bool(body.get("errors") or body.get("error"))
         if not is_error and (self._failed is None or not self._failed(body)):
-            return answer
-        message = message_of(body, str) or _NO_REASON
-        status = REFUSED if failed is None else failed.status_of(body)
-        return Answer(status, answer.headers, exact_json.dumps({"detail": message}))
+            return None
+        return REFUSED if failed is None else failed.status_of(body)
 
     def advice(self, resource: str, status: int | None) -> str:
         match status:

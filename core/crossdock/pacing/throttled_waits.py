@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import dataclass
+from decimal import Decimal
 
 from crossdock.pacing.rate_headers import MAX_WAIT_S, http_date, retry_after_s, window_rest_s
 
@@ -18,6 +20,33 @@ _UNITS_S = (0.001, 1.0, 60.0)
 _RESETS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
 _is_whole = re.compile(r"[0-9]{1,12}").fullmatch
 _YEAR_2001_S = 1_000_000_000  # a larger number counts since 1970, as GitHub's; a smaller one from now, as ShipStation's
+
+
+@dataclass(frozen=True, slots=True)
+class Throttling:
+    """An answer by which an API limits the rate. *wait_s* is the wait that a connector reads off it, if it does."""
+
+    wait_s: float | None = None
+
+    def wait_after(self, headers: Mapping[str, str], body: bytes) -> float | None:
+        """Return the wait after the answer with these headers and this body; see `throttled_wait_s`."""
+        return throttled_wait_s(headers, body) if self.wait_s is None else self.wait_s
+
+
+def throttling(said: object) -> Throttling | None:
+    """Return the meaning of what a connector says about an answer: True, or a wait in seconds, 0 included. A wait is
+    brought between 0 and 900. None for False and other empty values.
+
+    Raises:
+        TypeError: If *said* is anything else.
+    """
+    if isinstance(said, int | float | Decimal) and not isinstance(said, bool) and not math.isnan(said):
+        return Throttling(float(min(max(said, 0), MAX_WAIT_S)))
+    if said is True:
+        return Throttling()
+    if said:
+        raise TypeError
+    return None
 
 
 def throttled_wait_s(headers: Mapping[str, str], body: bytes) -> float | None:
@@ -35,12 +64,11 @@ def throttled_wait_s(headers: Mapping[str, str], body: bytes) -> float | None:
     return _until_reset_s(headers) if wait_s is None else wait_s
 
 
-def stated_wait(value: str) -> timedelta | None:
+def stated_wait_s(value: str) -> float | None:
     """Return the wait that a member of an answer states, 0 to 900 seconds: a number of seconds, or one with a unit such
     as ``18 seconds``. None for any other text.
     """
-    stated_s = _stated_s(f"wait {value} s".encode())
-    return None if stated_s is None else timedelta(seconds=stated_s)
+    return _stated_s(f"wait {value} s".encode())
 
 
 def _stated_s(text: bytes) -> float | None:

@@ -55,15 +55,24 @@ class AnsweredTimes(httpx.BaseTransport):
 
 
 class RequestRecorder(httpx.BaseTransport):
-    """Passes requests on to *transport*, and keeps their methods, URLs and bodies in `requests`."""
+    """Passes requests on to *transport*.
+
+    Attributes:
+        requests: Their methods, URLs and bodies.
+        answers: The bodies of their answers; empty for one without an answer.
+    """
 
     def __init__(self, transport: httpx.BaseTransport) -> None:
         self._transport = transport
         self.requests: list[tuple[str, str, bytes]] = []
+        self.answers: list[bytes] = []
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.requests.append((request.method, str(request.url), request.read()))
-        return self._transport.handle_request(request)
+        self.answers.append(b"")
+        response = self._transport.handle_request(request)
+        self.answers[-1] = response.read()
+        return response
 
 
 def faulty(

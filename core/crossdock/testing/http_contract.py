@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 from unittest import SkipTest
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -24,10 +25,13 @@ from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import method_of
+from crossdock.testing.continued_lists import ContinuedList, SingleAnswers, pages_noted
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.drifted_records import drifted_objects
 from crossdock.testing.faulty_transport import FAULTS, RequestRecorder, faulty
+from crossdock.testing.incomplete_records import PART, is_told, lost_silently
 from crossdock.testing.json_pages import ListPath, at, in_reverse, lists, without_records
+from crossdock.testing.requested_times import contains_cursor
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, text_of
 
@@ -41,11 +45,17 @@ class HttpStreamContract(StreamContract):
         pages: The bodies of at least two pages, each with at least one record.
         is_paged: False if the API answers with everything at once; `pages` then has one body.
         filters_on: Dotted paths of members by which `pull` leaves out records, such as those of another channel.
+        whole_lists: Patterns of paths such as ``/orders/*/products`` whose answers have all elements of a list, as the
+            vendor documents it.
+        cursor_param: The parameter, or the member of a body or of GraphQL variables, by which the vendor documents that
+            a list is limited to what has changed from a time on.
     """
 
     pages: Sequence[Any]
     is_paged: bool = True
     filters_on: Collection[str] = ()
+    whole_lists: Collection[str] = ()
+    cursor_param: str | None = None
 
     def transport(self, pages: Sequence[Any]) -> httpx.BaseTransport:
         """Return an API that returns *pages* in this order, for any cursor, with links as in the real API.
@@ -151,21 +161,46 @@ class HttpStreamContract(StreamContract):
         assert last == [row], f"{pull}: {where} is listed again on the last page, and is not read there; {hint}"
 
     def test_faults_of_the_network_lose_nothing_silently(self) -> None:
-        """After 429, 5xx, a cut or foreign answer to any request, all records are read or there is an error."""
+        """After 429, 5xx, a cut or foreign answer to any request, all records are read whole, or an error, a problem of
+        the record or `Record.count` says what lacks. 404 to a request about a part of a record may say that there is
+        none.
+        """
         recorded = RequestRecorder(self.network())
-        count = len(self.read_from(recorded).records)
-        pull = method_of(self.example().bound.stream, "pull")
+        whole = self.read_from(recorded)
+        pull = method_of(whole.bound.stream, "pull")
+        listing = self._listing(recorded)
         for fault in FAULTS:
             for number in range(len(recorded.requests)):
                 for times in (1, None):
                     sent = RequestRecorder(faulty(self.network(), fault, number, times, [*self.environment.values()]))
-                    trial = self.read_from(sent)
-                    complete = trial.error is None and len(trial.records) == count
-                    where = f"{pull}: request {number + 1} answered with {fault} {'once' if times else 'from then on'}"
-                    what = f"{len(trial.records)} of {count} records, and no error; catch no error of ctx.api"
-                    assert complete or trial.error, f"{where}: {what}"
+                    lost = lost_silently(self.read_from(sent), whole)
+                    path = urlsplit(recorded.requests[number][1]).path
+                    if fault == "404" and path not in listing and lost == PART:
+                        lost = None
+                    often = "once" if times else "from then on"
+                    where = f"{pull}: request {number + 1} ({path}) answered with {fault} {often}"
+                    assert not lost, f"{where}: {lost}"
                     if len(sent.requests) <= number + 1:
                         break  # no later request can have the fault
+
+    def test_lists_of_other_requests_are_read_to_their_end(self) -> None:
+        """A list that is requested for one record, such as its lines, may have several pages, as the list of records.
+
+        The answer says so in all customary ways. What follows is requested, or the record or the run says what lacks.
+        """
+        recorded = RequestRecorder(self.network())
+        with pages_noted() as paged:
+            whole = self.read_from(recorded)
+        records = [item for _, item in self._listed_records()[0]]
+        pull = method_of(whole.bound.stream, "pull")
+        for path, place in SingleAnswers(recorded, paged, records, self.whole_lists):
+            continued = ContinuedList(self.network(), path, place)
+            trial = self.read_from(continued)
+            assert continued.is_continued or trial.error is not None or is_told(trial, whole), (
+                f"{pull}: the list that {path} answers with is read without its next page: with more elements than an "
+                "answer has, the record would lack some; read it with ctx.api.pages, or name the path in whole_lists "
+                "if the vendor documents that its answer has all elements"
+            )
 
     def test_throttling_is_survived(self) -> None:
         """A request that is answered with 429 once is repeated."""
@@ -206,8 +241,8 @@ class HttpStreamContract(StreamContract):
                 assert is_lowest, f"{message} is higher than {name} of a later record; {hint}"
 
     def test_the_cursor_is_used_and_its_value_read_again(self) -> None:
-        """With a cursor, other requests are sent than without one, and records with the cursor's value are not
-        dropped.
+        """With a cursor, other requests are sent than without one, which contain its value, or a time before it, and
+        records with the cursor's value are not dropped.
         """
         batches = list(self._batches())
         cursor = self._last_cursor(batches)
@@ -217,6 +252,7 @@ class HttpStreamContract(StreamContract):
         pull, hint = method_of(trial.bound.stream, "pull"), "ask for what changed from since on, that value included"
         is_used = first.requests != second.requests
         assert is_used, f"{pull}: the cursor changes no request: everything is read in each run; {hint}"
+        self._check_asked(pull, cursor, first, second)
         assert trial.error is None, f"{pull}: reading with a cursor failed: {trial.error}"
         read = _rows_of(trial)
         for _, items in batches:
@@ -225,13 +261,38 @@ class HttpStreamContract(StreamContract):
                     is_read = item in read
                     assert is_read, f"{pull}: a record whose value equals the cursor is not read again; {hint}"
 
+    def _check_asked(self, pull: str, cursor: str, first: RequestRecorder, second: RequestRecorder) -> None:
+        """Check that requests with a cursor contain its value or an earlier one, where `cursor_param` says."""
+        new = [request for request in second.requests if request not in first.requests]
+        is_asked = any(contains_cursor(request, cursor) for request in new)
+        hint = "the source would list everything or something else; send since, or a time made of it"
+        assert is_asked, f"{pull}: no request contains the cursor {cursor} or a time before it: {hint}"
+        named = self.cursor_param
+        if named is not None:
+            is_named = any(contains_cursor(request, cursor, named) for request in new)
+            assert is_named, f"{pull}: no request has the cursor in {named}, as cursor_param of the test says"
+
+    def _listing(self, recorded: RequestRecorder) -> set[str]:
+        """Return the paths whose answers list records of the stream."""
+        records = [item for _, item in self._listed_records()[0]]
+        return {
+            urlsplit(url).path
+            for (_, url, _), body in zip(recorded.requests, recorded.answers, strict=True)
+            for _, items in lists(_json(body))
+            if any(item in records for item in items)
+        }
+
     def other_gaps(self) -> Iterator[str]:
-        """Yield that no two records have one value of the cursor, if it is a member of them."""
+        """Yield that no two records have one value of the cursor, if it is a member of them, and that a wrong parameter
+        is not seen.
+        """
         batches = list(self._batches())
         cursors = {cursor for cursor, _ in batches if cursor is not None}
         values = Counter(text for _, items in batches for item in items for text in _texts_of(item) if text in cursors)
         if values and max(values.values()) < 2:
             yield "no two records have the value of a cursor: one that is lost at the edge would not be seen"
+        if cursors and self.cursor_param is None:
+            yield "cursor_param is not set: a misspelt parameter, which a source ignores, would not be seen"
 
     # ---- where records are in pages
 
@@ -346,6 +407,13 @@ class HttpStreamContract(StreamContract):
             for place in sorted(places, key=str):
                 for index, item in enumerate(at(page, place) or ()):
                     yield number, place, index, item
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return exact_json.loads(body)
+    except ValueError:
+        return None
 
 
 def _objects(batch: RawBatch) -> list[Any]:

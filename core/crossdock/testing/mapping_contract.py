@@ -13,10 +13,13 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from unittest import SkipTest, mock
 
+import polars as pl
+
 from crossdock.config.project.connections import BoundStream
+from crossdock.delta.row_preparation import FP, KEY, prepare
 from crossdock.errors import RecordError
 from crossdock.planning.draft_records import drafted
-from crossdock.records import Record
+from crossdock.records import JSON, LINE, Record
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import StreamUnderTest, method_of
 from crossdock.testing.drifted_records import drifted, numbers_in, paths, value_at, with_numbers
@@ -173,6 +176,25 @@ class MappingContract(StreamUnderTest):
                         f"the draft is {other}; raise RecordError for what is no number"
                     )
 
+    def test_every_change_of_a_draft_is_noticed(self) -> None:
+        """A record whose draft changes counts as changed, also if the stream declares `uses`; else it is not sent."""
+        bound, records = self.example_records()
+        if bound.stream.uses is None:
+            return  # any change counts
+        for record in records:
+            before, known = _mapped(bound, record), _fingerprints(bound, record)
+            numbers = [
+                (f"another number as {place}", with_number(_SHORT)) for place, with_number in with_numbers(record)
+            ]
+            for change, changed in (*drifted(record), *numbers):
+                made = _mapped(bound, changed)
+                if isinstance(made, _Problem) or made == before:
+                    continue
+                assert _fingerprints(bound, changed) != known, (
+                    f"{type(bound.stream).__name__}.uses, {place_of(record)}: with {change} the draft is another one, "
+                    "and the record does not count as changed, so that it is not sent; name all that the mapping reads"
+                )
+
     def test_no_element_of_a_long_list_is_left_out(self) -> None:
         """A list with numbers that becomes a list of the draft is read to its end, also if it has 120 elements, or
         makes a `RecordError`.
@@ -204,6 +226,13 @@ def _mapped(bound: BoundStream, record: Record) -> dict[str, Any] | _Problem:
         return drafted(bound, record)[0]
     except RecordError as error:
         return _Problem(error.code, str(error))
+
+
+def _fingerprints(bound: BoundStream, record: Record) -> list[tuple[Any, ...]]:
+    """Return the key and the fingerprint of each row, as a run compares them."""
+    rows = [{JSON: row[JSON]} if JSON in row else row for row in record.rows]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(rows[0], pl.String)).with_row_index(LINE, 1).cast({LINE: pl.UInt64})
+    return prepare(bound.stream, record.source, frame).select(KEY, FP).rows()
 
 
 def _numbers(made: dict[str, Any] | _Problem) -> Collection[Decimal]:

@@ -6,11 +6,18 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
-from urllib.parse import unquote
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from crossdock.values import exact_json
 
 _ISO = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\d*(Z|[+-]\d\d:?\d\d)?)?(?!\d)")
 _UNIX = re.compile(r"(?<![\d.-])(\d{10})(\d{3})?(?![\d-])")
+_NUMBER = re.compile(r"(?<![\d.])\d{1,18}(?![\d.])")
+_DIGITS = re.compile(r"\d{1,18}")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NUMBERS = 100_000  # how much less than a cursor may be asked for
+_BEFORE = timedelta(days=1)  # how much earlier
 _ZONES = timedelta(hours=14)  # so far a local time may be from UTC
 _LATEST_S = 4_102_444_800  # of UNIX time: the year 2100
 
@@ -33,6 +40,61 @@ def moments_in(text: str) -> Iterator[Moment]:
         if 946_684_800 <= int(seconds) < _LATEST_S:
             moment = datetime.fromtimestamp(int(seconds), UTC)
             yield Moment(moment, moment + timedelta(seconds=1))
+
+
+def contains_cursor(request: tuple[str, str, bytes], cursor: str, name: str | None = None) -> bool:
+    """Return whether the method, URL and body of a *request* contain *cursor*, a number up to it, or a time up to a day
+    before it.
+
+    Args:
+        name: The parameter, or the member of a JSON body, that contains it; None for any.
+    """
+    _, url, body = request
+    texts = [*_named(url, body)]
+    return any(_is_of(text, cursor) for found, text in texts if name in {None, found})
+
+
+def _named(url: str, body: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the parameters and the members with texts and numbers, with their names."""
+    parts = urlsplit(url)
+    yield "", unquote(parts.path)
+    yield from parse_qsl(parts.query)
+    yield "", unquote(parts.query)  # several times in one expression
+    try:
+        yield from _leaves("", exact_json.loads(body or b"null"))
+    except ValueError:
+        yield from parse_qsl(body.decode("utf-8", "replace"))
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for inner, each in value.items():
+            yield from _leaves(inner, each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _leaves(name, each)
+    elif value is not None:
+        yield name, str(value)
+
+
+def _is_of(text: str, cursor: str) -> bool:
+    if cursor in text:
+        return True
+    instant = instant_of(cursor) or next((moment.earliest for moment in moments_in(cursor)), None)
+    if instant is not None:
+        if moments := [*moments_in(text)]:
+            return any(moment.earliest <= instant <= moment.latest + _BEFORE for moment in moments)
+        return any(_names_day(text, instant + shift) for shift in (-_BEFORE, timedelta(), _ZONES))
+    return cursor.isdigit() and any(0 <= int(cursor) - int(each) <= _NUMBERS for each in _NUMBER.findall(text))
+
+
+def _names_day(text: str, day: datetime) -> bool:
+    """Return whether *text* has the numbers of a day in any order, such as ``02.11.2026`` or ``Mon, 02 Nov 2026``."""
+    if f"{day:%Y%m%d}" in text:
+        return True
+    numbers = {int(each) for each in _DIGITS.findall(text)}
+    is_month = day.month in numbers or _MONTHS[day.month - 1] in text.casefold()
+    return is_month and day.day in numbers and not {day.year, day.year % 100}.isdisjoint(numbers)
 
 
 def instant_of(text: str | None) -> datetime | None:

@@ -166,13 +166,15 @@ class _Pull:
         """Return the network, chosen when the first request is sent: the cursor is known then."""
         import httpx  # noqa: PLC0415  not every connector uses it
 
+        from crossdock.testing.authors_transport import AuthorsTransport  # noqa: PLC0415
+
         if self._network(None) is None:
             return None
         chosen: list[httpx.BaseTransport] = []
 
         def answer(request: httpx.Request) -> httpx.Response:
             if not chosen and (transport := self._network(self._since)) is not None:
-                chosen.append(transport)
+                chosen.append(AuthorsTransport(transport))
             return chosen[0].handle_request(request)
 
         return httpx.MockTransport(answer)

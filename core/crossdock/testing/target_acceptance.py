@@ -40,6 +40,8 @@ _MODULE = "hurried_connector"
 _EXAMPLES = "examples"
 _SYNC = ("sync", _EXAMPLES)  # and not the streams that the connector itself may have
 
+_Changed = dict[str, dict[int, int]]
+
 Held = Callable[[], Iterable[Any]]
 """Lists what a partner holds: a JSON value for each record, without ids and times that it assigned."""
 
@@ -79,7 +81,10 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             faults = _FAULTS * _ROUNDS
             self._finish(disturbed, random.sample(faults, len(faults)), expected)
             self._sends_nothing(disturbed)
-            self._change_one(disturbed)
+            changed = self._change_one(disturbed)
+            held = disturbed.held_without_nulls()
+        if changed:
+            self._check_changed(changed, held)
         if self._can_look_up():
             with self._delivery() as restored:
                 self._forget(restored, expected)
@@ -142,9 +147,23 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         assert not sent, f"a sync of records that have not changed sends {sent} requests"
         assert delivery.held() == held, "a sync that sends nothing changes what the partner holds"
 
-    def _change_one(self, delivery: _Delivery) -> None:
-        """Change the last record of each resource: one update each, or a dead letter if it is written once."""
-        changed: dict[str, dict[int, int]] = {}  # what an earlier resource was changed to stays
+    def _check_changed(self, changed: _Changed, held: Counter[str]) -> None:
+        """Compare what the partner holds of updated records with what it holds of records that were created so."""
+        with self._delivery() as created:
+            created.write(changed)
+            self.ends_well("a sync of records with the changed members", created.sync(), created.state_folder)
+            wrong = differences(created.held_without_nulls(), held)
+        names = ", ".join(changed)
+        assert not wrong, (
+            f"{names}: after a change the partner holds something else than if it had been created so; send all "
+            f"of update.changes or update.after, and let held list no counters of changes:{wrong}"
+        )
+
+    def _change_one(self, delivery: _Delivery) -> _Changed:
+        """Change the last record of each resource: one update each, or a dead letter if it is written once. Return the
+        changes that were made, by resource and number of the record.
+        """
+        changed: _Changed = {}  # what an earlier resource was changed to stays
         for resource in delivery.resources:
             before, last = delivery.held(), {self.records - 1: self.records}
             delivery.write({**changed, resource: last})
@@ -165,6 +184,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             counts = gone.total(), new.total()
             assert counts == (1, 1), f"{resource}: a change of one record removes {counts[0]} and adds {counts[1]}"
             self._sends_nothing(delivery)
+        return changed
 
     # ---- the delivery
 
@@ -242,6 +262,10 @@ class _Delivery:
         """Return what the partner holds, one text for equal records."""
         return Counter(json.dumps(each, sort_keys=True, default=str) for each in self._held())
 
+    def held_without_nulls(self) -> Counter[str]:
+        """Return what the partner holds, where null is the same as no member."""
+        return Counter(map(_without_nulls, self.held().elements()))
+
     def run(self, *arguments: str) -> Ended:
         return self._commands.run(*arguments)
 
@@ -251,6 +275,13 @@ class _Delivery:
     def kill(self, is_time: Callable[[], bool]) -> Ended:
         """Run a sync and send it SIGKILL as soon as *is_time* returns True."""
         return self._commands.kill(is_time, *_SYNC)
+
+
+def _without_nulls(text: str) -> str:
+    def kept(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {name: value for name, value in pairs if value is not None}
+
+    return json.dumps(json.loads(text, object_pairs_hook=kept), sort_keys=True)
 
 
 def _install(connector: Connector[Any], packages: Path, author: str) -> None:

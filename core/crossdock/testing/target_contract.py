@@ -8,14 +8,15 @@ from typing import Any
 
 from crossdock.targets import Answer, ApiTarget, Outcome, Request
 from crossdock.testing.target_request_contract import TargetRequestContract
-from crossdock.testing.target_under_test import Example
+from crossdock.testing.target_under_test import STATUS, Example, json_answer
 from crossdock.values import exact_json
 from crossdock.writing.targets.merge_patch import holds
 
-_STATUS = {"create": 201, "update": 200, "delete": 200, "look_up": 200}
 _AMBIGUOUS = (302, 408, 500, 502, 504)
 _HTML = b"<html><body>Maintenance</body></html>"
 _PROBLEM = b'{"message": "try again later"}'
+_REASON, _SHOWN = "the postcode is wrong", 200
+_FAILED = "say which answers of success are refusals by Api(..., failed=...), or by the method failed of the target"
 
 
 class TargetContract(TargetRequestContract):
@@ -37,11 +38,6 @@ class TargetContract(TargetRequestContract):
             after = self.example(one.target, one.resource, 1, key=one.key).payload
             made = one.requests(after, one.target_id, operations)
             yield from ((one, operation, made[operation]) for operation in operations)
-
-    def _answer(self, one: Example, operation: str, record: Any) -> Answer:
-        """Return the answer of the API to an operation, or to a look-up by id."""
-        given = self.answered(one.resource, operation, record)
-        return given if isinstance(given, Answer) else _json(_STATUS[operation], given)
 
     def _record(self, one: Example) -> Any:
         return self.stored(one.resource, one.target_id, one.payload)
@@ -79,14 +75,14 @@ class TargetContract(TargetRequestContract):
         good = self._answer(one, operation, self._record(one))
         if good.body:
             yield "that is cut off", replace(good, headers={}, body=good.body[:-1])
-        yield "that is an HTML page", Answer(_STATUS[operation], {"content-type": "text/html"}, _HTML)
+        yield "that is an HTML page", Answer(STATUS[operation], {"content-type": "text/html"}, _HTML)
         if one.target.resources[one.resource].shape.id is None:
             return  # the external id is the id, whatever else an answer shows
         another = self.example(one.target, one.resource, 1)
         other = self._answer(one, operation, self._record(another))
         if operation == "create" and good.body:
             yield "without a body", Answer(good.status, {}, b"")
-            yield "without an id", _json(_STATUS[operation], {})
+            yield "without an id", json_answer(STATUS[operation], {})
         # An answer that tells no records apart, such as {"success": true}, cannot be that of another one.
         if (another.name or "\0").encode() in other.body if operation == "create" else other != good:
             yield "of another record", other
@@ -95,11 +91,12 @@ class TargetContract(TargetRequestContract):
         """429 and the answers of `throttling` are throttled, with the pause that they ask for."""
         limited = [(Answer(429, {"retry-after": "7"}, _PROBLEM), 7.0), (Answer(429, {}, b""), None), *self.throttling]
         for where, answer, pause_s, outcome in self._decided(limited):
-            hint = "call super(), and describe a limit that is no 429 by Api(..., throttled=...)"
-            text = f"{where}: HTTP {answer.status} is {outcome.kind} instead of throttled; {hint}"
-            assert outcome.kind == "throttled", text
-            text = f"{where}: the pause is {outcome.retry_after_s} s, not {pause_s} s; override throttled"
-            assert outcome.retry_after_s == pause_s, text
+            _check_throttled(where, answer, pause_s, outcome)
+        for one, operation, request in self._written():
+            for answer in _limits_of_protocol(request):
+                outcome = _outcome(one, operation, request, answer)
+                where = f"{one.method('outcome')}, {operation}"
+                _check_throttled(where, answer, outcome.retry_after_s, outcome)  # it states no pause
 
     def test_a_refused_credential_is_recognized(self) -> None:
         """401 concerns every record: it is unauthorized."""
@@ -131,15 +128,20 @@ class TargetContract(TargetRequestContract):
                 assert outcome.kind == "in_doubt", what
 
     def test_a_refusal_is_rejected(self) -> None:
-        """400 and 422 concern one record, and nothing was done."""
+        """400, 422, `refusals`, and GraphQL or JSON-RPC errors without data concern one record; nothing was done."""
         for one, operation, request in self._written():
-            for status in (400, 422):
-                outcome = _outcome(one, operation, request, _json(status, {"message": "the postcode is wrong"}))
-                where = f"{one.method('outcome')}, {operation}"
-                what = f"{where}: HTTP {status} is {outcome.kind} instead of rejected; call super().outcome"
-                assert outcome.kind == "rejected", what
+            plain = [(json_answer(status, {"message": _REASON}), _REASON) for status in (400, 422)]
+            for answer, reason in (*plain, *_refusals_of_protocol(request), *self.refusals):
+                outcome = _outcome(one, operation, request, answer)
+                where, what = f"{one.method('outcome')}, {operation}", f"HTTP {answer.status}"
+                if answer.status < 300:
+                    what = f"the answer {answer.body[:_SHOWN].decode(errors='replace')}"
+                hint = "call super().outcome" if answer.status >= 300 else _FAILED
+                assert outcome.kind == "rejected", f"{where}: {what} is {outcome.kind} instead of rejected; {hint}"
                 hint = "return it only for the answer by which the API refuses a second record of a name"
-                assert outcome.reason != "conflict", f"{where}: any HTTP {status} is a conflict of the name; {hint}"
+                assert outcome.reason != "conflict", f"{where}: any {what} is a conflict of the name; {hint}"
+                hint = "give the message of the API"
+                assert reason in outcome.message, f"{where}: the reason of {what} is {outcome.message!r}; {hint}"
 
     def test_a_repeat_is_a_conflict_of_the_name(self) -> None:
         """The refusal of a second record with the same external id says so, if the target relies on it."""
@@ -230,15 +232,50 @@ class TargetContract(TargetRequestContract):
     def _looked_up(self, one: Example, target_id: str | None, records: list[Any]) -> Answer:
         if target_id is None and one.target.resources[one.resource].shape.absent is None:
             listed = self.listing(one.resource, records)
-            return listed if isinstance(listed, Answer) else _json(200, listed)
+            return listed if isinstance(listed, Answer) else json_answer(200, listed)
         return self._answer(one, "look_up", records[0]) if records else self.missing(one.resource)
+
+
+def _check_throttled(where: str, answer: Answer, pause_s: float | None, outcome: Outcome) -> None:
+    hint = "call super(), and describe a limit that is no 429 by Api(..., throttled=...)"
+    text = f"{where}: HTTP {answer.status} is {outcome.kind} instead of throttled; {hint}"
+    assert outcome.kind == "throttled", text
+    hint = "return the seconds from throttled of the Api"
+    text = f"{where}: the pause is {outcome.retry_after_s} s, not {pause_s} s; {hint}"
+    assert outcome.retry_after_s == pause_s, text
+
+
+def _limits_of_protocol(request: Request) -> list[Answer]:
+    errors = [{"message": "slow down", "extensions": {"code": "THROTTLED"}}]
+    return [json_answer(200, {"errors": errors})] if _protocol_of(request) == "graphql" else []
+
+
+def _refusals_of_protocol(request: Request) -> list[tuple[Answer, str]]:
+    """Return an answer of success which says that the request was not executed: by GraphQL, section 7.1, it has errors
+    and no data, and by JSON-RPC 2.0, section 5, an error and no result.
+    """
+    match _protocol_of(request):
+        case "graphql":
+            return [(json_answer(200, {"errors": [{"message": _REASON}]}), _REASON)]
+        case "json-rpc":
+            error = {"code": -32602, "message": _REASON}
+            return [(json_answer(200, {"jsonrpc": "2.0", "id": 1, "error": error}), _REASON)]
+    return []
+
+
+def _protocol_of(request: Request) -> str | None:
+    try:
+        body = exact_json.loads(request.body or b"null")
+    except ValueError:
+        return None
+    if not isinstance(body, dict) or request.method != "POST":
+        return None
+    if isinstance(body.get("query"), str) and "{" in body["query"]:
+        return "graphql"
+    return "json-rpc" if "jsonrpc" in body else None
 
 
 def _outcome(one: Example, operation: str, request: Request, answer: Answer) -> Outcome:
     target: ApiTarget = one.target
     target_id = None if operation == "create" else one.target_id
     return target.outcome(one.resource, answer, one.expected(request, target_id))
-
-
-def _json(status: int, body: Any) -> Answer:
-    return Answer(status, {"content-type": "application/json"}, exact_json.dumps(body))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -22,6 +22,7 @@ from crossdock.writing.targets.merge_patch import difference
 
 NAMESPACE = "examples"
 _ACCOUNT = "account"
+STATUS = {"create": 201, "update": 200, "delete": 200, "look_up": 200}
 
 
 class TargetUnderTest(ConnectorUnderTest):
@@ -31,6 +32,8 @@ class TargetUnderTest(ConnectorUnderTest):
         harmless: Requests other than GET that change nothing, such as ``POST /graphql``.
         throttling: Answers other than 429 by which the API limits the rate, each with the requested pause in seconds,
             or None.
+        refusals: Answers other than 400 and 422 by which the API refuses a record, such as errors in an answer of
+            success, each with a part of the reason in it.
         expects: The requests that must be sent, as the author reads them off the vendor's documents: by resource and
             operation, the method, the path, and the body or None. A create sends `members` 0, an update changes them to
             `members` 1, and the id of the record is that of `target_id`. Members of the body that are not stated may
@@ -41,6 +44,7 @@ class TargetUnderTest(ConnectorUnderTest):
 
     harmless: Collection[str] = ()
     throttling: Sequence[tuple[Answer, float | None]] = ()
+    refusals: Sequence[tuple[Answer, str]] = ()
     expects: Mapping[tuple[str, str], tuple[str, str, Any]] = {}
     lists_others: Collection[str] = ()
 
@@ -123,13 +127,31 @@ class TargetUnderTest(ConnectorUnderTest):
         draft = target.resources[resource].draft.model_validate(dict(self.members(resource, number)))
         members = json_value(draft.payload(), lambda reference: f"id-{reference.resource}-{reference.key}")
         own_key = key_text(self.key(resource, number)) if key is None else key
-        own_id = self.target_id(resource, number)
-        return Example.of(target, resource, own_key, members, own_id, self.before_create(resource, number))
+        one = Example.of(
+            target, resource, own_key, members, self.target_id(resource, number), self.before_create(resource, number)
+        )
+        is_looked_up = "update" in target.resources[resource].endpoint.looks_up_first
+        return replace(one, found=self._found(one)) if is_looked_up else one
+
+    def _answer(self, one: Example, operation: str, record: Any) -> Answer:
+        """Return the answer of the API to an operation, or to a look-up by id."""
+        given = self.answered(one.resource, operation, record)
+        return given if isinstance(given, Answer) else json_answer(STATUS[operation], given)
+
+    def _found(self, one: Example) -> Mapping[str, Any]:
+        """Return the members that a look-up by id finds."""
+        shown = self._answer(one, "look_up", self.stored(one.resource, one.target_id, one.payload))
+        return one.target.found(one.resource, shown, ExpectedRecord(target_id=one.target_id, name=one.name)).held or {}
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A record that is sent to a target."""
+    """A record that is sent to a target.
+
+    Attributes:
+        held: What the look-up before a create finds in place of it.
+        found: What the look-up before an update finds, if there is one.
+    """
 
     target: ApiTarget
     resource: str
@@ -138,6 +160,7 @@ class Example:
     name: str | None
     target_id: str
     held: dict[str, Any]
+    found: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -174,9 +197,8 @@ class Example:
 
     def update_to(self, after: dict[str, Any], target_id: str) -> Request:
         """Make the request that changes the payload to *after*."""
-        return self.target.update(
-            self.resource, target_id, Update(self.payload, difference(self.payload, after), after)
-        )
+        before = deepcopy({**self.found, **self.payload})
+        return self.target.update(self.resource, target_id, Update(before, difference(self.payload, after), after))
 
     def requests(self, after: dict[str, Any], target_id: str, operations: Collection[str]) -> dict[str, Request]:
         """Return every request about the record, by operation.
@@ -199,6 +221,10 @@ class Example:
 
     def expected(self, request: Request, target_id: str | None) -> ExpectedRecord:
         return ExpectedRecord(request.path, target_id, self.name)
+
+
+def json_answer(status: int, body: Any) -> Answer:
+    return Answer(status, {"content-type": "application/json"}, exact_json.dumps(body))
 
 
 def json_value(value: Any, of_reference: Callable[[Reference], Any]) -> Any:

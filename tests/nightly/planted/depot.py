@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
+import httpx
 from pydantic import ConfigDict
 from tests.nightly.planted.bugs import Bug
 
@@ -27,7 +28,9 @@ from crossdock.targets import (
     TargetResource,
     Update,
 )
+from crossdock.testing.target_acceptance import TargetAcceptance
 from crossdock.testing.target_contract import TargetContract
+from crossdock.testing.target_under_test import TargetUnderTest
 from crossdock.values import exact_json
 from crossdock.values.field_types import Exact, Instant, Personal, Text
 
@@ -123,8 +126,8 @@ BODY = {
 }
 
 
-class DepotCase(TargetContract):
-    """Requests and answers."""
+class DepotExample(TargetUnderTest):
+    """Orders with two lines."""
 
     connector = depot(Depot)
     settings = {"base_url": "https://depot.example", "token": "env:DEPOT_TOKEN"}
@@ -150,7 +153,63 @@ class DepotCase(TargetContract):
         return Answer(409, {}, b'{"error": "taken"}')
 
 
+class DepotCase(DepotExample, TargetContract):
+    """Requests and answers."""
+
+
+class FakeDepot:
+    """The orders of a depot, by id."""
+
+    def __init__(self) -> None:
+        self.orders: dict[str, dict[str, Any]] = {}
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        order_id = request.url.path.removeprefix("/orders").strip("/")
+        if request.method == "GET" and not order_id:
+            name = request.url.params.get("reference")
+            found = [self.shown(each) for each, order in self.orders.items() if order["reference"] == name]
+            return httpx.Response(200, json={"orders": found})
+        if request.method == "POST":
+            order = json.loads(request.content)
+            if order["reference"] in [each["reference"] for each in self.orders.values()]:
+                return httpx.Response(409, json={"error": "taken"})
+            order_id = str(len(self.orders) + 1)
+            self.orders[order_id] = order
+        if request.method == "PUT":
+            self.orders[order_id] = json.loads(request.content)
+        return httpx.Response(200, json=self.shown(order_id))
+
+    def shown(self, order_id: str) -> dict[str, Any]:
+        return {"id": order_id, **self.orders[order_id]}
+
+
 # ---- bugs
+
+
+class InPart(Depot):
+    """An update that changes the time alone, and leaves the lines as they were."""
+
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        changed = {**update.after, "lines": update.before["lines"]}
+        return Request.json("PUT", f"/orders/{quote(target_id, safe='')}", changed)
+
+
+IN_PART = depot(InPart)
+
+
+class InPartCase(DepotExample, TargetAcceptance):
+    """Whole syncs to a fake."""
+
+    connector = IN_PART
+    records = 6
+
+    def members(self, resource: str, number: int) -> Mapping[str, Any]:
+        later = datetime(2026, 11, 20, number, tzinfo=UTC)
+        return {**super().members(resource, number), "placed_at": later}
+
+    def partner(self) -> tuple[httpx.BaseTransport, Callable[[], list[Any]]]:
+        fake = FakeDepot()
+        return httpx.MockTransport(fake.answer), lambda: list(fake.orders.values())
 
 
 def bodied(change: Any) -> type[DepotCase]:
@@ -196,7 +255,7 @@ def _as_float(self: Any, resource: str, payload: dict[str, Any]) -> Request:
 
 FIRST_LINES, LATE = 1, "2026-11-20T04:30:00Z"
 FORM, STATED = "requests_are_well_formed", "requests_are_as_expected"
-FOUND: Sequence[tuple[str, type[DepotCase], str, str]] = [
+FOUND: Sequence[tuple[str, type[DepotExample], str, str]] = [
     ("a create that is another one each time", bodied(lambda body: {**body, "request": uuid.uuid4().hex}),
      "equal_payloads_have_equal_requests", "Bug.create"),
     ("a create without the external id",
@@ -218,6 +277,8 @@ FOUND: Sequence[tuple[str, type[DepotCase], str, str]] = [
     ("a broken answer taken for a success", case(outcome=_any_success), "a_false_success_is_in_doubt", "Bug.outcome"),
     ("an exception in the target", bodied(lambda body: {**body, "note": body["note"]}),
      "equal_payloads_have_equal_requests", "create"),
+    ("an update that sends a part of the changes", InPartCase,
+     "each_record_is_there_once_in_spite_of_faults_and_kills", "orders: after a change the partner holds something"),
 ]  # fmt: skip
 NEED_A_STATEMENT: Sequence[tuple[str, type[DepotCase], str]] = [
     ("a price divided by 100", bodied(_priced(lambda price: price / 100)), "price"),

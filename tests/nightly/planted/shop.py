@@ -144,6 +144,32 @@ class Paged(Mapped):
             yield RawBatch.json([answer.body], source=answer.address)
 
 
+class Charged(Paged):
+    """The fees of each order are a list of their own, and further lines of it."""
+
+    def fees(self, ctx: Context[ShopSettings], number: int) -> list[Any]:
+        return [each for page in ctx.api.pages(f"/orders/{number}/fees") for each in page.items("/fees")]
+
+    def charged(self, ctx: Context[ShopSettings], order: Any) -> Any:
+        number = order.get("id") if isinstance(order, dict) else None
+        return {**order, "fees": self.fees(ctx, number)} if type(number) is int else order
+
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        for page in ctx.api.pages("/orders", self.params(since)):
+            orders = page.items("/orders")
+            yield RawBatch.json([self.charged(ctx, each) for each in orders], source=page.address)
+            if (reached := self.reached(orders)) is not None:
+                yield Checkpoint(reached)
+
+    def fetch(self, ctx: Context[ShopSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        for (key,) in keys:
+            answer = ctx.api.get(f"/orders/{key}")
+            yield RawBatch.json([self.charged(ctx, answer.body)], source=answer.address)
+
+    def lines(self, record: Record) -> Sequence[Any]:
+        return [*record.each("/lines"), *record.each("/fees", default=())]
+
+
 class Windowed(Mapped):
     """Six hours after the other, so that most windows are empty."""
 
@@ -205,6 +231,33 @@ class PagedCase(_OfTheShop, HttpStreamContract):
             link = f'<{request.url.copy_set_param("page", number + 1)}>; rel="next"'
             headers = {"link": link} if number < len(pages) else {}
             return httpx.Response(200, text=json.dumps(pages[number - 1], default=str), headers=headers)
+
+        return httpx.MockTransport(answer)
+
+
+FEES = {4: [{"sku": "wrapping", "quantity": 1, "price": "1.95"}, {"sku": "freight", "quantity": 1, "price": "4.90"}]}
+
+
+class UsingCase(PagedCase):
+    """Orders in pages, of which the shop shows more than the mapping reads."""
+
+    connector = shop(type("Using", (Paged,), {"uses": ("customer_id", "created_at", "address", "lines")}))
+
+
+class ChargedCase(PagedCase):
+    """Orders in pages, with requests for their fees."""
+
+    connector = shop(Charged)
+    cursor_param = "updated_since"
+
+    def transport(self, pages: Sequence[Any]) -> httpx.MockTransport:
+        orders = super().transport(pages)
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            number, _, below = request.url.path.removeprefix("/orders/").partition("/")
+            if below != "fees":
+                return orders.handle_request(request)
+            return httpx.Response(200, json={"fees": FEES.get(int(number), [])})
 
         return httpx.MockTransport(answer)
 
@@ -393,8 +446,35 @@ READING: Sequence[tuple[str, dict[str, Any], str, str]] = [
     ("records at the edge of a cursor lost",
      {"rows": lambda self, orders, since: [each for each in orders if str(each.get("updated_at")) > (since or "")]},
      "the_cursor_is_used_and_its_value_read_again", "Bug.pull"),
+    ("a change that is not noticed", {"uses": ("customer_id", "created_at", "address")},
+     "every_change_of_a_draft_is_noticed", "Bug.uses"),
     ("random keys", {"rows": _random}, "a_second_run_reads_the_same", "random"),
     ("keys by position", {"rows": _numbered}, "keys_do_not_depend_on_the_order", "position"),
+]  # fmt: skip
+
+
+# ---- bugs of requests about one order
+
+
+def _first_answer(self: Any, ctx: Any, number: int) -> list[Any]:
+    found: list[Any] = ctx.api.get(f"/orders/{number}/fees").items("/fees")
+    return found
+
+
+def _free_of_charge(self: Any, ctx: Any, number: int) -> list[Any]:
+    try:
+        return Charged.fees(self, ctx, number)
+    except CrossdockError:
+        return []
+
+
+CHARGES: Sequence[tuple[str, dict[str, Any], str, str]] = [
+    ("a list that is cut", {"fees": _first_answer}, "lists_of_other_requests_are_read_to_their_end", "Bug.pull"),
+    ("an error swallowed", {"fees": _free_of_charge}, "faults_of_the_network_lose_nothing_silently", "Bug.pull"),
+    ("the cursor's value not sent", {"params": lambda self, since: {"changed": "yes"} if since else {}},
+     "the_cursor_is_used_and_its_value_read_again", "Bug.pull: no request contains the cursor"),
+    ("a misspelt parameter of the cursor", {"params": lambda self, since: {"update_since": since or ""}},
+     "the_cursor_is_used_and_its_value_read_again", "updated_since, as cursor_param of the test says"),
 ]  # fmt: skip
 
 
@@ -569,9 +649,10 @@ BUGS = [
       for kind, case in (("pages", PagedCase), ("windows", WindowedCase))
       for what, (methods, test, says, stated) in MAPPING.items()),
     *(Bug(what, "pages", with_stream(PagedCase, **methods), test, says) for what, methods, test, says in READING),
+    *(Bug(what, "pages", with_stream(ChargedCase, **methods), test, says) for what, methods, test, says in CHARGES),
     *(Bug(what, "windows", type("Case", (WindowedCase,), {"connector": shop(stream)}), test, says, stated)
       for what, stream, test, says, stated in WINDOWS),
     *(Bug(what, "webhooks", case, test, says) for what, case, test, says in HOOKS),
     *(Bug(what, "config", case, test, says, stated) for what, case, test, says, stated in CONFIGS),
 ]  # fmt: skip
-CORRECT = (PagedCase, WindowedCase, HookedCase, DeclaredCase)
+CORRECT = (PagedCase, UsingCase, ChargedCase, WindowedCase, HookedCase, DeclaredCase)

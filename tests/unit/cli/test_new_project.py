@@ -38,6 +38,7 @@ def linted(project: Path) -> str:
         "--target",
         "--webhooks",
         "--graphql",
+        "--target --graphql",
         "--target --webhooks --graphql",
     ],
 )
@@ -57,6 +58,38 @@ def test_what_only_an_api_has_is_refused_for_other_kinds(
     refused = CommandLine(tmp_path).run("new", "acme-shop", "--kind", "files", option)
     assert refused.code == 2
     assert f"{option} is for connectors of --kind http" in refused.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_target_of_a_graphql_api_sends_mutations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says which answers of success are refusals; without --graphql it has none of that."""
+    monkeypatch.chdir(tmp_path)
+    line = CommandLine(tmp_path)
+    assert line.run("new", "acme-shop", "--target", "--graphql").code == 0
+    assert line.run("new", "rest-shop", "--target").code == 0
+    made = [(tmp_path / name / name.replace("-", "_") / "target.py").read_text() for name in ("acme-shop", "rest-shop")]
+    assert ["mutation" in text for text in made] == ["def failed(" in text for text in made] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            "--openapi acme.yaml --graphql",
+            "--graphql cannot be combined with --openapi: an OpenAPI document describes no",
+        ),
+        ("--openapi acme.yaml --webhooks", "--webhooks cannot be combined with --openapi: streams that are proposed"),
+        ("--openapi acme.yaml --target --webhooks", "write a second project with --webhooks"),
+        ("--kind declarative --target", "a config declares it in a section of the connection"),
+    ],
+)
+def test_what_cannot_be_combined_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, says: str
+) -> None:
+    """Nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    refused = CommandLine(tmp_path).run("new", "acme-shop", *options.split())
+    assert (refused.code, says in refused.err) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 

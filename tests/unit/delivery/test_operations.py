@@ -8,14 +8,21 @@ from itertools import product
 from typing import Any
 
 import pytest
-from tests.unit.state.samples import AT, intent
+from tests.unit.state.samples import AT, binding, intent
 
-from crossdock import RecordError
+from crossdock import Record, RecordError
 from crossdock.resources import ResourceModel
 from crossdock.state import Scope
-from crossdock.targets import ApiTarget, Request, TargetResource
+from crossdock.targets import ApiTarget, EndpointProfile, Request, TargetResource, Update
 from crossdock.values import exact_json
-from crossdock.writing.delivery.operations import created_from, idempotency_key, payload_after
+from crossdock.writing.delivery.operations import (
+    Operation,
+    created_from,
+    decided_again,
+    idempotency_key,
+    make_intent,
+    payload_after,
+)
 
 
 def test_no_two_operations_share_a_key() -> None:
@@ -81,3 +88,59 @@ def test_a_create_that_nothing_can_be_made_of_is_refused() -> None:
     """The target says why."""
     with pytest.raises(RecordError, match="nothing is left"):
         created_from(intent(1, after={}), Parcels(), {"left": []})
+
+
+class Versioned(Parcels):
+    """A target whose updates need the version that only a look-up shows, and that takes its key in the body."""
+
+    resources = {
+        "parcels": TargetResource(
+            "parcels",
+            ResourceModel,
+            endpoint=EndpointProfile(look_up=True, looks_up_first=frozenset({"create", "update"})),
+        )
+    }
+
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        body = {"version": update.before["version"], **update.changes}
+        return Request.json("PUT", f"/parcels/{target_id}", body)
+
+
+class Compared(Versioned):
+    """A target that looks a record up before its first update."""
+
+    resources = {"parcels": TargetResource("parcels", ResourceModel, endpoint=EndpointProfile(compares=True))}
+
+
+@pytest.mark.parametrize(
+    ("target", "known", "taken_over"),
+    [
+        pytest.param(Versioned(), {"number": "N1"}, None, id="looks_up_first"),
+        pytest.param(Compared(), {}, None, id="the first update of a target that compares"),
+        pytest.param(Compared(), None, "7", id="a record that is taken over"),
+    ],
+)
+def test_an_update_of_a_record_that_is_looked_up_first_is_made_after_that(
+    target: Parcels, known: dict[str, Any] | None, taken_over: str | None
+) -> None:
+    """The method `update` is called once, with all members that were found; before, there is no request."""
+    scope, held = Scope("shop", "parcels", "depot"), {"number": "N1", "version": 3}
+    operation = Operation(
+        "update", intent(1).identity, scope, Record("K1", ({},), "f.csv", (2,)), {"number": "N2"}, {"number": "N2"},
+        None if known is None else binding(1, target_id="7", payload=known), taken_over=taken_over,
+    )  # fmt: skip
+    planned = make_intent(operation, target, 1)
+    assert (planned.path, planned.body, payload_after(planned)) == ("", None, {"number": "N2"})
+    made = decided_again(planned, target, held, None)
+    assert made is not None
+    assert made.path == "/parcels/7"
+    assert exact_json.loads(made.body or b"") == {"version": 3, "number": "N2", "key": made.idempotency_key}
+
+
+def test_a_create_of_a_record_that_is_looked_up_first_gets_its_key_after_that() -> None:
+    """There is no body yet to put it into."""
+    operation = Operation(
+        "create", intent(1).identity, Scope("shop", "parcels", "depot"), Record("K1", ({},), "f.csv", (2,)),
+        {"number": "N1"}, {"number": "N1"}, None,
+    )  # fmt: skip
+    assert make_intent(operation, Versioned(), 1).body is None

@@ -17,6 +17,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, HeaderAuth, HttpSettings
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.config_models import SecretRef
 from crossdock.values.progress import Silent
 
@@ -99,6 +100,45 @@ def test_a_connector_names_other_forms_of_throttling(answer: httpx.Response) -> 
     shop = Shop(answer, httpx.Response(200, json={}), throttled=lambda answer: answer.at("/error") == "slow down")
     assert shop.api.get("/items").body == {}
     assert shop.api.allowance.usage.throttled == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "least_s", "most_s"),
+    [
+        pytest.param(17.5, 17.5, 18.5, id="seconds"),
+        pytest.param(Decimal("17.5"), 17.5, 18.5, id="an exact number of the body"),
+        pytest.param(0, 0.0, 10.0, id="at once"),
+        pytest.param(True, 40.0, 41.0, id="as the header says"),
+        pytest.param(86_400, 900.0, 901.0, id="no longer than Retry-After may be"),
+    ],
+)
+@pytest.mark.parametrize("status", [200, 429])
+def test_a_connector_reads_off_an_answer_how_long_to_wait(
+    status: int, said: Any, least_s: float, most_s: float
+) -> None:
+    """The next request is sent after these seconds. They go before ``Retry-After``, also of a 429."""
+    refused = httpx.Response(status, json={"busy": True}, headers={"retry-after": "40"})
+    shop = Shop(refused, httpx.Response(200, json={}), throttled=lambda answer: said if answer.at("/busy") else False)
+    assert shop.api.get("/items").body == {}
+    assert least_s <= shop.clock.monotonic() <= most_s
+    assert shop.api.allowance.usage.throttled == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"throttled": lambda _: "17 seconds"}, "throttled returned str instead of True, False or a number of seconds"),
+        ({"throttled": lambda _: float("nan")}, "throttled returned float instead of True, False or a number"),
+        ({"failed": lambda _: True}, "failed returned True instead of None or a status from 400 to 599"),
+        ({"failed": lambda _: 302}, "failed returned 302 instead of None or a status from 400 to 599"),
+    ],
+)
+def test_what_a_connector_must_not_say_about_an_answer_names_its_function(options: Any, message: str) -> None:
+    """With its file and line."""
+    shop = Shop(httpx.Response(200, json={}), **options)
+    with pytest.raises(AuthorCodeError, match=message) as failed:
+        shop.api.get("/items")
+    assert "test_api_client.py" in str(failed.value)
 
 
 def cost(left: int, requested: int = 60) -> dict[str, Any]:

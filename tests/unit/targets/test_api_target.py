@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
 import pytest
 from tests.unit.testing.target_connector import OrderTarget, orders
 
-from crossdock.targets import EndpointProfile, Rule, Target
+from crossdock.errors import UnauthorizedError
+from crossdock.sources import Api, ApiAnswer
+from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, Outcome, Rule, Target
+from crossdock.testing import ManualClock
+from crossdock.values import exact_json
 from crossdock.writing.targets.guarded_target import fault_of
 
 
@@ -36,3 +44,90 @@ def test_a_method_that_a_resource_needs() -> None:
     assert fault_of(target) is None
     target.resources = orders(EndpointProfile(look_up=True, looks_up_first=frozenset({"create"})))
     assert "no method create_from" in (fault_of(target) or "")
+
+
+def refused(answer: ApiAnswer) -> int | None:
+    """The depot's rule: an order that is there was made, whatever else the answer says."""
+    if answer.at("/order/order_id") is not None:
+        return None
+    if answer.at("/errors/0/code") == 30:
+        return 429
+    return 422 if answer.at("/errors") or answer.at("/data/made/userErrors") else None
+
+
+def connected(target: OrderTarget, **api: Any) -> OrderTarget:
+    target.connect("depot", "acme", lambda: Api("https://depot.example", **api), ManualClock())
+    return target
+
+
+def written(target: OrderTarget, body: Any, headers: Mapping[str, str] | None = None) -> Outcome:
+    """What an answer of success to a create means."""
+    answer = Answer(200, headers or {}, exact_json.dumps(body))
+    return target.outcome("orders", answer, ExpectedRecord("/orders", None, "wms:1"))
+
+
+class JudgingTarget(OrderTarget):
+    """It judges by itself, for one resource."""
+
+    def failed(self, resource: str, answer: ApiAnswer) -> int | None:
+        return refused(answer) if resource == "orders" else None
+
+
+@pytest.mark.parametrize(
+    "target",
+    [connected(OrderTarget(), failed=refused), connected(JudgingTarget())],
+    ids=["Api.failed", "the target's own"],
+)
+def test_a_refusal_in_a_200_is_what_the_author_says(target: OrderTarget) -> None:
+    """Its text is the partner's, wherever the answer has it. An order that was made all the same is delivered."""
+    errors = [{"message": "bad SKU"}]
+    for body in (
+        {"errors": errors},
+        {"data": {"made": None}, "errors": errors},
+        {"data": {"made": {"order": None, "userErrors": errors}}},
+        {"data": {"made": {"order": None, "userErrors": [{"field": ["sku"], "message": "bad SKU"}]}}},
+    ):
+        outcome = written(target, body)
+        assert (outcome.kind, outcome.message, outcome.status) == ("rejected", "bad SKU", 422)
+    assert written(target, {"data": {"made": {"userErrors": [{}]}}}).message.endswith("gives no reason")
+    made = written(target, {"order": {"order_id": 7, "reference": "wms:1"}, "errors": errors})
+    assert (made.kind, made.target_id) == ("delivered", "7")
+    assert written(target, {"data": {"made": None}}).kind == "in_doubt"
+
+
+def test_throttling_in_a_200_is_waited_for() -> None:
+    """By the status that it stands for, a GraphQL code, or the seconds that the connector reads off the answer."""
+    target = connected(OrderTarget(), failed=refused)
+    slow = {"errors": [{"code": 30, "message": "not enough credits; retry after 17 seconds"}]}
+    assert (written(target, slow).kind, written(target, slow).retry_after_s) == ("throttled", 17.0)
+    coded = written(target, {"errors": [{"message": "slow down", "extensions": {"code": "THROTTLED"}}]})
+    assert (coded.kind, coded.retry_after_s) == ("throttled", None)
+    target = connected(OrderTarget(), throttled=lambda answer: answer.at("/errors/0/wait") or False)
+    waits = written(target, {"errors": [{"wait": Decimal("2.5")}]}, {"retry-after": "40"})
+    assert (waits.kind, waits.retry_after_s) == ("throttled", 2.5)
+    plain = Answer(429, {}, b'{"message": "retry after 1500 milliseconds"}')
+    assert target.outcome("orders", plain, ExpectedRecord("/orders", None, "wms:1")).retry_after_s == 1.5
+
+
+def test_null_in_place_of_a_record_says_that_it_does_not_exist() -> None:
+    """Not beside an error, and not in place of the whole answer: these say nothing of the record."""
+    target, by_id = connected(OrderTarget()), ExpectedRecord(target_id="7", name="wms:1")
+
+    def found(body: bytes) -> str:
+        return target.found("orders", Answer(200, {}, body), by_id).kind
+
+    assert found(b'{"order": null}') == "absent"
+    told_nothing = (b'{"order": null, "errors": [{"message": "no access"}]}', b"null", b"{}")
+    assert [found(each) for each in told_nothing] == ["unavailable"] * 3
+
+
+def test_a_ping_that_is_refused_in_a_200_shows_a_wrong_credential() -> None:
+    """``crossdock check`` says so."""
+
+    class Refusing(OrderTarget):
+        def send(self, *_: Any, **__: Any) -> Answer:
+            return Answer(200, {}, b'{"errors": [{"message": "no such key"}]}')
+
+    target = connected(Refusing(), failed=lambda answer: 401 if answer.at("/errors") else None)
+    with pytest.raises(UnauthorizedError, match="rejected the credential"):
+        target.reach()

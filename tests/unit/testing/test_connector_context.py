@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from pydantic import ValidationError
 from tests.unit.cli.conftest import CONFIG
-from tests.unit.testing.reference_connector import PAGES, TOKEN, Orders, OrdersContract, connector
+from tests.unit.testing.reference_connector import PAGES, TOKEN, Orders, OrdersContract, ShopSettings, connector
 
-from crossdock import testing
+from crossdock import Connector, Context, RawBatch, testing
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.testing import ManualClock, context, read, read_config
 
@@ -50,6 +54,52 @@ def test_an_error_is_in_the_result_beside_what_was_read() -> None:
     trial = read(SHOP, context(SHOP, SETTINGS, transport=httpx.MockTransport(answer)), "orders")
     assert [tried.record.key for tried in trial.records] == ["1", "2"]
     assert isinstance(trial.error, UnauthorizedError)
+
+
+def without_an_answer(request: httpx.Request) -> httpx.Response:
+    """A fake with a mistake."""
+    return httpx.Response(200, json={"orders": PAGES[0][request.url.path]})
+
+
+class FakeShop(httpx.BaseTransport):
+    """The same as a class."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return without_an_answer(request)
+
+
+class Suppressing(Orders):
+    """A stream that suppresses all errors."""
+
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        with suppress(Exception):
+            yield from super().pull(ctx, since)
+
+
+@pytest.mark.parametrize("transport", [httpx.MockTransport(without_an_answer), FakeShop()], ids=["function", "class"])
+@pytest.mark.parametrize("shop", [SHOP, connector(Suppressing)], ids=["told", "suppressed"])
+def test_a_mistake_in_the_transport_of_a_test_names_its_line(
+    shop: Connector[ShopSettings], transport: httpx.BaseTransport
+) -> None:
+    """And not the method `pull`, even if the stream suppresses errors."""
+    error = read(shop, context(shop, SETTINGS, transport=transport), "orders").error
+    line = without_an_answer.__code__.co_firstlineno + 2
+    assert f"the transport of the test raised KeyError in line {line} of {__file__}" in str(error)
+    assert "pull" not in str(error)
+
+
+def test_a_mistake_in_the_transport_of_a_contract_fails_with_its_line() -> None:
+    """In the tests of syncs, too."""
+
+    class Case(OrdersContract):
+        def transport(self, pages: Sequence[Any]) -> httpx.MockTransport:
+            return httpx.MockTransport(without_an_answer)
+
+        now = datetime(2026, 11, 23, tzinfo=UTC)
+
+    for test in ("the_example_is_read_and_mapped", "a_second_sync_sends_nothing"):
+        with pytest.raises(AssertionError, match="the transport of the test raised KeyError in line"):
+            getattr(Case(), f"test_{test}")()
 
 
 def test_wrong_settings_and_names_are_refused() -> None:

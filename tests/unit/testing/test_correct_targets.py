@@ -12,7 +12,7 @@ from tests.unit.testing.target_connector import OrdersContract, OrderTarget, con
 
 from crossdock.config.registry import load
 from crossdock.errors import CrossdockError, RecordError
-from crossdock.sources import Api
+from crossdock.sources import Api, ApiAnswer
 from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, RecordShape, Request, TargetResource, Update
 from crossdock.testing import ManualClock
 from crossdock.testing.target_acceptance import TargetAcceptance
@@ -188,6 +188,36 @@ class KeysOfThePartnerContract(OrdersContract):
         return {"order_id": 100 + number}
 
 
+class VersionedContract(OrdersContract):
+    """An update needs the version that only a look-up shows."""
+
+    class Target(OrderTarget):
+        resources = orders(EndpointProfile(idempotent=True, look_up=True, looks_up_first=frozenset({"update"})))
+
+        def update(self, resource: str, target_id: str, update: Update) -> Request:
+            made = {"order": update.after, "version": update.before["version"]}
+            return Request.json("PUT", f"/orders/{quote(target_id, safe='')}", made)
+
+    connector = connector(Target)
+
+    def stored(self, resource: str, target_id: str, payload: Mapping[str, Any]) -> Any:
+        return {**super().stored(resource, target_id, payload), "version": 3}
+
+
+class MutationsContract(OrdersContract):
+    """A GraphQL API, which refuses in answers with HTTP 200."""
+
+    class Target(OrderTarget):
+        def create(self, resource: str, payload: dict[str, Any]) -> Request:
+            return Request.json("POST", "/graphql", {"query": "mutation { create }", "variables": payload})
+
+        def failed(self, resource: str, answer: ApiAnswer) -> int | None:
+            return 422 if answer.at("/errors") and answer.at("/order/order_id") is None else None
+
+    connector = connector(Target)
+    refusals = ((Answer(200, {}, b'{"order": null, "errors": [{"message": "bad SKU"}]}'), "bad SKU"),)
+
+
 CORRECT: Sequence[type[TargetContract]] = [
     OneByReferenceContract,
     DeclaredOneContract,
@@ -198,6 +228,8 @@ CORRECT: Sequence[type[TargetContract]] = [
     OnlyCompletedContract,
     OnlyCreatedContract,
     KeysOfThePartnerContract,
+    VersionedContract,
+    MutationsContract,
 ]
 TESTS = [name for name in dir(TargetContract) if name.startswith("test_")]
 

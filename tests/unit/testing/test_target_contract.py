@@ -212,6 +212,30 @@ class RefusalIsDoubt(OrderTarget):
         return Outcome("in_doubt", "?", answer.status) if answer.status == 400 else outcome
 
 
+class RefusalIn200Overlooked(OrderTarget):
+    """A GraphQL API answers with HTTP 200 and errors."""
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        return Request.json("POST", "/graphql", {"query": "mutation { create }", "variables": payload})
+
+
+class ErrorOfCallOverlooked(OrderTarget):
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        return Request.json("POST", "/rpc", {"jsonrpc": "2.0", "method": "create", "params": payload})
+
+
+class ReasonOverlooked(OrderTarget):
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().outcome(resource, answer, expected)
+        return Outcome("rejected", "refused", answer.status) if answer.status in {400, 422} else outcome
+
+
+class CodeOfThrottlingOverlooked(RefusalIn200Overlooked):
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        is_refused = answer.status == 200 and b'"errors"' in answer.body
+        return Outcome("rejected", "refused", 200) if is_refused else super().outcome(resource, answer, expected)
+
+
 class AnyRefusalIsAConflict(OrderTarget):
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if answer.status == 422:
@@ -310,6 +334,10 @@ BUGS: dict[type[OrderTarget], tuple[str, str]] = {
     CredentialIsARefusal: ("a_refused_credential_is_recognized", "HTTP 401 is rejected"),
     RepeatIsAnyRefusal: ("a_repeat_is_a_conflict_of_the_name", "instead of"),
     RefusalIsDoubt: ("a_refusal_is_rejected", "HTTP 400 is in_doubt"),
+    RefusalIn200Overlooked: ("a_refusal_is_rejected", "is in_doubt instead of rejected; say which answers of success"),
+    ErrorOfCallOverlooked: ("a_refusal_is_rejected", "is in_doubt instead of rejected; say which answers of success"),
+    ReasonOverlooked: ("a_refusal_is_rejected", "the reason of HTTP 400 is 'refused'; give the message of the API"),
+    CodeOfThrottlingOverlooked: (THROTTLED, "HTTP 200 is rejected instead of throttled"),
     AnyRefusalIsAConflict: ("a_refusal_is_rejected", "any HTTP 422 is a conflict of the name"),
     EverythingResent: (RULES, "does not make repeats harmless"),
     VerifiedWithoutLookUp: (RULES, "the record cannot be looked up"),

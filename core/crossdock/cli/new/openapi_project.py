@@ -441,6 +441,7 @@ def _contract(one: ListProposal) -> str:
             f"    stream = {quoted(one.name)}",
             f"    pages = pages_of({quoted(one.name)})",
             *(["    is_paged = False"] if one.paging.kind == "none" else []),
+            *([f"    cursor_param = {quoted(one.changes.param)}"] if one.changes else []),
             "",
             "    def transport(self, pages: Sequence[Any]) -> httpx.MockTransport:",
             '        """The API with variants of the pages."""',

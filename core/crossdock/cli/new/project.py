@@ -22,6 +22,19 @@ _NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 _LONGEST = 50  # characters of a name
 _READS_API = {"http", "declarative"}
 
+_IN_CONFIG = "a config declares it in a section of the connection: see docs/apis.md, docs/targets.md and docs/listen.md"
+_NOT_OF_DOCUMENTS = {
+    "graphql": (
+        "an OpenAPI document describes no GraphQL query",
+        "write the project without --openapi, and put your query in place of that in streams.py",
+    ),
+    "webhooks": (
+        "streams that are proposed from a document have no fetch, which webhooks need",
+        "write a second project with --webhooks, and add its webhooks.py and its fetch to the first one",
+    ),
+}
+"""Why an option is refused beside --openapi, and what to do."""
+
 _SET_UP = (
     """Set `base_url` in crossdock.yaml to that of your API, and export {upper}_TOKEN, before you read from it. """
 )
@@ -41,7 +54,11 @@ ENVIRONMENT = {{"{upper}_TOKEN": "token-of-the-tests"}}"""
     help="http: a paged JSON API, in Python. files: exports in a folder, in Python. declarative, declarative-files: the"
     " same by a config alone.",
 )
-@click.option("--target", is_flag=True, help="Also a target, to which streams send, and a fake of the partner.")
+@click.option(
+    "--target",
+    is_flag=True,
+    help="Also a target, to which streams send, and a fake of the partner; with --graphql, one of mutations.",
+)
 @click.option("--webhooks", is_flag=True, help="Also the webhooks of the API.")
 @click.option("--graphql", is_flag=True, help="Read the API by a GraphQL query.")
 @click.option(
@@ -120,15 +137,20 @@ def _propose(made: _Made, openapi: Path, lists: Collection[str]) -> None:
 def _add_target(made: _Made) -> None:
     from crossdock.cli.new import target_code
 
-    made.features |= {"support", *target_code.EXAMPLE.features}  # support: modules beside the tests
-    made.values |= target_code.values(target_code.EXAMPLE, made.values["package"])
+    is_graphql = "graphql" in made.features
+    example = target_code.GRAPHQL_EXAMPLE if is_graphql else target_code.EXAMPLE
+    made.features |= {"support", *example.features}  # support: modules beside the tests
+    made.features |= {"graphql_target"} if is_graphql else set()
+    made.values |= target_code.values(example, made.values["package"])
 
 
 def _check_features(kind: str, features: Collection[str], lists: Collection[str]) -> None:
     if features and kind != "http":
-        raise ConfigError(f"--{min(features)} is for connectors of --kind http, not {kind}")
-    if "openapi" in features and (other := sorted({"graphql", "webhooks"} & {*features})):
-        raise ConfigError(f"--{other[0]} cannot be combined with --openapi: an OpenAPI document does not describe it")
+        hint = _IN_CONFIG if kind == "declarative" else "leave it out, or write a connector with --kind http"
+        raise ConfigError(f"--{min(features)} is for connectors of --kind http, not {kind}", hint=hint)
+    for other, (reason, hint) in _NOT_OF_DOCUMENTS.items():
+        if {"openapi", other} <= {*features}:
+            raise ConfigError(f"--{other} cannot be combined with --openapi: {reason}", hint=hint)
     if lists and "openapi" not in features:
         raise ConfigError("--list names a list of an OpenAPI document", hint="name the document with --openapi")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from keyword import iskeyword
 from typing import Any, Literal
@@ -122,6 +122,10 @@ EXAMPLE = TargetProposal(
     deletes=True,
     listed_in="orders",
 )
+
+
+GRAPHQL_EXAMPLE = replace(EXAMPLE, answered_in="data/order", listed_in="data/orders/nodes")
+"""The same for a GraphQL API. Its templates have the requests."""
 
 
 def values(target: TargetProposal, package: str) -> dict[str, str]:

@@ -53,6 +53,11 @@ FEATURES: Mapping[str, Layout] = {
         "tests/fake_partner.py": ("target/fake_partner.py.txt", "a fake of the partner that is written to"),
         "tests/test_target.py": ("target/test_target.py.txt", "the contract tests of crossdock for targets"),
     },
+    "graphql_target": {
+        "$package/target.py": ("graphql/target.py.txt", "writing: mutations and their answers"),
+        "tests/fake_partner.py": ("graphql/fake_partner.py.txt", "a fake of the partner that is written to"),
+        "tests/test_target.py": ("graphql/test_target.py.txt", "the contract tests of crossdock for targets"),
+    },
     "webhooks": {
         "$package/webhooks.py": ("webhooks/webhooks.py.txt", "signatures, and which records webhooks are about"),
         "tests/test_webhooks.py": ("webhooks/test_webhooks.py.txt", "tests of the webhooks"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
+from crossdock.pacing.throttled_waits import Throttling, throttling
 from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
@@ -36,6 +37,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+_ERRORS = range(400, 600)
 _NUMBERS = ("timeout_s", "total_timeout_s", "max_answer_bytes", "max_file_bytes", "total_download_s")
 _HEADERS = _are_headers, "a dict whose names and values are texts"
 _ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
@@ -58,11 +60,6 @@ def never(_: ApiAnswer) -> bool:
     return False
 
 
-def is_throttled(recognized: bool | timedelta) -> bool:
-    """Return whether `Api.throttled` has recognized an answer. A wait of no length is one, too."""
-    return isinstance(recognized, timedelta) or bool(recognized)
-
-
 def succeeds(_: ApiAnswer) -> None:
     return None
 
@@ -75,10 +72,12 @@ class Api:
         base_url: https, or http on this machine, without a user, a password or a query.
         headers: Sent with every request; may contain credentials.
         rate: The rate limit, as far as it is known.
-        throttled: Recognizes an answer by which the API limits the rate other than by 429, such as a 403. Returns True,
-            or the wait that its body states.
-        failed: Returns the status that an answer of success stands for if its body says that the request failed: after
-            503, it is sent again. None if it did not fail.
+        throttled: Recognizes an answer by which the API limits the rate other than by 429, such as a 403: True, or
+            the seconds until the next request, 0 to 900. After True, the wait is that of ``Retry-After`` or of a text
+            such as ``retry after 1500 milliseconds``, if there is one. Any number, also 0, says that it is throttled.
+        failed: Returns the status, 400 to 599, that an answer of success stands for if its body says that the request
+            failed: after 503, a request of reading is sent again, and 422 is the refusal of a record by a target. None
+            if it did not fail.
         timeout_s: Longest silence of the server.
         total_timeout_s: Limit from the start of a request to the last byte of its answer.
         max_answer_bytes: Limit for the body of an answer, before and after decompression.
@@ -97,7 +96,7 @@ class Api:
     auth: httpx.Auth | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     rate: LimitSettings = field(default_factory=RateLimit)
-    throttled: Callable[[ApiAnswer], bool | timedelta] = never
+    throttled: Callable[[ApiAnswer], bool | float | Decimal | None] = never
     timeout_s: float = 30.0
     total_timeout_s: float = TOTAL_TIMEOUT_S
     max_answer_bytes: int = MAX_RESPONSE_BYTES
@@ -117,6 +116,26 @@ class Api:
             checked_base_url(self.base_url)
         except ValueError as error:
             raise ConfigError(f"the base URL {error}") from None
+
+    def throttling(self, answer: ApiAnswer) -> Throttling | None:
+        """Return what `throttled` says about *answer*, or None. Raises AuthorCodeError for a value of another type."""
+        said = self.throttled(answer)
+        try:
+            return throttling(said)
+        except TypeError:
+            raise self._wrong("throttled", said, "True, False or a number of seconds") from None
+
+    def status_of_failure(self, answer: ApiAnswer) -> int | None:
+        """Return what `failed` says about *answer*. Raises AuthorCodeError for what is no status of an error."""
+        said: object = self.failed(answer)
+        if said is None or (type(said) is int and said in _ERRORS):
+            return said
+        raise self._wrong("failed", said, "None or a status from 400 to 599")
+
+    def _wrong(self, function: str, said: object, expected: str) -> AuthorCodeError:
+        given = str(said) if type(said) in {int, bool} else type_text(said)
+        what = f"returned {given} instead of {expected}{place_of(getattr(self, function), function)}"
+        return AuthorCodeError(function, what, where=self.base_url)
 
 
 def declared_api(declare: Callable[[S], Api], settings: S, connection: str, tokens: Path | None = None) -> Api:

@@ -67,7 +67,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self._answers: dict[int, int] = {}  # number of answers by address
         self._pages_given: dict[int, int] = {}  # hashes of pages with records, and of the requests for them
         rng = random.Random()  # noqa: S311  jitter needs no secrecy
-        self._retried = RetriedRequests(clock, self.allowance, api.throttled, self._http.redacted, rng, api.failed)
+        self._retried = RetriedRequests(
+            clock, self.allowance, api.throttling, self._http.redacted, rng, api.status_of_failure
+        )
 
     def request(
         self,

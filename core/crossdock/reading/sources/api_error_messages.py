@@ -13,9 +13,9 @@ from crossdock.values import exact_json
 SHOWN = 300  # characters
 _LONGEST = 64 * 1024  # bytes of an answer that is not JSON
 _MOST = 3  # messages of one list
+_DEEPEST = 4  # levels of objects around members with errors
 _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 _NAMES = ("o:errordetails", "detail", "title", "message", "text", "error_description", "error", "errors")
-_REFUSALS = ("message", "errors", "userErrors")  # members of what a mutation answers with
 _PERSONAL = re.compile(r"[^\s@]+@[^\s@]+|\+?\d(?:[\s()/.-]?\d){5,}")  # mail addresses, telephone and other numbers
 
 
@@ -32,7 +32,9 @@ def reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> st
 
 
 def message_of(document: Any, redacted: Callable[[str], str]) -> str:
-    found = dict.fromkeys(_messages(document, 3)) or dict.fromkeys(_in_data(document))
+    """Return the messages of *document* or, if it has none at the top, of inner members such as ``userErrors``."""
+    texts = (*_messages(document, 3),) or (*_inner_messages(document, _DEEPEST),) or (*_in_place_of_record(document),)
+    found = dict.fromkeys(texts)
     return _shown("; ".join(found), redacted)
 
 
@@ -57,12 +59,19 @@ def _messages(value: Any, depth: int) -> Iterator[str]:
                 return
 
 
-def _in_data(document: Any) -> Iterator[str]:
-    """Yield the messages of errors that a GraphQL mutation answers with in place of a record, or beside it."""
+def _inner_messages(value: Any, depth: int) -> Iterator[str]:
+    for name, inner in value.items() if isinstance(value, dict) and depth else ():
+        if name.casefold().endswith(("error", "errors")):
+            yield from _messages(inner, 3)
+        else:
+            yield from _inner_messages(inner, depth - 1)
+
+
+def _in_place_of_record(document: Any) -> Iterator[str]:
+    """Yield the messages of objects that a GraphQL mutation answers with in place of a record."""
     data = document.get("data") if isinstance(document, dict) else None
     for value in data.values() if isinstance(data, dict) else ():
-        for name in _REFUSALS if isinstance(value, dict) else ():
-            yield from _messages(value.get(name), 2)
+        yield from _messages(value.get("message"), 2) if isinstance(value, dict) else ()
 
 
 def _by_member(name: str, value: Any) -> Iterator[str]:

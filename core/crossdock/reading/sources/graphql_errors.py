@@ -22,7 +22,12 @@ class GraphQLError(RemoteError):
 
 
 def codes_of(request: ApiRequest, answer: ApiAnswer) -> frozenset[str]:
-    errors = answer.at("/errors") if request.graphql is not None else None
+    return frozenset() if request.graphql is None else codes_in(answer)
+
+
+def codes_in(answer: ApiAnswer) -> frozenset[str]:
+    """Return the ``extensions.code`` of each error of a GraphQL answer that has one."""
+    errors = answer.at("/errors")
     found = [item for item in errors if isinstance(item, dict)] if isinstance(errors, list) else []
     codes = (item.get("extensions") for item in found)
     return frozenset(code["code"] for code in codes if isinstance(code, dict) and isinstance(code.get("code"), str))

@@ -7,15 +7,15 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_headers import retry_after_s
+from crossdock.pacing.throttled_waits import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors, json_rpc_errors
-from crossdock.reading.sources.api import is_throttled, succeeds
+from crossdock.reading.sources.api import succeeds
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.transport.http_results import (
@@ -23,7 +23,6 @@ from crossdock.reading.transport.http_results import (
     TimedOutError,
     TooLargeError,
     UnreadableError,
-    asking_to_wait,
 )
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
@@ -66,15 +65,14 @@ class RetriedRequests:
     """Sends requests within an allowance.
 
     Attributes:
-        throttled: Recognizes an answer by which the API limits the rate other than by 429, or returns the wait that it
-            states.
+        throttling: Returns what an answer says by which the API limits the rate other than by 429; None for others.
         redacted: Removes credentials from a text of the server.
         failed: Returns the status that an answer of success stands for if the request failed.
     """
 
     clock: Clock
     allowance: SourceAllowance
-    throttled: Callable[[ApiAnswer], bool | timedelta]
+    throttling: Callable[[ApiAnswer], Throttling | None]
     redacted: Callable[[str], str]
     rng: random.Random
     failed: Callable[[ApiAnswer], int | None] = succeeds
@@ -122,15 +120,15 @@ class RetriedRequests:
                 read = ApiAnswer(shown, body, answer.status, answer.headers)
                 stands_for = self._status_of_failure(read, unreadable)
                 answer = answer if stands_for is None else replace(answer, status=stands_for)
-                recognized = self.throttled(read)
-                answer = asking_to_wait(answer, recognized)
-                throttled = is_throttled(recognized) or answer.status == 429
-                throttled = throttled or graphql_errors.is_throttled(request, read)
+                throttling = self.throttling(read)
+                if throttling is None and (answer.status == 429 or graphql_errors.is_throttled(request, read)):
+                    throttling = Throttling()
             except BaseException:
                 self.allowance.lost(sent)
                 raise
-            self.allowance.answered(sent, answer, throttled=throttled, body=read.body)
-            if not throttled:
+            wait_s = None if throttling is None else throttling.wait_s
+            self.allowance.answered(sent, answer, throttled=throttling is not None, wait_s=wait_s, body=read.body)
+            if throttling is None:
                 if answer.status in request.ends:
                     return read
                 self._check(answer, shown, unreadable, body, read.status)

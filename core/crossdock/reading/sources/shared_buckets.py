@@ -12,7 +12,7 @@ from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.pacing.throttled_waits import throttled_wait_s
+from crossdock.pacing.throttled_waits import Throttling
 from crossdock.reading.sources.query_costs import QueryCosts
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
@@ -81,24 +81,27 @@ class ApiBucket:
         unpaid = [each for each in (*first, *(sent.query for sent in self._in_flight)) if each is not None]
         return self._costs.wait_s(query, self._clock.monotonic(), unpaid)
 
-    def answered(self, sent: SentRequest, answer: Answer, *, throttled: bool, body: Any = None) -> None:
+    def answered(
+        self, sent: SentRequest, answer: Answer, *, throttled: bool, wait_s: float | None = None, body: Any = None
+    ) -> None:
         """Learn from *answer*.
 
         Args:
             throttled: Whether the rate limit refused the request, whatever the status says.
+            wait_s: The wait that the connector reads off a throttled answer; None for that of a header or a text.
             body: The JSON of a GraphQL answer.
         """
         with self._lock:
             self._in_flight.remove(sent)
             reports_cost = sent.query is not None and self._costs.read(sent.query, body, self._clock.monotonic())
-            if throttled and reports_cost:
+            if throttled and reports_cost and wait_s is None:
                 self._allowance.lost(sent.token)  # the cost was too high; the number of requests was not
                 return
             self._allowance.answered(
                 sent.token,
                 accepted=not throttled,
                 headers=rate_headers.read(answer.headers),
-                retry_after_s=throttled_wait_s(answer.headers, answer.body) if throttled else None,
+                retry_after_s=Throttling(wait_s).wait_after(answer.headers, answer.body) if throttled else None,
             )
 
     def lost(self, sent: SentRequest) -> None:

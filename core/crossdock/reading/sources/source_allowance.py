@@ -65,16 +65,19 @@ class SourceAllowance:
             taken = self._bucket.take(query, live=self._live)
         return taken
 
-    def answered(self, sent: SentRequest, answer: Answer, *, throttled: bool, body: Any = None) -> None:
+    def answered(
+        self, sent: SentRequest, answer: Answer, *, throttled: bool, wait_s: float | None = None, body: Any = None
+    ) -> None:
         """Learn from *answer*.
 
         Args:
             sent: What `take` returned.
             throttled: Whether the rate limit refused the request, whatever the status says.
+            wait_s: The wait that the connector reads off a throttled answer; None for that of a header or a text.
             body: The JSON of a GraphQL answer.
         """
         self.usage.throttled += throttled
-        self._bucket.answered(sent, answer, throttled=throttled, body=body)
+        self._bucket.answered(sent, answer, throttled=throttled, wait_s=wait_s, body=body)
 
     def lost(self, sent: SentRequest) -> None:
         self._bucket.lost(sent)

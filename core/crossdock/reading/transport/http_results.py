@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from crossdock.errors import UnavailableError
 from crossdock.values import exact_json
@@ -44,13 +43,6 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     body: bytes
-
-
-def asking_to_wait(answer: Answer, throttled: bool | timedelta) -> Answer:
-    """Return *answer* with ``Retry-After`` as *throttled* says, if its body states the wait and not a header."""
-    if isinstance(throttled, bool):
-        return answer
-    return replace(answer, headers={**answer.headers, "retry-after": f"{throttled.total_seconds():.3f}"})
 
 
 def redacted_answer(answer: Answer, redacted: Callable[[str], str]) -> Answer:

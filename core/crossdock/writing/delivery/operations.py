@@ -12,7 +12,7 @@ from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 from crossdock.values import exact_json
 from crossdock.writing.targets.merge_patch import as_wanted, difference, patched
-from crossdock.writing.targets.target import Request, Target, Update
+from crossdock.writing.targets.target import EndpointProfile, Request, Target, Update
 
 Kind = Literal["create", "update", "delete"]
 FROM_STATE = "state"  # the source of operations that no row of a source has brought
@@ -47,9 +47,14 @@ def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int
 
 
 def make_intent(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
-    """Make the intent of *operation*, with the exact bytes that every attempt sends."""
+    """Make the intent of *operation*, with the exact bytes that every attempt sends; without a path if they are made
+    from a look-up.
+    """
     key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter, salt)
-    return _intent(operation, target.with_key(operation.scope.resource, _request(operation, target), key), key, counter)
+    request = _request(operation, target)
+    if request.path:
+        request = target.with_key(operation.scope.resource, request, key)
+    return _intent(operation, request, key, counter)
 
 
 def unsent_intent(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
@@ -81,10 +86,11 @@ def _intent(operation: Operation, request: Request, key: str, counter: int) -> I
 
 def _request(operation: Operation, target: Target) -> Request:
     resource, binding = operation.scope.resource, operation.binding
-    if operation.taken_over is not None:
-        return target.update(resource, operation.taken_over, Update({}, operation.changes, operation.after))
-    if binding is None:
+    if operation.kind == "create":
         return request_to_create(resource, operation.after, target)
+    before = binding.payload if binding else None
+    if binding is None or is_looked_up_first(operation.kind, before, target.resources[resource].endpoint):
+        return Request("", "")
     if operation.kind == "delete":
         return target.delete(resource, binding.target_id)
     update = Update(binding.payload, operation.changes, operation.after)
@@ -93,9 +99,19 @@ def _request(operation: Operation, target: Target) -> Request:
 
 def request_to_create(resource: str, payload: dict[str, Any], target: Target) -> Request:
     """Return the request of a create; one without a path if it is made from a look-up, by `created_from`."""
-    if "create" in target.resources[resource].endpoint.looks_up_first:
+    if is_looked_up_first("create", None, target.resources[resource].endpoint):
         return Request("POST", "")
     return target.create(resource, payload)
+
+
+def is_looked_up_first(kind: str, before: dict[str, Any] | None, endpoint: EndpointProfile) -> bool:
+    """Return whether the request of an operation is made from a look-up, and not before it.
+
+    Args:
+        before: What the target holds as far as known; None for a create, and for an update that takes a record over.
+    """
+    replaces_unknown = kind == "update" and (before is None or (not before and endpoint.compares))
+    return replaces_unknown or kind in endpoint.looks_up_first
 
 
 def payload_after(intent: Intent) -> dict[str, Any]:

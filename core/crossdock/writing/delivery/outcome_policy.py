@@ -14,7 +14,7 @@ from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.existing_records import ExistingRecords
-from crossdock.writing.delivery.operations import payload_after, request_to_create
+from crossdock.writing.delivery.operations import is_looked_up_first, payload_after, request_to_create
 from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.turn_writer import Decisions
 from crossdock.writing.delivery.undecided_requests import UndecidedRequests
@@ -71,13 +71,12 @@ class OutcomePolicy:
 
     def _needs_look_up(self, intent: Intent) -> bool:
         """Return whether the request is made from what the target holds, or replaces something unknown or uncertain."""
-        takes_over = intent.operation == "update" and intent.before is None
-        replaces_unknown = intent.operation == "update" and not intent.before
         endpoint = self._target.resources[intent.resource].endpoint
-        asks_always = intent.operation in endpoint.looks_up_first
+        if is_looked_up_first(intent.operation, intent.before, endpoint):
+            return True
+        replaces_unknown = intent.operation == "update" and not intent.before
         is_unsure = intent.only_unchanged and intent.operation != "create" and not self._is_conditional(intent)
-        must_know = self._run.doubts.restored or endpoint.compares
-        return takes_over or asks_always or is_unsure or (replaces_unknown and must_know)
+        return is_unsure or (replaces_unknown and self._run.doubts.restored)
 
     def _is_conditional(self, intent: Intent) -> bool:
         return intent.if_match is not None and self._target.resources[intent.resource].endpoint.conditional

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.pacing.throttled_waits import throttled_wait_s
+from crossdock.pacing.throttled_waits import Throttling
 from crossdock.platform.retry_settings import Retry
-from crossdock.reading.sources import api_error_messages
-from crossdock.reading.sources.api import Api, is_throttled
+from crossdock.reading.sources import api_error_messages, graphql_errors
+from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer
-from crossdock.reading.transport.http_results import Answer, asking_to_wait
+from crossdock.reading.transport.http_results import Answer
+from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape
@@ -22,6 +23,10 @@ from crossdock.writing.targets.target import Client, Target, unknown_name
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.http_exchange import HttpExchange
+
+
+_NO_REASON = "the answer says that it failed, and gives no reason"
+_THROTTLED = 429
 
 
 class ApiTarget(Target):
@@ -82,24 +87,56 @@ class ApiTarget(Target):
     # ---- answers
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        return self.throttled(answer) or _explained(outcomes.of_answer(answer, expected, self.shape(resource)), answer)
+        if throttled := self.throttled(answer):
+            return throttled
+        answer = self.with_status(resource, answer)
+        return _explained(outcomes.of_answer(answer, expected, self.shape(resource)), answer)
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        return self.throttled(answer) or outcomes.of_look_up(answer, expected, self.shape(resource))
+        if throttled := self.throttled(answer):
+            return throttled
+        return outcomes.of_look_up(self.with_status(resource, answer), expected, self.shape(resource))
 
     def shape(self, resource: str) -> RecordShape:
         """Return where answers have records, ids and external ids."""
         kind = self.resources[resource]
         return replace(kind.shape, name=kind.name_pointer)
 
+    def failed(self, resource: str, answer: ApiAnswer) -> int | None:  # noqa: ARG002  for subclasses
+        """Return the status, 400 to 599, that an answer of success stands for if its body says that the request failed:
+        422 is a refusal of the record, 409 one of a repeated name, 404 a missing record, 429 throttling, 503 leaves a
+        write in doubt. None if it did not fail. By default what `Api.failed` says.
+
+        An answer that also has the record was carried out, whatever errors it has beside it.
+        """
+        return self.api.status_of_failure(answer)
+
+    def with_status(self, resource: str, answer: Answer) -> Answer:
+        """Give an answer of success the status that `failed` says, with the reason in its body as the detail."""
+        if not 200 <= answer.status < 300 or (body := outcomes.body_of(answer)) is None:
+            return answer
+        status = self.failed(resource, self._read(answer))
+        if status is None:
+            return answer
+        if status == _THROTTLED:  # its body may state the wait
+            return replace(answer, status=status)
+        reason = api_error_messages.message_of(body, str) or _NO_REASON
+        return Answer(status, answer.headers, exact_json.dumps({"detail": reason}))
+
     def throttled(self, answer: Answer) -> Outcome | None:
-        """Return the outcome of an answer by which the API limits the rate other than by 429; None for any other."""
-        read = ApiAnswer(self.address, outcomes.body_of(answer), answer.status, answer.headers)
-        recognized = self.api.throttled(read)
-        if not is_throttled(recognized):
+        """Return the outcome of an answer by which the API limits the rate, as `Api.throttled` or the GraphQL error
+        ``THROTTLED`` says. None for any other, also for a 429 of which `Api.throttled` says nothing.
+        """
+        read = self._read(answer)
+        is_told = graphql_errors.THROTTLED in graphql_errors.codes_in(read)
+        found = self.api.throttling(read) or (Throttling() if is_told else None)
+        if found is None:
             return None
-        answer = asking_to_wait(answer, recognized)
-        return Outcome("throttled", "too many requests", answer.status, throttled_wait_s(answer.headers, answer.body))
+        wait_s = found.wait_after(answer.headers, answer.body)
+        return Outcome("throttled", "too many requests", answer.status, wait_s)
+
+    def _read(self, answer: Answer) -> ApiAnswer:
+        return ApiAnswer(self.address, outcomes.body_of(answer), answer.status, answer.headers)
 
     def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002  for subclasses
         return f"check {self.place}"
@@ -120,7 +157,7 @@ class ApiTarget(Target):
         resource = next(iter(self.resources))
         with closing(self.client()) as client:
             ping = self.ping(resource)
-            answer = self.send(client, resource, ping)
+            answer = self.with_status(resource, self.send(client, resource, ping))
             looked_up = [name for name in self.resources if answer.status < 500 and _finds_nothing(self, client, name)]
         if answer.status in {401, 403} and not self.throttled(answer):
             hint = self.advice(resource, answer.status)

@@ -180,13 +180,19 @@ def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STA
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
     listed = [found_at(body, shape.record)] if is_one else listed_at(body, shape.listed)
-    if listed == [] or (is_one and not by_id and listed == [None]):
+    if listed == [] or (is_one and listed == [None] and _says_none(body, shape, by_id=by_id)):
         return Outcome("absent", status=200)
     if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject, shape):
         return Outcome("unavailable", "answered a look-up with a different record", answer.status)
     etag = _etag(answer) if is_one else None  # otherwise it belongs to the list
     changed_at = shape.changed_at(listed[0])
     return Outcome("found", "", 200, None, shape.id_of(listed[0]), etag, changed_at, held=listed[0])
+
+
+def _says_none(body: Any, shape: RecordShape, *, by_id: bool) -> bool:
+    """Return whether null is in place of the record, and no error is the reason. A body that is null says nothing."""
+    is_told = not by_id or bool(shape.record)
+    return is_told and not (isinstance(body, dict) and (body.get("errors") or body.get("error")))
 
 
 def _missing(answer: Answer, text: str) -> Outcome:

@@ -97,8 +97,9 @@ class EndpointProfile:
         look_up: Whether a record can be looked up by its external id.
         conditional: Whether updates honour ``If-Match`` (RFC 9110 section 13.1.1).
         compares: Whether updates contain the values that they replace, from `Update.before`. A record is looked up
-            before the first update.
-        looks_up_first: The operations before which a record is looked up each time.
+            before the first update, which is made after that.
+        looks_up_first: The operations before which a record is looked up each time. Their requests are made only after
+            that, of what was found: a create by `Requests.create_from`, an update with it as `Update.before`.
         header: The header with the idempotency key; None for a target that relies on the external id.
         rules: What is done about an operation in doubt, by operation, where it is not what the other guarantees give.
     """
@@ -235,6 +236,11 @@ class Requests(ABC):
         raise NotImplementedError
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
+        """Make the request that changes a record, of *update* alone.
+
+        If the record is looked up first (`EndpointProfile.looks_up_first`), it is called only after that, and
+        ``update.before`` has all members that were found, such as the version that the API wants back.
+        """
         raise NotImplementedError
 
     def delete(self, resource: str, target_id: str) -> Request:

@@ -1,0 +1,160 @@
+"""Lists in answers to requests of their own, such as the lines of one order, of which an answer has only the first."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+from unittest import mock
+from urllib.parse import urlsplit
+
+import httpx
+
+from crossdock.reading.sources.api_client import ApiClient
+from crossdock.testing.faulty_transport import RequestRecorder
+from crossdock.testing.json_pages import ListPath, at
+from crossdock.values import exact_json, pagination_members
+
+_FULL = 250  # elements of a page, if the request does not say how many
+_MOST_FULL = 1_000
+_SIZE = re.compile(r"(per_?page|page_?size|limit|size|count|first|top|take|max_?results)", re.IGNORECASE)
+_BY_IDS = re.compile(r"(id|key|sku|number|code)s", re.IGNORECASE)
+_BESIDE = frozenset(
+    {"code", "error", "errors", "message", "object", "ok", "status", "success", "type", "url", "version"}
+)
+_DEEPEST = 3
+_NUMBERED = re.compile(r"[^/]*\d[^/]*")
+
+
+def listed_at(body: Any, depth: int = _DEEPEST) -> ListPath | None:
+    """Return the path of the only list of objects in a body that describes nothing but this list. A record that has
+    lists, such as an order with its lines, is none.
+    """
+    if isinstance(body, list):
+        return () if body and all(isinstance(each, dict) for each in body) else None
+    if not isinstance(body, dict) or not depth:
+        return None
+    found = [(name, path) for name, inner in body.items() if (path := listed_at(inner, depth - 1)) is not None]
+    if len(found) != 1:
+        return None
+    (name, path), others = found[0], {other for other in body if other != found[0][0]}
+    return (name, *path) if all(_is_beside(other, body[other]) for other in others) else None
+
+
+def _is_beside(name: str, value: Any) -> bool:
+    plain = pagination_members.plain_name(name)
+    is_number = _SIZE.fullmatch(plain) is not None or plain in {"page", "offset", "start"}
+    is_known = pagination_members.member_kind(name) is not None or pagination_members.is_envelope(name)
+    return is_known or is_number or plain in _BESIDE or value in (None, [], {})
+
+
+class SingleAnswers:
+    """The paths whose one answer is a list that was not read by `ApiClient.pages`.
+
+    Args:
+        recorded: The requests of a run, with their answers.
+        paged: The paths that were read by `ApiClient.pages`.
+        records: What the stream lists. Answers that have one of it are pages of the stream.
+        whole: Patterns of paths whose answers are never split.
+    """
+
+    def __init__(
+        self, recorded: RequestRecorder, paged: Collection[str], records: Sequence[Any], whole: Collection[str]
+    ) -> None:
+        self._recorded, self._paged, self._records, self._whole = recorded, paged, records, whole
+
+    def __iter__(self) -> Iterator[tuple[str, ListPath]]:
+        """Yield one path of each form, and where its answer has the list."""
+        paths = [urlsplit(url).path for _, url, _ in self._recorded.requests]
+        forms = set[str]()
+        for path, (_, url, _), answer in zip(paths, self._recorded.requests, self._recorded.answers, strict=True):
+            form, place = _NUMBERED.sub("*", path), listed_at(_json(answer))
+            if place is None or form in forms or paths.count(path) > 1 or self._is_whole(path, url):
+                continue
+            if any(item in self._records for item in at(_json(answer), place)):
+                continue
+            forms.add(form)
+            yield path, place
+
+    def _is_whole(self, path: str, url: str) -> bool:
+        is_paged = any(path.endswith(each) for each in self._paged)
+        is_by_ids = any(_BY_IDS.search(name) for name in httpx.URL(url).params)
+        return is_paged or is_by_ids or any(fnmatchcase(path, pattern) for pattern in self._whole)
+
+
+@contextmanager
+def pages_noted() -> Iterator[set[str]]:
+    """Yield the paths that are read by `ApiClient.pages` within the block."""
+    noted, pages = set[str](), ApiClient.pages
+
+    def noting(self: ApiClient, path: str, *arguments: Any, **named: Any) -> Any:
+        noted.add("/" + urlsplit(path).path.lstrip("/"))
+        return pages(self, path, *arguments, **named)
+
+    with mock.patch.object(ApiClient, "pages", noting):
+        yield noted
+
+
+class ContinuedList(httpx.BaseTransport):
+    """Passes requests on, and says in the first answer to *path* in all customary ways that its list goes on.
+
+    Attributes:
+        is_continued: Whether more was asked for.
+    """
+
+    def __init__(self, network: httpx.BaseTransport, path: str, place: ListPath) -> None:
+        self._network, self._path, self._place = network, path, place
+        self._number, self.is_continued = 0, False
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = self._network.handle_request(request)
+        if request.url.path != self._path:
+            return response
+        self._number += 1
+        self.is_continued = self._number > 1
+        if self.is_continued:
+            return response
+        following = str(request.url.copy_set_param("page", "2"))
+        body = exact_json.loads(response.read())
+        items = at(body, self._place)
+        items += [copy.deepcopy(items[-1]) for _ in range(_full_page(request.url) - len(items))]
+        told = _with_signs(body, following, self._place)
+        headers = {"link": f'<{following}>; rel="next"', "content-type": "application/json"}
+        return httpx.Response(response.status_code, headers=headers, content=exact_json.dumps(told))
+
+
+def _full_page(url: httpx.URL) -> int:
+    sizes = [int(value) for name, value in url.params.items() if _SIZE.fullmatch(name) and value.isdigit()]
+    return min(max(sizes, default=_FULL), _MOST_FULL)
+
+
+def _with_signs(value: Any, following: str, place: ListPath) -> Any:
+    """Return a body whose members around the list say that it goes on."""
+    if not isinstance(value, Mapping) or not place:
+        return value
+    return {name: _sign(name, inner, following, place) for name, inner in value.items()}
+
+
+def _sign(name: str, value: Any, following: str, place: ListPath) -> Any:
+    if name == place[0]:
+        return _with_signs(value, following, place[1:])
+    match pagination_members.member_kind(name):
+        case "more":
+            return True
+        case "last":
+            return False
+        case "next":
+            return value + 1 if isinstance(value, int) and not isinstance(value, bool) else following
+        case "total" | "pages" if isinstance(value, int):
+            return value + _MOST_FULL
+    return _with_signs(value, following, (*place, "")) if pagination_members.is_envelope(name) else value
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return exact_json.loads(body)
+    except ValueError:
+        return None

@@ -37,20 +37,20 @@ def faults(sides: Sides, letters: Mapping[tuple[str, str], str]) -> list[str]:
     names = {each["id"]: each["externalId"] for records in sides.platform.values() for each in records}
     cancelled = {f"shop:{each['number']}" for each in sides.orders if each["status"] == "Cancelled"}
     compared = {
-        "products": (_products(sides.products), _named(sides.platform["product"], _product, "shop:", active=True)),
+        "products": (_products(sides.products), named(sides.platform["product"], _product, "shop:", active=True)),
         "customers": (
             _customers(sides),
-            _named(sides.platform["customer"], lambda each: (each["name"], each["email"])),
+            named(sides.platform["customer"], lambda each: (each["name"], each["email"])),
         ),
-        "stock": (_stock(sides.products, 1, "shop"), _named(sides.platform["inventory_lot"], _lot(names), "shop:")),
+        "stock": (_stock(sides.products, 1, "shop"), named(sides.platform["inventory_lot"], _lot(names), "shop:")),
         "depot": (
             {name: quantity for name, (_, _, quantity) in _stock(sides.products, 2, "depot").items()},
-            _named(sides.platform["inventory_lot"], lambda each: each["quantity"], "depot:"),
+            named(sides.platform["inventory_lot"], lambda each: each["quantity"], "depot:"),
         ),
-        "orders": (_orders(sides), _named(sides.platform["order"], _order(names))),
+        "orders": (_orders(sides), named(sides.platform["order"], _order(names))),
     }
-    found = [f"{what}: {fault}" for what, (shop, other) in compared.items() for fault in _differences(shop, other)]
-    found += [f"created twice: {name}" for name in _twice(sides.effects)]
+    found = [f"{what}: {fault}" for what, (shop, other) in compared.items() for fault in differences(shop, other)]
+    found += [f"created twice: {name}" for name in twice(sides.effects)]
     found += [f"cancelled, and on the platform: {each}" for each in cancelled & set(names.values())]
     late = {("erp.shipped", each.removeprefix("shop:")) for each in cancelled}
     found += [f"not delivered: {each}: {why}" for each, why in letters.items() if each not in late]
@@ -61,7 +61,7 @@ def total(orders: Iterable[Record]) -> Decimal:
     return sum((Decimal(each["total_incl_tax"]) for each in orders if each["status"] != "Cancelled"), Decimal(0))
 
 
-def _differences(shop: Named, other: Named) -> list[str]:
+def differences(shop: Named, other: Named) -> list[str]:
     wrong = [
         f"{name}: {shop[name]} and {other[name]}" for name in shop.keys() & other.keys() if shop[name] != other[name]
     ]
@@ -69,7 +69,7 @@ def _differences(shop: Named, other: Named) -> list[str]:
     return wrong + lost + [f"{name} is not in the shop: {other[name]}" for name in other.keys() - shop.keys()]
 
 
-def _named(records: Sequence[Record], value: Any, prefix: str = "", *, active: bool | None = None) -> Named:
+def named(records: Sequence[Record], value: Any, prefix: str = "", *, active: bool | None = None) -> Named:
     kept = [each for each in records if each["externalId"].startswith(prefix)]
     named = {each["externalId"]: value(each) for each in kept}
     assert len(named) == len(kept)
@@ -153,14 +153,15 @@ def _order(names: Mapping[str, str]) -> Any:
     return value
 
 
-def _twice(effects: Sequence[Record]) -> list[str]:
+def twice(effects: Sequence[Record]) -> list[str]:
     """Records that were created although they were there."""
-    there, found = dict[str, str](), []
+    there, found = dict[str, tuple[str, str]](), []
     for each in effects:
         if each["operation"] == "delete":
             there.pop(each["id"], None)
-        elif each["operation"] == "create" and (name := each["body"]["externalId"]):
-            found += [name] if name in there.values() else []
+        elif each["operation"] == "create":
+            name = each["resource"], each["body"]["externalId"]
+            found += [" ".join(name)] if name in there.values() else []
             there[each["id"]] = name
     return found
 

@@ -427,7 +427,9 @@ def test_a_record_may_be_known_by_its_address(address: str, written: str, read: 
     """Its id is where the address of such a record has it, and any other address is no id."""
     told, expected = Answer(200, {}, json.dumps({"url": address}).encode()), ExpectedRecord(target_id="5")
     assert outcomes.of_answer(told, expected, BY_ADDRESS).kind == written
-    assert outcomes.of_look_up(told, expected, BY_ADDRESS).kind == read
+    found = outcomes.of_look_up(told, expected, BY_ADDRESS)
+    assert found.kind == read
+    assert ("it has no id at /url" in found.message) == (read != "found" and "orders/6" not in address)
 
 
 def test_a_missing_list_does_not_prove_that_a_record_is_missing() -> None:

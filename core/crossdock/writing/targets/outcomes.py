@@ -193,7 +193,8 @@ def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STA
     if listed == [] or (is_one and not by_id and listed == [None]):
         return Outcome("absent", status=200)
     if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject, shape):
-        return Outcome("unavailable", "answered a look-up with a different record", answer.status)
+        why = f": it has no id at {shape.id}" if by_id and shape.id and shape.id_of(listed[0]) is None else ""
+        return Outcome("unavailable", f"answered a look-up with a different record{why}", answer.status)
     etag = _etag(answer) if is_one else None  # otherwise it belongs to the list
     changed_at = shape.changed_at(listed[0])
     return Outcome("found", "", 200, None, shape.id_of(listed[0]), etag, changed_at, held=listed[0])

@@ -31,5 +31,5 @@ def test_a_shop_that_sells_while_syncs_are_killed(python: Path, tmp_path: Path) 
         for _ in range(5):
             trip.night(acts=80, kills=3)
         trip.finish()
-        assert trip.happened["kills"] >= 7
+        assert trip.happened["kills"] >= 5
         print(trip.told())

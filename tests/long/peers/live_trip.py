@@ -33,12 +33,19 @@ class LiveTrip(KilledSyncs):
     seconds: list[int] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
 
-    def killed(self, requests: int) -> None:
-        """A sync that is killed after up to so many requests to the platform, or at a failpoint of delivery."""
-        if self.random.random() < 0.5:
-            self.struck_somewhere(requests)
-            return
-        wanted = self.sandbox.requests() + self.random.randint(1, requests)
+    def killed(self) -> None:
+        """A sync that is killed while it reads, while it delivers, or after some requests to the platform."""
+        how, within = self.random.choice(("reading", "delivery", "requests")), 10 ** self.random.randint(1, 3)
+        if how == "reading":
+            point = self.random.choice(("batch_read", "scan_done", "stream_finished"))
+            self.struck(point, self.random.randint(1, 4), "after")
+        elif how == "delivery":
+            self.struck_somewhere(within)
+        else:
+            self._killed_after(self.random.randint(1, within))
+
+    def _killed_after(self, requests: int) -> None:
+        wanted = self.sandbox.requests() + requests
         command = [*processes.CROSSDOCK, "-C", str(self.folder / "c.yaml"), "sync"]
         process = processes.start(command, {**os.environ, **self.environment})
         while process.exitcode is None and self.sandbox.requests() < wanted:

@@ -39,7 +39,7 @@ class MedusaTrip(LiveTrip):
         """People act while so many syncs are killed and one is not."""
         with self.acting(self._act, acts):
             for _ in range(kills):
-                self.killed(200)
+                self.killed()
             self.hurried()
         self.settled()
         stock = {

@@ -41,7 +41,7 @@ class OscarTrip(LiveTrip):
         """People act while so many syncs are killed and one is not."""
         with self.acting(self._act, acts):
             for _ in range(kills):
-                self.killed(400)
+                self.killed()
             self.hurried()
         self.settled()
         self.depot.take_over(self._depot_stock())

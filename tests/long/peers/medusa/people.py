@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import httpx
 from tests.long.peers.medusa.server import STAFF
-from tests.long.peers.oscar.people import CITIES, FAMILY, GIVEN
+from tests.long.peers.oscar.people import CITIES, FAMILY, GIVEN, NOT_KEPT
 
 from crossdock.values import exact_json
 
@@ -21,7 +21,7 @@ class Api:
     """The shop's API, for one person; numbers are exact."""
 
     def __init__(self, url: str, **options: Any) -> None:
-        self._client = httpx.Client(base_url=url, trust_env=False, timeout=300, **options)
+        self._client = httpx.Client(base_url=url, trust_env=False, timeout=300, limits=NOT_KEPT, **options)
 
     def ask(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
         content = None if body is None else exact_json.dumps(body)

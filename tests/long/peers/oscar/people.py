@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 from tests.e2e.project_folder import SandboxProcess
 
+NOT_KEPT = httpx.Limits(max_keepalive_connections=0)  # of hundreds of people none closes a connection
 STORE, DEPOT = 1, 2
 GIVEN = ("Ann", "Björn", "Chloé", "Dũng", "Émile", "Fatma", "Gül", "Hans-Jürgen", "Íñigo", "Jo")
 FAMILY = ("O'Brien", "van der Berg", "Søndergård", "Łukasz", "Müller", "Şahin", "Nguyễn", "de la Cruz")
@@ -22,7 +23,9 @@ class Shop:
 
     def __init__(self, url: str, token: str | None = None) -> None:
         headers = {"Authorization": f"Token {token}"} if token else {}
-        self._client = httpx.Client(base_url=f"{url}/api", headers=headers, trust_env=False, timeout=120)
+        self._client = httpx.Client(
+            base_url=f"{url}/api", headers=headers, trust_env=False, timeout=120, limits=NOT_KEPT
+        )
         self.url = f"{url}/api"
 
     def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:

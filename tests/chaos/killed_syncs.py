@@ -28,12 +28,14 @@ class KilledSyncs:
         environment: The secrets that the config names.
         random: Decides what happens.
         happened: What was done, for the report.
+        exits: How a sync may end that is not killed.
     """
 
     folder: Path
     environment: Mapping[str, str]
     random: Random
     happened: Counter[str] = field(default_factory=Counter)
+    exits: frozenset[int] = frozenset({0, 1, 3})
 
     def command(self, *arguments: str, program: tuple[str, ...] = CROSSDOCK) -> Done:
         command = [*program, "-C", str(self.folder / "c.yaml"), *arguments]
@@ -50,7 +52,7 @@ class KilledSyncs:
         """A sync that ends in SIGKILL at a failpoint, unless it comes by it less often."""
         done = self.command("sync", program=("-P", FAILING, f"{name}:{nth}:{side}"))
         killed = done.exit_code == -signal.SIGKILL
-        assert killed or done.exit_code in {0, 1, 3}, f"{done.stderr}{done.stdout}"
+        assert killed or done.exit_code in self.exits, f"{done.stderr}{done.stdout}"
         self.happened["kills" if killed else "ended before the kill"] += 1
 
     def struck_somewhere(self, requests: int) -> None:
@@ -62,7 +64,7 @@ class KilledSyncs:
     def sync(self) -> dict[str, Any]:
         """A sync that is not killed; its tally balances."""
         done = self.command("sync", "--json")
-        assert done.exit_code in {0, 1, 3}, f"{done.stderr}{done.stdout}"
+        assert done.exit_code in self.exits, f"{done.stderr}{done.stdout}"
         balance(done.document)
         return {**done.document, "exit": done.exit_code, "said": done.stderr + done.stdout}
 

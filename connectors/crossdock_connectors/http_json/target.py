@@ -262,6 +262,7 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
         ),
         shape=RecordShape(
             id=None if config.id == NAME else config.id,
+            id_form=config.id_form,
             record=config.record,
             listed=(config.look_up.records if config.look_up else None) or "",
             absent=config.look_up.absent if config.look_up else None,

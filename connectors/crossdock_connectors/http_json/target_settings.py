@@ -110,6 +110,8 @@ class TargetResourceConfig(ConfigModel):
     id: Literal["{name}"] | Place = "/id"
     """Where a record has the id that the API assigned: a text or a whole number. ``{name}`` if the external id is the
     id, as that of an adjustment, and answers show something else."""
+    id_form: Annotated[str, Field(pattern=r"^[^{}]*\{id\}[^{}]*$")] = ID
+    """How a text there ends: ``/orders/{id}/`` if it is the address of the record, on any host."""
     record: Place = ""
     """Where an answer about one record has it; an empty text if the answer is the record."""
     body: MemberName | None = None
@@ -182,6 +184,7 @@ class TargetResourceConfig(ConfigModel):
             ("repeated", self.repeated == "ignored" and not named, "needs name: what the API knows a record by"),
             ("repeated", is_refused and not self.look_up, "needs look_up, which finds the id"),
             ("id", self.id == NAME and not named, "needs name: the member that is the id"),
+            ("id_form", self.id == NAME and "id_form" in self.model_fields_set, "needs id: the place of an address"),
             ("compare", bool(self.compare) and self.update is None, "needs update"),
             ("compare", not self.members.keys() >= self.compare.keys(), "has a key that is not one of members"),
             ("outdated", self.outdated is not None and self.update is None, "needs update"),

@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-_START_S = 30.0
 _TRIES = 3  # another process may take the free port before the server does
 
 
@@ -22,6 +21,7 @@ class ServerProcess(ABC):
     host = "127.0.0.1"
     name: ClassVar[str]
     end_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    start_s: ClassVar[float] = 30.0
 
     def __init__(self) -> None:
         self.port = 0
@@ -76,7 +76,7 @@ class ServerProcess(ABC):
             self._process = subprocess.Popen(  # noqa: S603
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place, **self.switch
             )
-        deadline = time.monotonic() + _START_S
+        deadline = time.monotonic() + self.start_s
         while self._process.poll() is None and time.monotonic() < deadline:
             if self.answers():
                 return True

@@ -113,6 +113,8 @@ WRONG = """
 - {resource: {create: "POST /o/{due}"}, says: "create: has due in the path, which must be a required member"}
 - {resource: {create: null, update: null}, says: "create: is missing: without it, update is needed"}
 - {resource: {name: null, look_up: false, id: "{name}"}, says: "id: needs name"}
+- {resource: {id: "{name}", id_form: "/orders/{id}/"}, says: "id_form: needs id"}
+- {resource: {id_form: /orders/}, says: "id_form"}
 - {resource: {name: null, look_up: false, repeated: ignored}, says: "repeated: needs name"}
 - {resource: {create: null}, says: "contributes: is missing: the target has no request that creates orders"}
 """
@@ -524,6 +526,14 @@ def test_answers(status: int, body: Any, kind: str, reason: str | None, message:
     assert (outcome.kind, outcome.reason) == (kind, reason)
     assert message in outcome.message
     assert outcome.pointer == ("/reference" if reason == "conflict" else None)
+
+
+def test_a_new_record_may_be_known_by_its_address() -> None:
+    """As in APIs of Django REST framework, whose records show their address and no id."""
+    made = target(id="url", id_form="/orders/{id}/")
+    told = Answer(201, {}, b'{"url":"https://shop.example/api/orders/7/","reference":"wms:1"}')
+    outcome = made.outcome("orders", told, ExpectedRecord("/orders", None, "wms:1"))
+    assert (outcome.kind, outcome.target_id) == ("delivered", "7")
 
 
 def test_look_ups() -> None:

@@ -415,6 +415,29 @@ def test_a_look_up_accepts_only_the_record_asked_for(by_id: bool, body: object, 
     assert (found.kind, found.target_id) == (kind, "x" if kind == "found" else None)
 
 
+BY_ADDRESS = outcomes.RecordShape(id="/url", id_form="/orders/{id}/")
+
+
+@pytest.mark.parametrize(
+    ("address", "written", "read"),
+    [
+        pytest.param("https://shop.example/api/orders/5/", "delivered", "found", id="its address"),
+        pytest.param("http://inner:8000/api/orders/5/", "delivered", "found", id="on the host behind a proxy"),
+        pytest.param("https://shop.example/api/orders/6/", "in_doubt", "unavailable", id="another record"),
+        pytest.param("https://shop.example/api/stock/5/", "in_doubt", "unavailable", id="of another kind"),
+        pytest.param("https://shop.example/api/orders/5/lines/", "in_doubt", "unavailable", id="a part of it"),
+        pytest.param("5", "in_doubt", "unavailable", id="no address"),
+    ],
+)
+def test_a_record_may_be_known_by_its_address(address: str, written: str, read: str) -> None:
+    """Its id is where the address of such a record has it, and any other address is no id."""
+    told, expected = Answer(200, {}, json.dumps({"url": address}).encode()), ExpectedRecord(target_id="5")
+    assert outcomes.of_answer(told, expected, BY_ADDRESS).kind == written
+    found = outcomes.of_look_up(told, expected, BY_ADDRESS)
+    assert found.kind == read
+    assert ("it has no id at /url" in found.message) == (read != "found" and "orders/6" not in address)
+
+
 def test_a_missing_list_does_not_prove_that_a_record_is_missing() -> None:
     """A 404 answers a look-up by id; where a list was asked for it is an error."""
     gone = Answer(404, {}, b"{}")

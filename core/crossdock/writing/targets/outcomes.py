@@ -101,6 +101,7 @@ class RecordShape:
 
     Attributes:
         id: In a record, the id that the target assigned, a text or a whole number. None if the external id is the id.
+        id_form: How a text there ends: ``/orders/{id}/`` if it is the address of the record, on any host.
         name: In a record, its external id.
         record: In an answer about one record, that record.
         listed: In an answer to a look-up by external id, the list of records, as of `json_paths.listed_at`.
@@ -111,6 +112,7 @@ class RecordShape:
     """
 
     id: str | None = "/id"
+    id_form: str = "{id}"
     name: str = "/externalId"
     record: str = ""
     listed: str = "/data"
@@ -119,9 +121,18 @@ class RecordShape:
 
     def id_of(self, record: Any) -> str | None:
         """Return the id of *record*; None without a valid one."""
-        found = found_at(record, self.name if self.id is None else self.id)
+        found = found_at(record, self.name) if self.id is None else self.stated_id(record)
         text = str(found) if isinstance(found, int) and not isinstance(found, bool) else found
         return text if isinstance(text, str) and is_target_id(text) else None
+
+    def stated_id(self, record: Any) -> Any:
+        """Return what *record* has at `id`, which may be no id: an empty text if it does not have the form."""
+        found = MISSING if self.id is None else found_at(record, self.id)
+        if self.id_form == "{id}" or not isinstance(found, str):
+            return found
+        before, _, after = self.id_form.partition("{id}")
+        match = re.search(rf"{re.escape(before)}([^/]+){re.escape(after)}\Z", found)
+        return unquote(match[1]) if match else ""
 
     def name_of(self, record: Any) -> Any:
         """Return the external id of *record*; `MISSING` without one."""
@@ -183,7 +194,8 @@ def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STA
     if listed == [] or (is_one and listed == [None] and _says_none(body, shape, by_id=by_id)):
         return Outcome("absent", status=200)
     if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject, shape):
-        return Outcome("unavailable", "answered a look-up with a different record", answer.status)
+        why = f": it has no id at {shape.id}" if by_id and shape.id and shape.id_of(listed[0]) is None else ""
+        return Outcome("unavailable", f"answered a look-up with a different record{why}", answer.status)
     etag = _etag(answer) if is_one else None  # otherwise it belongs to the list
     changed_at = shape.changed_at(listed[0])
     return Outcome("found", "", 200, None, shape.id_of(listed[0]), etag, changed_at, held=listed[0])
@@ -229,7 +241,7 @@ def _success(answer: Answer, subject: ExpectedRecord, shape: RecordShape) -> Out
         return Outcome("delivered", status=answer.status, target_id=subject.name)
     record = found_at(body, shape.record)
     located = _id_in_location(answer.headers.get("location", ""), subject.path)
-    stated = [found_at(record, shape.id), located, subject.target_id]
+    stated = [shape.stated_id(record), located, subject.target_id]
     ids = {str(each) for each in stated if isinstance(each, str | int) and not isinstance(each, bool)}
     if not ids:
         return Outcome("in_doubt", "answered success without an id", answer.status)

@@ -12,7 +12,7 @@ from tests.unit.sources.test_pagination import client
 from crossdock.errors import RefusedError, RemoteError
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError, ListEvidence, OpenLists
-from crossdock.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset, PageNumber, Paginator
+from crossdock.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset, PageNumber, Paginator, Stop
 
 ITEMS = [{"id": number} for number in range(1, 10)]
 
@@ -148,6 +148,15 @@ def test_a_request_that_failed_does_not_end_a_list(answer: httpx.Response) -> No
     assert [item["id"] for item in next(pages).items("/items")] == [1, 2]
     with pytest.raises((RefusedError, RemoteError)):
         next(pages)
+
+
+def test_a_page_that_comes_again_is_no_end_of_a_list_with_a_next_page() -> None:
+    """The number of pages may be that of one, and a page that comes again may be an error of the API."""
+    again = PageNumber("/items", pages="/pages", stop=Stop(repeated=True))
+    for body in (page([1, 2], pages=1), page([1, 2], pages=1, next=None)):
+        assert read(again, body) == ([1, 2], 2)
+    with pytest.raises(DoubtfulListError, match="/next tells of a next page"):
+        read(again, page([1, 2], pages=1, next="abc"))
 
 
 @pytest.mark.parametrize(

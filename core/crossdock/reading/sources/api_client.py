@@ -219,10 +219,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 raise _in_doubt(read.signs.error, page)
             return None
         if evidence is not None and found is not None and not _take(evidence, found, paginator, page):
-            is_last_again = paginator.stop.repeated and evidence.pages > 1  # the total then shows what was passed over
-            is_end = is_over and (evidence.pages > 1 or paginator.stop.repeated or read.signs.says_last)
-            if not (is_last_again or is_end):
-                raise repeated(page)
+            _check_repeated(page, read, evidence, is_over=is_over)
             return None  # others give the last one again
         read.signs.take(page, None if found is None else len(found))
         if read.signs.error is not None:
@@ -405,6 +402,16 @@ def _with_list(page: ApiAnswer, read: _List) -> ApiAnswer:
     if not place or not is_missing or total is None or page.at(total) != 0:
         return page
     return replace(page, body=replaced_at(page.body, place, []))
+
+
+def _check_repeated(page: ApiAnswer, read: _List, evidence: ListEvidence, *, is_over: bool) -> None:
+    """Check that a page without new records is the last one once more, and no sign of an ignored parameter."""
+    repeats, has_more_pages = read.paginator.stop.repeated, evidence.pages > 1
+    is_last_again = repeats and has_more_pages  # the total then shows what was passed over
+    if not is_last_again and not (is_over and (has_more_pages or repeats or read.signs.says_last)):
+        raise repeated(page)
+    if read.signs.next_page is not None:
+        raise _in_doubt(read.signs.next_page, page)
 
 
 def _check_status(page: ApiAnswer, before: ApiAnswer | None, read: _List, *, is_over: bool) -> None:

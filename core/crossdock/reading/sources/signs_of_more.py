@@ -167,9 +167,13 @@ class SignsOfMore:
                 return f"{place} is {number:,}, and {self._read:,} were read"
             if kind == "pages" and number > self._pages:
                 return f"{place} is {number:,}"
+        return self.next_page if not is_stopped and (self._is_empty or not self._ends_empty) else None
+
+    @property
+    def next_page(self) -> str | None:
+        """What in the latest page tells of a next one, or None."""
         following = self._next or (None if self._has_all else self._cursor)
-        is_told = following is not None and not is_stopped and (self._is_empty or not self._ends_empty)
-        return f"{following} tells of a next page" if is_told else None
+        return None if following is None else f"{following} tells of a next page"
 
     @property
     def says_last(self) -> bool:

@@ -39,6 +39,7 @@ from crossdock_connectors.http_json.target_settings import (
     TargetResourceConfig,
 )
 
+_GRAPHQL_PING = {"query": "{ __typename }"}  # https://graphql.org/learn/introspection/: each type has it
 _NONE = ExpectedRecord()
 
 
@@ -125,7 +126,9 @@ class HttpJsonTarget(ApiTarget):
         path = request.path if isinstance(request, PostedRequest) else request.partition(" ")[2]
         if config.look_up and NAME not in config.look_up.path:
             path = config.look_up.path
-        return Request("GET", path.partition("{")[0].rstrip("/") or "/")
+        path = path.partition("{")[0].rstrip("/") or "/"
+        is_graphql = isinstance(request, PostedRequest) and request.graphql is not None
+        return Request.json("POST", path, _GRAPHQL_PING) if is_graphql else Request("GET", path)
 
     def _posted(self, request: OtherRequest, values: Mapping[str, Any]) -> Request:
         numbers = request.numbers if isinstance(request, PostedRequest) else ()

@@ -303,6 +303,12 @@ def test_mutations_and_calls() -> None:
         rpc.delete("orders", "seven")
 
 
+def test_a_graphql_api_is_asked_for_what_each_has() -> None:
+    """A GET would be answered with 404, as if the path were wrong; the query changes nothing."""
+    asked = target(**MUTATIONS).ping("orders")
+    assert (asked.method, asked.path, asked.body) == ("POST", "/graphql", b'{"query":"{ __typename }"}')
+
+
 def test_a_request_may_have_members_of_the_record_alone() -> None:
     """As JSON values of their type, beside the id and wherever the API wants them; null for one without a value."""
     create = MUTATIONS["create"] | {"variables": {"sku": "{record.lines.0.sku}", "due": "{record.due}"}}

@@ -209,7 +209,7 @@ def orders_arrive_once(folder: Path, knows: Knows, seed: int, orders: int, kills
             assert done.exit_code in {0, 1, 3}, done.stderr
         api.faults = 0.0
         done = stage.run("sync")
-        changed = {name: (note, "7.5") for name, (note, _) in rows.items() if not note and random.random() < 0.3}
+        changed = {name: (note, "7.5") for name, (note, _) in rows.items() if not note and random.random() < 0.15}
         stage.export(2, changed)
         done = stage.run("sync")
         assert done.exit_code == 1, done.stderr  # the dead letters

@@ -202,6 +202,8 @@ def orders_arrive_once(folder: Path, knows: Knows, seed: int, orders: int, kills
         poison = {random.choice(sorted(rows.keys() - wrong))}
         rows |= {name: (WRONG if name in wrong else POISON, rows[name][1]) for name in wrong | poison}
         stage.export(1, rows)
+        planned = stage.run("plan", "--json").document
+        assert planned["other_forecasts"]["depot"]["requests"] == -(-orders // SIZE)
         for _ in range(kills):
             stage.killed_run(random.randint(1, max(2, orders // SIZE)))
         for _ in range(6):

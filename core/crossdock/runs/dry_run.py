@@ -141,6 +141,7 @@ class _Preview:
             self._earlier = {name: tx.buckets.get(name) for name in targets}
             self._restored = tx.runs.restored()
         self.result = PlanResult(self._forecast(PLATFORM, 0))
+        self._operations = Counter[tuple[str, str, str]]()  # by target, resource and kind
         self._coming = {bound.scope for bound in streams}
         self._referring = {name: DeferredDeletes(state, name, each.resources) for name, each in targets.items()}
         self._waiting: list[tuple[BoundStream, AwaitingParents, WaitingOnce]] = []
@@ -156,8 +157,10 @@ class _Preview:
 
     def finished(self) -> PlanResult:
         needed = Counter[str]()
-        for (target, _), requests in self.result.requests.items():
-            needed[target] += requests
+        for (target, resource, kind), operations in self._operations.items():
+            known = self._targets[target].resources.get(resource)  # a connection may have lost it
+            together = known.together("update" if kind == "archive" else kind) if known else None
+            needed[target] += -(-operations // (together or 1))
         self.result.forecast = self._forecast(PLATFORM, needed.pop(PLATFORM, 0))
         self.result.other_forecasts = {name: self._forecast(name, requests) for name, requests in needed.items()}
         return self.result
@@ -176,6 +179,7 @@ class _Preview:
     def _count_request(self, kind: str, stream: str, scope: Scope) -> None:
         self.result.operations[kind] += 1
         self.result.requests[scope.target, stream] += 1
+        self._operations[scope.target, scope.resource, kind] += 1
 
     def _expect(self, intents: list[Intent]) -> None:
         for intent in intents:

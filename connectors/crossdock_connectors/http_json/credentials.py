@@ -31,7 +31,7 @@ from crossdock.sources import (
     SignatureAlgorithm,
 )
 from crossdock.values.addresses import endpoint, names_secret, web_address
-from crossdock.values.config_models import Secret, misplaced
+from crossdock.values.config_models import Secret, is_stated, misplaced
 from crossdock_connectors.http_json.recognized_answers import errors_in, has_text
 
 
@@ -278,7 +278,7 @@ class LoginRequest(ConfigModel):
 
     @model_validator(mode="after")
     def _one_token(self) -> Self:
-        given = [each for each in ("token_member", "token_header", "token_cookie") if each in self.model_fields_set]
+        given = [each for each in ("token_member", "token_header", "token_cookie") if is_stated(self, each)]
         if len(given) > 1:
             raise misplaced((given[1],), f"cannot be used with {given[0]}: the token is in one place")
         if self.base64 and (self.token_header or self.token_cookie):

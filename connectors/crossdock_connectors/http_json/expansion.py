@@ -10,7 +10,7 @@ from pydantic import model_validator
 from crossdock import Context, RecordError, RefusedError
 from crossdock.errors import RemoteError, StoppedError, UnauthorizedError
 from crossdock.sources import UnavailableError
-from crossdock.values.config_models import misplaced
+from crossdock.values.config_models import is_stated, misplaced
 from crossdock.values.json_paths import at_path, found_at, text_of
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.other_requests import OtherRequest
@@ -39,7 +39,7 @@ class ExpandedMember(OtherRequest):
     def _fits(self) -> Self:
         if not self.names:
             raise misplaced(("path",), "names no member of the record, such as {id}")
-        if self.records is not None and "record" in self.model_fields_set:
+        if self.records is not None and is_stated(self, "record"):
             raise misplaced(("record",), "cannot be used with records: the answer is a list or one record")
         if self.pagination is not None and self.records is None:
             raise misplaced(("pagination",), "needs records: one record has no pages")

@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from crossdock import ConfigModel, Filter
 from crossdock.platform.retry_settings import InFlight, Retry
 from crossdock.sources import NameForm
-from crossdock.values.config_models import MAX_S, misplaced
+from crossdock.values.config_models import MAX_S, is_stated, misplaced
 from crossdock_connectors.http_json.credentials import HeaderName
 from crossdock_connectors.http_json.draft_models import MemberName, Members
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
@@ -184,15 +184,15 @@ class TargetResourceConfig(ConfigModel):
             ("repeated", self.repeated == "ignored" and not named, "needs name: what the API knows a record by"),
             ("repeated", is_refused and not self.look_up, "needs look_up, which finds the id"),
             ("id", self.id == NAME and not named, "needs name: the member that is the id"),
-            ("id_form", self.id == NAME and "id_form" in self.model_fields_set, "needs id: the place of an address"),
+            ("id_form", self.id == NAME and is_stated(self, "id_form"), "needs id: the place of an address"),
             ("compare", bool(self.compare) and self.update is None, "needs update"),
             ("compare", not self.members.keys() >= self.compare.keys(), "has a key that is not one of members"),
             ("outdated", self.outdated is not None and self.update is None, "needs update"),
             ("deleted", self.deleted is not None and self.delete is None, "needs delete"),
             ("conditional", self.conditional and not changed, "needs update or delete"),
             ("name", self.name in self.members, "holds the external id of the record: leave it out of members"),
-            ("name_max_length", "name_max_length" in self.model_fields_set and not named, "needs name"),
-            ("name_form", "name_form" in self.model_fields_set and not named, "needs name"),
+            ("name_max_length", is_stated(self, "name_max_length") and not named, "needs name"),
+            ("name_form", is_stated(self, "name_form") and not named, "needs name"),
         ):
             if is_set:
                 raise misplaced((key,), problem)

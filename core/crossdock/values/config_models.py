@@ -195,6 +195,11 @@ BaseUrl = Annotated[str, AfterValidator(checked_base_url)]
 """The base URL of an API: https, or http on this machine, without a user, a password or a query."""
 
 
+def is_stated(model: ConfigModel, key: str) -> bool:
+    """Return whether *key* has another value than its default, which `crossdock config show` writes, too."""
+    return bool(getattr(model, key) != type(model).model_fields[key].get_default(call_default_factory=True))
+
+
 def misplaced(place: Place, message: str) -> PydanticCustomError:
     """Make a finding about the key at *place*, for a validator of the model around it."""
     return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})

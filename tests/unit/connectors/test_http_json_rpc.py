@@ -286,7 +286,7 @@ def test_an_odoo_session_is_a_cookie() -> None:
     ("change", "message"),
     [
         ({"credentials": {"a": {"password": "plain"}}}, "a secret is never written here"),
-        ({"token_header": "X-Token", "token_member": "token"}, "the token is in one place"),
+        ({"token_header": "X-Token", "token_member": "result.token"}, "the token is in one place"),
         ({"expired": [{"status": 200}]}, "each answer of success would need a new token"),
         ({"value": "Bearer"}, "value"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
@@ -30,7 +30,7 @@ class _ConfigSchema(DocumentedModel):
             written["patternProperties"] = {f"^{IGNORED}": {}}
         if issubclass(schema["cls"], StreamConfig):
             written["anyOf"] = [{"required": ["resource"]}, {"required": ["to"]}]
-            written["allOf"] = [_when("resource", name, _map_of(kind)) for name, kind in WRITTEN.items()]
+            written["allOf"] = [rule for name, kind in WRITTEN.items() for rule in _rules_of_map(name, kind)]
         return written
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  a given signature
@@ -60,11 +60,16 @@ def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
     return whole
 
 
-def _map_of(kind: ResourceType) -> dict[str, Any]:
+def _rules_of_map(name: str, kind: ResourceType) -> Iterator[dict[str, Any]]:
+    """Yield which members a stream of this resource may map, and which it must unless it contributes some to records of
+    others.
+    """
     texts, fields = field_docstrings(kind.draft), kind.draft.model_fields.items()
     members = {field.alias or name: {"description": texts[name]} if name in texts else {} for name, field in fields}
     required = [field.alias or name for name, field in fields if field.is_required()]
-    return {"properties": {"map": {"properties": members, "additionalProperties": False, "required": required}}}
+    yield _when("resource", name, {"properties": {"map": {"properties": members, "additionalProperties": False}}})
+    whole = _when("resource", name, {"properties": {"map": {"required": required}}})
+    yield whole | {"if": whole["if"] | {"not": {"required": ["contributes"]}}}
 
 
 def _when(member: str, value: str, then: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,4 +20,4 @@ def test_orders_arrive_once(tmp_path: Path, knows: Knows) -> None:
     for number in range(ROUNDS):
         counts += orders_arrive_once(tmp_path / str(number), knows, chaos_seed() + number, orders=400, kills=KILLS)
     print(f"{knows}: {dict(counts)}")
-    assert counts["kills"] >= ROUNDS * KILLS / 2
+    assert counts["kills"] >= 2 * ROUNDS

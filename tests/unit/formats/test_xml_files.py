@@ -118,6 +118,12 @@ def test_names_are_those_of_namespaces(namespaces: dict[str, str], record: str, 
     assert read(data, form).rows() == [("1", "a", 1)]
 
 
+def test_the_prefix_xml_needs_no_declaration() -> None:
+    """The languages of elements are columns as other attributes are."""
+    form = {**PLAIN, "columns": {"LANGUAGE": "Name/@xml:lang"}}
+    assert read(items("<Item><Name xml:lang='de'>a</Name></Item>"), form).rows() == [("de", 1)]
+
+
 def test_the_text_of_records_and_rows_is_a_column() -> None:
     """A dot is the text of the record; the path of the rows is the text of each."""
     form = {"kind": "xml", "record": "/Prices/Sku", "columns": {"SKU": ".", "PRICE": "@price"}}
@@ -225,6 +231,11 @@ BOMB = "<!DOCTYPE x [<!ENTITY a 'ha'><!ENTITY b '&a;&a;&a;'>]>"
         (items("<Item><Name>" + "x<!---->" * (9 << 17) + "</Name></Item>"), "f:1", "a text of more than"),
         (items("<Item><x>" + "x" * (17 << 20) + "</x></Item>"), "f:1", "a record of more than 16,777,216 bytes"),
         (items("".join(f"<n{number}/>" for number in range(20_000))), "f:1", "more than 10,000 different names"),
+        (
+            items("".join(f"<Item xmlns:n{number}='urn:x'/>" for number in range(20_000))),
+            "f:1",
+            "10,000 different names",
+        ),
         (items("<Item>\n<Name>Köln</Name></Item>").encode("cp1252"), "f:2:8", "invalid token"),
         ('<?xml version="1.0" encoding="nonsense"?>' + items(""), "f:1", "an encoding that is not known"),
         ('<?xml version="1.0" encoding="zlib"?>' + items(""), "f:1", "an encoding that is not known"),

@@ -31,7 +31,7 @@ MAX_TEXT = 1 << 20
 MAX_TAG_BYTES = 1 << 20
 """Bytes of one tag or comment: the parser holds it until it ends."""
 MAX_NAMES = 10_000
-"""Different names of elements and attributes: the parser keeps each."""
+"""Different names of elements, attributes, prefixes and namespaces: the parser keeps each."""
 MAX_ROWS = 100_000
 """Rows of one record: they are held until it ends."""
 
@@ -188,6 +188,10 @@ def _shown(name: str) -> str:
     return f"{local} of the namespace {space}" if space else f"{local} without a namespace"
 
 
+def _pass(*_: object) -> None:
+    pass
+
+
 class _Rows:
     """Takes the events of a parser, and collects the cells of rows."""
 
@@ -202,6 +206,7 @@ class _Rows:
         self.parser.StartElementHandler, self.parser.EndElementHandler = self._start, self._end
         self.parser.CharacterDataHandler = self._text
         self.parser.StartDoctypeDeclHandler = self._refuse_doctype
+        self.parser.StartNamespaceDeclHandler = _pass  # so that prefixes and namespaces are among the names
         self._node, self._depth = plan.top, 0
         self._ignored = 0  # elements that are not declared, one inside of the other
         self._around: list[str | None] = [None] * plan.cells  # cells outside of records, which each record begins with
@@ -211,7 +216,7 @@ class _Rows:
         self._no_line = self._around[plan.inner :]
         self._begun = 0  # bytes that were fed when the record began; 0 outside of records
         self._before: dict[int, int] = {}  # records before the element around them, by its depth
-        self._in_other_namespace = dict[str, str]()  # column names as declared, and where another was
+        self._in_other_namespace = dict[int, str]()  # cells, and where an element of their name was
         self.records, self.repeated = 0, 0
         self.rows = list[list[str | None]]()
 
@@ -221,6 +226,8 @@ class _Rows:
         except expat.ExpatError as error:
             self._refuse_malformed(error)
         except (LookupError, ValueError) as error:
+            if self._names:  # after the declaration, it is no encoding
+                raise
             what = "the file declares an encoding that is not known, or that has characters of several bytes"
             hint = "Declare encoding, such as shift_jis, to read it in any case; or ask the sender for UTF-8."
             raise RefusedError(what, where=f"{self._file}:1", hint=hint) from error
@@ -234,7 +241,7 @@ class _Rows:
         if 0 <= index < self._fed - MAX_TAG_BYTES:
             self._refuse(f"a tag or comment of more than {MAX_TAG_BYTES:,} bytes", _WRONG)
         if len(self._names) > MAX_NAMES:
-            self._refuse(f"more than {MAX_NAMES:,} different names of elements and attributes", _WRONG)
+            self._refuse(f"more than {MAX_NAMES:,} different names", _WRONG)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
@@ -368,7 +375,7 @@ class _Rows:
                 self._refuse(f"an element is {_shown(name)}, and {_shown(declared)} is declared", "Correct namespaces.")
             place = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
             for slot in _cells_in(child):
-                self._in_other_namespace.setdefault(str(slot), place)
+                self._in_other_namespace.setdefault(slot, place)
 
     def _leads_to_row(self, node: _Node) -> bool:
         return node.role is _Role.ROW or any(map(self._leads_to_row, node.children.values()))
@@ -384,7 +391,7 @@ class _Rows:
             if int(text) != self.records:
                 self._refuse(f"the file states {int(text):,} records and has {self.records:,}", _COUNT_HINT)
         for name, slot in zip(self._plan.names, self._plan.places, strict=True):
-            if slot not in found and (where := self._in_other_namespace.get(str(slot))):
+            if slot not in found and (where := self._in_other_namespace.get(slot)):
                 message = f"column {name} is in no record, and elements of its name are in another namespace"
                 raise RefusedError(message, where=where, hint="Correct namespaces, or leave the column out.")
 

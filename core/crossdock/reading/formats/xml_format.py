@@ -19,6 +19,7 @@ _NAME = r"[^\W\d][\w.\-]*"
 _STEP = rf"(?:{_NAME}:)?{_NAME}"
 _ELEMENT = re.compile(rf"{_STEP}(?:/{_STEP})*")
 _COLUMN = re.compile(rf"\.|/?(?:{_STEP}/)*@?{_STEP}")
+_BUILT_IN = {"xml": "http://www.w3.org/XML/1998/namespace"}
 MAX_STEPS = 32
 BETWEEN = " "
 """Comes between the namespace of a name and its local part; no namespace holds it."""
@@ -109,13 +110,17 @@ class XmlFormat(FileLayout):
         prefix, _, local = step.rpartition(":")
         if not prefix and not (default and "" in self.namespaces):
             return local
-        return f"{self.namespaces[prefix]}{BETWEEN}{local}"
+        return f"{self._spaces[prefix]}{BETWEEN}{local}"
+
+    @property
+    def _spaces(self) -> dict[str, str]:
+        return {**_BUILT_IN, **self.namespaces}
 
     @model_validator(mode="after")
     def _prefixes_are_declared(self) -> Self:
         for path in (self.record, self.rows or "", self.count or "", *self.columns.values()):
             for prefix in re.findall(rf"({_NAME}):", path):
-                if prefix not in self.namespaces:
+                if prefix not in self._spaces:
                     raise ValueError(f"namespaces lack the prefix {prefix!r} of {path}")
         check_column_names(tuple(self.columns))
         return self

@@ -12,6 +12,7 @@ from tests.benchmarks import (
     bench_delivery,
     bench_fixed_width,
     bench_fleet,
+    bench_formats,
     bench_hints,
     bench_listen,
     bench_migration,
@@ -41,6 +42,14 @@ def test_fixed_width_files_are_read_whole(tmp_path: Path, layout: str) -> None:
     path = tmp_path / "file.txt"
     bench_fixed_width.write(path, 10_000, typed=layout != "one type")
     assert bench_fixed_width.measure(path, 10_000, bench_fixed_width.LAYOUTS[layout]) > 0
+
+
+@pytest.mark.parametrize("name", bench_formats.CASES)
+def test_files_of_xml_and_json_are_read_whole(tmp_path: Path, name: str) -> None:
+    """A small file of each has as many rows as were written, and so has the plain parser's."""
+    path, case = tmp_path / "file", bench_formats.CASES[name]
+    case.write(path, 1_000)
+    assert bench_formats.read(path, name) == case.plain(path) == 1_000
 
 
 def test_sandbox_creates_every_invoice(tmp_path: Path) -> None:

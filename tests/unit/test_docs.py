@@ -116,6 +116,8 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "TypePosition": "fixed_width.record_type.",
     "SheetFormat": "sheet.",
     "JsonLinesFormat": "json_lines.",
+    "JsonFormat": "json.",
+    "XmlFormat": "xml.",
     "Trailer": "format.trailer.",
     "Repair": "columns.COLUMN.",
     "Filter": "skip.NAME.",

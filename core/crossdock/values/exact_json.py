@@ -160,10 +160,30 @@ def loads(body: bytes | str) -> JsonValue:
         raise ValueError(TOO_DEEP) from None
     except ArithmeticError:
         raise ValueError(BEYOND) from None
+    _check(value, text, brackets)
+    return value
+
+
+def loads_at(text: str, start: int) -> tuple[JsonValue, int]:
+    """Read the value that begins at *start*, as `loads` does, and return it with the index after it.
+
+    A value with too many values is refused only after it was read, so *text* should be short.
+    """
+    try:
+        value, end = _READER.raw_decode(text, start)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    except ArithmeticError:
+        raise ValueError(BEYOND) from None
+    part = text[start:end]
+    _check(value, part, _brackets(part))
+    return value, end
+
+
+def _check(value: JsonValue, text: str, brackets: int) -> None:
     _check_depth(value, brackets)
     if ("\\ud" in text or "\\uD" in text) and not _has_whole_characters(text):
         raise ValueError("an escape is a lone surrogate, which UTF-8 cannot represent")
-    return value
 
 
 def loads_own(text: str) -> JsonValue:

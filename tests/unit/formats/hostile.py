@@ -13,14 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.unit.formats.layouts import FORMATS
+
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import FREE_LINES
-from crossdock.reading.formats.delimited_files import read_lines, read_rows
-from crossdock.reading.formats.delimited_format import DelimitedFormat
+from crossdock.reading.formats.file_formats import FileFormat, read_lines, read_rows
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 
 SIZE = 9_900_000  # just below what gzip may unpack to at any ratio
 _WIDE = ",".join(f"C{number}" for number in range(MAX_COLUMNS)).encode() + b"\n"
+_RECORDS = 200_000  # take as much memory as more of them would, and less time
+_XML = {"kind": "xml", "record": "/L/R", "rows": "X", "columns": {"A": "@a", "B": "X"}}
 _NO_HEADER = {"header": False, "names": ("A", "B")}
 
 
@@ -86,8 +89,35 @@ HOSTILE = {
     "long names": Hostile(
         lambda size: ",".join(f"C{n}{'x' * (size // 2 // MAX_COLUMNS)}" for n in range(MAX_COLUMNS)).encode() + b"\n"
     ),
+    "elements as small records": Hostile(lambda size: b"<L>" + b"<R/>" * min(size // 4, _RECORDS) + b"</L>", _XML),
+    "elements as rows of a record": Hostile(lambda size: b"<L><R>" + b"<X/>" * (size // 4) + b"</R></L>", _XML),
+    "elements as rows beside a long value": Hostile(
+        lambda size: b"<L>" + (b"<R a='" + b"x" * 9_000 + b"'>" + b"<X/>" * 10_000 + b"</R>") * (size // 1_000_000),
+        _XML,
+    ),
+    "elements that are not declared": Hostile(
+        lambda size: b"<L>" + b"<x>" * 50 + b"<y/>" * min(size // 4, 2 * _RECORDS), _XML
+    ),
+    "elements of other names": Hostile(lambda size: b"<L>" + b"".join(b"<n%d/>" % n for n in range(size // 10)), _XML),
+    "elements with a long attribute": Hostile(lambda size: b"<L><R a='" + b"x" * size, _XML),
+    "elements with many attributes": Hostile(
+        lambda size: b"<L><R " + b" ".join(b"a%d=''" % n for n in range(size // 11)) + b"/></L>", _XML
+    ),
+    "elements of one text": Hostile(lambda size: b"<L><R><X>" + b"x<!---->" * (size // 8), _XML),
+    "elements inside of each other": Hostile(lambda size: b"<a>" * (size // 3), {**_XML, "record": "/a/a"}),
+    "members as small records": Hostile(lambda size: b"[" + b"{}," * min(size // 3, _RECORDS), {"kind": "json"}),
+    "members of a record": Hostile(lambda size: b'[{"a":[' + b"{}," * (size // 20), {"kind": "json"}),
+    "members beside the records": Hostile(
+        lambda size: b'{"a":[' + b"[]," * (size // 20), {"kind": "json", "records": "b"}
+    ),
+    "members inside of each other": Hostile(lambda size: b"[" + b'{"a":' * (size // 5), {"kind": "json"}),
+    "members of one text": Hostile(lambda size: b'[{"a":"' + b"x" * size, {"kind": "json"}),
 }
-USUAL = [name for name in HOSTILE if name.startswith(("delimiters", "cells", "quoted cells in the", "short", "lines"))]
+USUAL = [
+    name
+    for name in HOSTILE
+    if name.startswith(("delimiters", "cells", "quoted cells in the", "short", "lines", "elements", "members"))
+]
 """Those with which the suite makes do."""
 
 
@@ -99,7 +129,7 @@ def write(folder: Path, names: list[str], size: int) -> Iterator[Path]:
         yield path
 
 
-def _ended(path: Path, layout: DelimitedFormat) -> str:
+def _ended(path: Path, layout: FileFormat) -> str:
     lines: list[int] = []
     try:
         for frame in read_rows(path, layout, name="f"):
@@ -113,4 +143,4 @@ def _ended(path: Path, layout: DelimitedFormat) -> str:
 
 if __name__ == "__main__":
     for given, name in json.loads(sys.argv[1]):
-        print(name, _ended(Path(given), DelimitedFormat(**HOSTILE[name].layout)), sep=": ")
+        print(name, _ended(Path(given), FORMATS.validate_python(HOSTILE[name].layout)), sep=": ")

@@ -12,9 +12,11 @@ from crossdock.reading.formats.compression import Openable
 from crossdock.reading.formats.delimited_files import DelimitedReader
 from crossdock.reading.formats.fixed_width_rows import FixedWidthReader
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
+from crossdock.reading.formats.json_documents import JsonReader
 from crossdock.reading.formats.json_lines import JsonLinesReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.sheet_files import SheetReader
+from crossdock.reading.formats.xml_files import XmlReader
 
 DEFAULT = "delimited"
 FORMATS: Mapping[str, FormatReader[Any]] = {
@@ -22,6 +24,8 @@ FORMATS: Mapping[str, FormatReader[Any]] = {
     "fixed_width": FixedWidthReader(),
     "sheet": SheetReader(),
     "json_lines": JsonLinesReader(),
+    "json": JsonReader(),
+    "xml": XmlReader(),
 }
 
 

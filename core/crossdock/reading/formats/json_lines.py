@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from json import JSONDecodeError
 from typing import Literal
 
@@ -18,7 +18,7 @@ from crossdock.reading.formats.truncation import is_cut
 from crossdock.records import JSON, LINE
 from crossdock.values import exact_json
 
-_CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
 _FRAME_BYTES = 32 << 20  # bytes of text in one frame
 _SCHEMA = {JSON: pl.String, LINE: pl.UInt64}
 _HINT = "Each line must be one JSON object: ask the sender, or fetch the file again."
@@ -44,17 +44,8 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
         self, path: Openable, layout: JsonLinesFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
         del layout, leniencies
-        texts, lines, size, is_begun = list[str](), list[int](), 0, False
         with open_stream(path, name=name) as stream:
-            for line, text in _objects(stream, name):
-                texts.append(text)
-                lines.append(line)
-                size += len(text)
-                if len(texts) >= batch_rows or size >= _FRAME_BYTES:
-                    yield _frame(texts, lines)
-                    texts, lines, size, is_begun = [], [], 0, True
-        if texts or not is_begun:
-            yield _frame(texts, lines)
+            yield from frames(_objects(stream, name), batch_rows)
 
     def looks_cut(self, path: Openable, layout: JsonLinesFormat) -> bool:
         del layout
@@ -63,6 +54,34 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
     def places(self, layout: JsonLinesFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout
         return dict.fromkeys(names, f"line {line}")
+
+
+def frames(objects: Iterable[tuple[int, str]], batch_rows: int) -> Iterator[pl.DataFrame]:
+    """Yield at least one frame of *objects*, each the place and the canonical text of one."""
+    texts, lines, size, is_begun = list[str](), list[int](), 0, False
+    for line, text in objects:
+        texts.append(text)
+        lines.append(line)
+        size += len(text)
+        if len(texts) >= batch_rows or size >= _FRAME_BYTES:
+            yield _frame(texts, lines)
+            texts, lines, size, is_begun = [], [], 0, True
+    if texts or not is_begun:
+        yield _frame(texts, lines)
+
+
+def first_block(stream: Readable, name: str) -> bytes:
+    """Return the first bytes of a file of JSON without its byte order mark; another kind of file is refused."""
+    block = stream.read(CHUNK_BYTES)
+    if not block:
+        raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
+    block = block.removeprefix(_MARK)
+    if block.startswith(_MARK):
+        hint = "Ask the sender for one byte order mark or none, or fetch the file again."
+        raise RefusedError("begins with two byte order marks", where=f"{name}:1", hint=hint)
+    if not block.lstrip().startswith((b"{", b"[")) or b"\0" in block[:HEAD]:
+        refuse_other_kind(block[:HEAD], "utf-8", name=name, expected="JSON")
+    return block
 
 
 def _frame(texts: list[str], lines: list[int]) -> pl.DataFrame:
@@ -94,15 +113,7 @@ def _objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
 
 
 def _lines(stream: Readable, name: str) -> Iterator[bytes]:
-    block = stream.read(_CHUNK_BYTES)
-    if not block:
-        raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
-    block = block.removeprefix(_MARK)
-    if block.startswith(_MARK):
-        hint = "Ask the sender for one byte order mark or none, or fetch the file again."
-        raise RefusedError("begins with two byte order marks", where=f"{name}:1", hint=hint)
-    if not block.lstrip().startswith((b"{", b"[")) or b"\0" in block[:HEAD]:
-        refuse_other_kind(block[:HEAD], "utf-8", name=name, as_json=True)
+    block = first_block(stream, name)
     rest, number = b"", 1
     while block:
         *whole, rest = (rest + block).split(b"\n")
@@ -111,6 +122,6 @@ def _lines(stream: Readable, name: str) -> Iterator[bytes]:
             message = f"a line of more than {MAX_RECORD_BYTES:,} bytes"
             raise RefusedError(message, where=f"{name}:{number}", hint="Check that each line is one object.")
         yield from whole
-        block = stream.read(_CHUNK_BYTES)
+        block = stream.read(CHUNK_BYTES)
     if rest:
         yield rest

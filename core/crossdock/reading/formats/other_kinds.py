@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from crossdock.errors import RefusedError
 
@@ -15,9 +15,10 @@ _DECRYPT = "Decrypt it before the sync, or ask the sender not to encrypt it; SFT
 _TABLE = "Ask the sender for an export as a table."
 _SHEET = "Declare format: {kind: sheet}, or ask for CSV."
 _API = (
-    "Declare format: {kind: json_lines} if each line is an object, or ask the sender for that, or for a table; an API"
-    " that answers with JSON is read by a connection of kind http_json."
+    "Declare format: {kind: json_lines} if each line is an object, and {kind: json} if the file is one document with"
+    " a list; an API that answers with JSON is read by a connection of kind http_json."
 )
+_XML = "Declare format: {kind: xml}, with the paths of records and columns, or ask the sender for a table."
 _MESSAGE = "Ask for a delimited or fixed-width export, or translate it before the sync."
 _PAGE = "It may be the page of a login or of an error, or a report that was saved under another name: look at it."
 
@@ -55,7 +56,7 @@ _TEXT: tuple[tuple[re.Pattern[str], OtherKind], ...] = tuple(
     for pattern, what, hint in (
         (r"-----BEGIN PGP (?:SIGNED )?MESSAGE", "a PGP message", _DECRYPT),
         (r"\s*(?:<!--.*?-->\s*)*(?:<\?xml[^>]*>\s*)?<(?:!doctype )?html[\s>]", "an HTML page", _PAGE),
-        (r"\s*<\?xml\s", "XML", _MESSAGE),
+        (r"\s*<\?xml\s", "XML", _XML),
         (r"\s*\[?\s*\{\s*\"[^\"\r\n]*\"\s*:", "JSON", _API),
         (r"\{\\rtf", "an RTF document", _TABLE),
     )
@@ -68,20 +69,22 @@ _UTF_16 = {0: "utf-16-be", 1: "utf-16-le"}
 _ENCRYPTED = "encrypted with PGP"
 
 
-def refuse_other_kind(head: bytes, encoding: str, *, name: str, as_json: bool = False) -> None:
-    """Refuse a file whose first bytes show another kind than text. JSON (*as_json*) declares no encoding."""
+def refuse_other_kind(head: bytes, encoding: str, *, name: str, expected: Literal["JSON", "XML"] | None = None) -> None:
+    """Refuse a file whose first bytes show another kind than text, or than JSON or XML, which tell their encoding."""
     is_ascii = "0".encode(encoding)[-1:] != b"\xf0"  # in EBCDIC, letters have the bytes of PGP packets
     found = next((kind for pattern, kind in _BINARY if pattern.match(head)), None)
     if found is not None and (is_ascii or found.what != _ENCRYPTED):
         _refuse(found, name)
     text = codecs.getincrementaldecoder(encoding)("replace").decode(head).lstrip("\ufeff")
     found = next((kind for pattern, kind in _TEXT if pattern.match(text)), None)
-    if found is not None and not (as_json and found.what == "JSON"):
+    if found is not None and found.what != expected:
         _refuse(found, name)
+    if expected == "XML":
+        return
     zeros = [head[start::2].count(0) * 4 > len(head) for start in (0, 1)]
     if not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")) and any(zeros) != all(zeros):
         found_encoding = _UTF_16[zeros.index(True)]
-        hint = "Ask the sender for UTF-8, the encoding of JSON." if as_json else f"Declare encoding: {found_encoding}"
+        hint = "Ask the sender for UTF-8, the encoding of JSON." if expected else f"Declare encoding: {found_encoding}"
         _refuse(OtherKind(f"in {found_encoding}", hint), name)
 
 

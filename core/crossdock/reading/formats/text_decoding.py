@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import Readable
@@ -79,7 +80,7 @@ def pieces(
     Records end at line ends outside quotes, which are not checked here. A fault is raised after all records before it.
     """
     held: Piece | None = None
-    cut = _cut(prepare(_decoded(stream, encoding, name, chunk)), quote.encode() if quote else None, name)
+    cut = _cut(prepare(decoded(stream, encoding, name, chunk)), quote.encode() if quote else None, name)
     try:
         for piece in cut:
             if held:
@@ -140,7 +141,7 @@ def records_at(
     """Yield the records that begin at *lines* (ascending) of a stream that `pieces` has read to its end."""
     mark, number = quote.encode() if quote else None, next(lines, None)
     begun, quotes = list[bytes](), 0
-    for first, found in _lines(prepare(_decoded(stream, encoding, name, chunk))):
+    for first, found in _lines(prepare(decoded(stream, encoding, name, chunk))):
         if number is None:
             return
         place = 0 if begun else number - first
@@ -237,13 +238,16 @@ def windows(data: bytes, size: int) -> Iterator[bytes]:
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
-def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator[bytes]:
+def decoded(
+    stream: Readable, encoding: str, name: str, chunk: int, *, expected: Literal["XML"] | None = None
+) -> Iterator[bytes]:
+    """Yield the text of *stream* as UTF-8, without its byte order mark. A `DecodingError` comes after the text."""
     encoding = codecs.lookup(encoding).name.removesuffix("-sig")  # a byte order mark is optional in any case
     head = b""
     while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
         head += more
     mark = _check_mark(head, encoding, name)
-    refuse_other_kind(head, encoding, name=name)
+    refuse_other_kind(head, encoding, name=name, expected=expected)
     if encoding == "utf-8":
         yield head[len(mark) :]
         while raw := stream.read(chunk):

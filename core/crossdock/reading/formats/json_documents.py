@@ -1,0 +1,301 @@
+"""JSON documents (RFC 8259): one document in a file, with a list of records in it. It is read as a stream."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from json import JSONDecodeError
+from typing import Annotated, Any, Literal, NoReturn, Self
+
+import polars as pl
+from pydantic import AfterValidator, model_validator
+
+from crossdock.errors import RefusedError
+from crossdock.reading.formats.compression import Openable, Readable, open_stream
+from crossdock.reading.formats.format_reader import FileLayout, FormatReader
+from crossdock.reading.formats.json_lines import CHUNK_BYTES, first_block, frames
+from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
+from crossdock.values import exact_json
+from crossdock.values.config_models import misplaced
+from crossdock.values.json_paths import MISSING, is_pointer, member, member_name
+
+MAX_MEMBERS = 10_000
+"""Members of an object around the records: their names are kept, to refuse repeated ones."""
+MAX_STEPS = 32
+
+_DELIMITED = frozenset({dict, list, str})
+_LONGEST_WORD = 9  # characters: -Infinity; after fewer, a number may go on after the window
+
+_blanks = re.compile(r"[ \t\r\n]*+").match
+_next = re.compile(r"[ \t\r\n]*+([,\]])[ \t\r\n]*+").match
+_parts = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\Z)|([\[{])|[\]}]', re.DOTALL).finditer
+_CUT = "The file is truncated or is still being written: fetch it again."
+_HINT = "The file must be one JSON document: ask the sender, or fetch the file again."
+_COUNT = "The file is damaged or incomplete: fetch it again, or ask the sender what the number counts."
+
+
+def _path(text: str) -> str:
+    names = _names(text)
+    if text.startswith("/") and not is_pointer(text):
+        raise ValueError("must be a JSON pointer (RFC 6901), such as /data/items, or a dotted path")
+    if len(names) > MAX_STEPS or (not text.startswith("/") and not all(names)):
+        raise ValueError(f"must be a dotted path such as data.items, of at most {MAX_STEPS} names")
+    return text
+
+
+def _names(path: str) -> tuple[str, ...]:
+    if path.startswith("/"):
+        return tuple(map(member_name, path.split("/")[1:]))
+    return tuple(path.split(".")) if path else ()
+
+
+class JsonFormat(FileLayout):
+    """A file with one JSON document in UTF-8. Members of its records are named by dotted paths, as those of an API."""
+
+    kind: Literal["json"]
+    records: Annotated[str, AfterValidator(_path)] = ""
+    """The dotted path, or JSON pointer, of the list of records; by default the document is the list."""
+    count: Annotated[str, AfterValidator(_path)] | None = None
+    """The path of a member outside of the records that states their number."""
+
+    @property
+    def has_paths(self) -> bool:
+        return True
+
+    @property
+    def states_rows(self) -> bool:
+        return self.count is not None
+
+    @model_validator(mode="after")
+    def _count_is_outside(self) -> Self:
+        records = _names(self.records)
+        if self.count is not None and _names(self.count)[: len(records)] == records:
+            raise misplaced(("count",), "must be outside of the records")
+        return self
+
+
+class JsonReader(FormatReader[JsonFormat]):
+    """Reads JSON documents. `LINE` is the number of a record: several may be on one line of the file."""
+
+    layout = JsonFormat
+
+    def rows(
+        self, path: Openable, layout: JsonFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+    ) -> Iterator[pl.DataFrame]:
+        del leniencies
+        with open_stream(path, name=name) as stream:
+            yield from frames(_Document(stream, layout, name).records(), batch_rows)
+
+    def places(self, layout: JsonFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+        del layout
+        return dict.fromkeys(names, f"record {line}")
+
+
+class _Document:
+    """Reads a document from a window of its text, of which `_at` is the next character."""
+
+    def __init__(self, stream: Readable, layout: JsonFormat, file: str) -> None:
+        self._stream, self._layout, self._file = stream, layout, file
+        self._path, self._count = _names(layout.records), _names(layout.count or "")
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._text, self._at, self._is_ended = "", 0, False
+        self._lines, self._column = 0, 0  # before the window
+        self._number, self._stated = 0, MISSING
+        self._add(first_block(stream, file))
+
+    def records(self) -> Iterator[tuple[int, str]]:
+        """Yield number and canonical text of each record; what follows the list is read, too."""
+        yield from self._inside(0)
+        if self._peek():
+            self._refuse("text follows the end of the document", "If each line is an object, it is kind: json_lines.")
+        if self._layout.count is not None:
+            if type(self._stated) is not int:
+                self._refuse(f"{self._layout.count} states no number of records", _COUNT)
+            if self._stated != self._number:
+                stated = f"{self._layout.count} states {self._stated:,} records"
+                self._refuse(f"{stated}, and the file has {self._number:,}", _COUNT)
+
+    def _inside(self, depth: int) -> Iterator[tuple[int, str]]:
+        if depth == len(self._path):
+            yield from self._listed()
+            return
+        wanted, seen = self._path[depth], set[str]()
+        self._enter("{", "an object", depth)
+        is_more = self._peek() != "}"
+        while is_more:
+            name = self._name()
+            if name in seen:
+                self._refuse("an object repeats a member name", _HINT)
+            seen.add(name)
+            if len(seen) > MAX_MEMBERS:
+                self._refuse(f"an object around the records with more than {MAX_MEMBERS:,} members", _HINT)
+            if name == wanted:
+                yield from self._inside(depth + 1)
+            else:
+                self._pass_over(depth, name)
+            is_more = self._after_value("}")
+        if not seen:
+            self._take("}")
+        if wanted not in seen:
+            hint = "Correct records: the dotted path of the list, such as data.items."
+            self._refuse(f"the document has no member {'.'.join(self._path[: depth + 1])}", hint)
+
+    def _listed(self) -> Iterator[tuple[int, str]]:
+        self._enter("[", "a list", len(self._path))
+        if self._peek() == "]":
+            self._take("]")
+            return
+        is_more = True
+        while is_more:
+            self._number += 1
+            if not self._text.startswith("{", self._at):
+                self._refuse_no_object()
+            value = self._value()
+            yield self._number, exact_json.dumps(value).decode()
+            found = _next(self._text, self._at)
+            if found is not None and found.end() < len(self._text):
+                self._at, is_more = found.end(), found[1] == ","
+            else:
+                is_more = self._after_value("]")
+
+    def _refuse_no_object(self) -> NoReturn:
+        line, column = self._place(self._at)
+        self._value()
+        message, hint = f"record {self._number:,} is no object", "Each element of the list must be an object."
+        raise RefusedError(message, where=f"{self._file}:{line}:{column}", hint=hint)
+
+    def _pass_over(self, depth: int, name: str) -> None:
+        value = self._value()
+        if self._count[: depth + 1] == (*self._path[:depth], name):
+            for inner in self._count[depth + 1 :]:
+                value = member(value, inner)
+            self._stated = value
+
+    def _name(self) -> str:
+        if self._peek() != '"':
+            self._refuse_or_cut("is not JSON: expecting the name of a member in double quotes")
+        name = self._value()
+        self._take(":")
+        self._peek()
+        return str(name)
+
+    def _enter(self, mark: str, what: str, depth: int) -> None:
+        if (found := self._peek()) != mark and found:
+            place = ".".join(self._path[:depth]) or "the document"
+            self._refuse(f"{place} is not {what}", "Correct records: the dotted path of the list, such as data.items.")
+        self._take(mark)
+        self._peek()
+
+    def _after_value(self, end: str) -> bool:
+        if self._peek() == end:
+            self._take(end)
+            return False
+        self._take(",")
+        self._peek()
+        return True
+
+    def _take(self, mark: str) -> None:
+        if self._peek() != mark:
+            self._refuse_or_cut(f"is not JSON: expecting {mark}")
+        self._at += 1
+
+    def _peek(self) -> str:
+        """Pass over blanks, and return the next character, or no text at the end of the file."""
+        while True:
+            found = _blanks(self._text, self._at)
+            self._at = found.end() if found else self._at
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                return ""
+
+    def _value(self) -> Any:
+        while True:
+            try:
+                value, end = exact_json.loads_at(self._text, self._at)
+            except JSONDecodeError as error:
+                if self._text.startswith(("{", "[", '"'), self._at):
+                    return self._long_value()
+                if len(self._text) - self._at > _LONGEST_WORD or not self._more():
+                    self._refuse_or_cut(f"is not JSON: {error.msg}")
+            except ValueError as error:
+                self._refuse(f"is not JSON: {error}", _HINT)
+            else:
+                if type(value) in _DELIMITED or len(self._text) - end > _LONGEST_WORD or not self._more():
+                    self._at = end
+                    return value
+
+    def _long_value(self) -> Any:
+        """Read a value that is wrong, or goes on after the window."""
+        end = _end_of(self._text, self._at)
+        while end is None:
+            held = len(self._text) - self._at
+            if held > MAX_RECORD_BYTES:
+                self._refuse(f"a value of more than {MAX_RECORD_BYTES:,} characters", "Check that records is right.")
+            while self._more() and len(self._text) - self._at < 2 * held:
+                pass
+            end = _end_of(self._text, self._at)
+            if end is None and self._is_ended:
+                self._refuse_cut()
+        try:
+            value = exact_json.loads(self._text[self._at : end])
+        except JSONDecodeError as error:
+            self._refuse(f"is not JSON: {error.msg}", _HINT, self._at + error.pos)
+        except ValueError as error:
+            self._refuse(f"is not JSON: {error}", _HINT)
+        self._at = end
+        return value
+
+    def _more(self) -> bool:
+        if self._is_ended:
+            return False
+        self._add(self._stream.read(CHUNK_BYTES))
+        return True
+
+    def _add(self, block: bytes) -> None:
+        try:
+            text = self._decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            if not block:
+                self._refuse_cut()
+            line = self._place(len(self._text))[0] + error.object[: error.start].count(b"\n")
+            hint = "Ask the sender for UTF-8, the encoding of JSON, or fetch the file again."
+            raise RefusedError(
+                f"byte {error.object[error.start]:02X} is not utf-8", where=f"{self._file}:{line}", hint=hint
+            ) from None
+        line, column = self._place(self._at)
+        self._lines, self._column = line - 1, column - 1
+        self._text, self._at, self._is_ended = self._text[self._at :] + text, 0, not block
+
+    def _place(self, at: int) -> tuple[int, int]:
+        line = self._lines + self._text.count("\n", 0, at) + 1
+        begin = self._text.rfind("\n", 0, at) + 1
+        return line, at - begin + 1 + (0 if begin else self._column)
+
+    def _refuse_or_cut(self, message: str) -> NoReturn:
+        if self._at == len(self._text):  # only at the end of the file
+            self._refuse_cut()
+        self._refuse(message, _HINT)
+
+    def _refuse_cut(self) -> NoReturn:
+        self._refuse("the file ends before its document does", _CUT, len(self._text))
+
+    def _refuse(self, message: str, hint: str, at: int | None = None) -> NoReturn:
+        line, column = self._place(self._at if at is None else at)
+        raise RefusedError(message, where=f"{self._file}:{line}:{column}", hint=hint)
+
+
+def _end_of(text: str, start: int) -> int | None:
+    """Return the index after the value at *start* by its brackets and quotes, or None if it goes on after *text*."""
+    depth = 0
+    for found in _parts(text, start):
+        closing, opening = found.groups()
+        if closing is None:
+            depth += 1 if opening else -1
+        elif not closing:
+            return None
+        if depth <= 0:
+            return found.end()
+    return None

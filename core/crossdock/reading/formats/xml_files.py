@@ -1,0 +1,485 @@
+"""Reading XML files as a stream, with limits; document types, and with them entities, are refused.
+
+Facts: https://www.w3.org/TR/xml/ and https://www.w3.org/TR/xml-names/ for documents,
+https://libexpat.github.io/doc/xml-security/ and https://docs.python.org/3/library/xml.html#xml-security for the parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from typing import NoReturn
+from xml.parsers import expat
+
+import polars as pl
+
+from crossdock.errors import RefusedError
+from crossdock.reading.formats.compression import Openable, Readable, open_stream
+from crossdock.reading.formats.format_reader import FormatReader
+from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.other_kinds import HEAD, refuse_other_kind
+from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, DecodingError, decoded
+from crossdock.reading.formats.xml_format import BETWEEN, XmlFormat, XmlPath
+from crossdock.records import LINE, MAX_EXPLODED
+
+MAX_DEPTH = 64
+"""Levels of elements."""
+MAX_ATTRIBUTES = 256
+"""Attributes of one element."""
+MAX_TEXT = 1 << 20
+"""Characters of one value."""
+MAX_TAG_BYTES = 1 << 20
+"""Bytes of one tag or comment: the parser holds it until it ends."""
+MAX_NAMES = 10_000
+"""Different names of elements, attributes, prefixes and namespaces: the parser keeps each."""
+MAX_ROWS = 100_000
+"""Rows of one record: they are held until it ends."""
+
+_CHUNK_BYTES = 64 << 10
+_FRAME_BYTES = 32 << 20
+_BLANK = " \t\r\n"
+_CODES = expat.errors.codes
+_CUT = {
+    _CODES[each]
+    for each in (
+        expat.errors.XML_ERROR_NO_ELEMENTS,
+        expat.errors.XML_ERROR_UNCLOSED_TOKEN,
+        expat.errors.XML_ERROR_PARTIAL_CHAR,
+        expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
+    )
+}
+_CUT_HINT = "The file is truncated or is still being written: fetch it again."
+_WRONG = "Ask the sender for an XML file that is well-formed, or fetch the file again."
+_COUNT_HINT = "The file is damaged or incomplete: fetch it again, or ask the sender what the number counts."
+_DECLARE = "Declare encoding with the one that the file is in, such as utf-8 or cp1252, or ask the sender."
+_HINTS = {
+    _CODES[expat.errors.XML_ERROR_INVALID_TOKEN]: (
+        "It may be an & or < that is not written as &amp; or &lt;, a control character, or text in another encoding"
+        " than the file declares; then declare encoding."
+    ),
+    _CODES[expat.errors.XML_ERROR_UNKNOWN_ENCODING]: _DECLARE,
+    _CODES[expat.errors.XML_ERROR_INCORRECT_ENCODING]: _DECLARE,
+    _CODES[expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]: (
+        "The file joins several documents or was overwritten in part: fetch it again, or ask the sender for one each."
+    ),
+}
+
+
+class _Role(Enum):
+    AROUND = "an element that holds records"
+    RECORD = "a record"
+    ROW = "a row of a record"
+    BESIDE = "an element outside of the records"
+
+
+class _Node:
+    """A declared element. `slot` is the cell that shows that it was found; of a text, it holds it."""
+
+    __slots__ = ("around", "attributes", "children", "is_text", "local_names", "name", "outer", "role", "slot")
+
+    def __init__(self, name: str = "", around: _Node | None = None) -> None:
+        self.name, self.around = name, self if around is None else around
+        self.children: dict[str, _Node] = {}
+        self.local_names: dict[str, str] = {}
+        self.attributes: list[tuple[str, int]] = []
+        self.slot, self.is_text = -1, False
+        self.role: _Role | None = None
+        self.outer = 0  # of an element that is outside of the records: how many of those around them are around it
+
+    def child(self, name: str) -> _Node:
+        if name not in self.children:
+            self.children[name] = _Node(name, self)
+            self.local_names[_local(name)] = name
+        return self.children[name]
+
+
+class _Plan:
+    """The declared elements as a tree, and the cells of a row: those around records, of records, of rows."""
+
+    def __init__(self, layout: XmlFormat) -> None:
+        self.top, self.names = _Node(), tuple(layout.columns)
+        self._record, self._row = layout.record_path, layout.row_path
+        self._cells = 0
+        for length in range(1, len(self._record) + 1):
+            self._at(self._record[:length]).role = _Role.AROUND
+        self._at(self._record).role = _Role.RECORD
+        paths = {name: layout.path(text) for name, text in layout.columns.items()}
+        places = dict[str, int]()
+        self.count = None if layout.count is None else self._add(layout.path(layout.count))
+        self.resets: dict[int, list[int]] = {}  # of each element around records: the cells that begin anew with it
+        for name, path in paths.items():
+            if not path.inside(self._record):
+                places[name] = self._add(path)
+        self.around = self._cells
+        for name, path in paths.items():
+            if path.inside(self._record) and not self._in_row(path):
+                places[name] = self._add(path)
+        self.inner = self._cells
+        if self._row is not None:
+            self._at(self._row).role = _Role.ROW
+        for name, path in paths.items():
+            if self._in_row(path):
+                places[name] = self._add(path)
+        self.cells = self._cells
+        self.places = tuple(places[name] for name in self.names)
+        self._collect_resets()
+
+    def _in_row(self, path: XmlPath) -> bool:
+        return self._row is not None and path.inside(self._row)
+
+    def _at(self, elements: Sequence[str]) -> _Node:
+        node = self.top
+        for name in elements:
+            node = node.child(name)
+        return node
+
+    def _cell(self) -> int:
+        self._cells += 1
+        return self._cells - 1
+
+    def _add(self, path: XmlPath) -> int:
+        shared = 0
+        while shared < min(len(self._record) - 1, len(path.elements)) and path.elements[shared] == self._record[shared]:
+            shared += 1
+        for length in range(1, len(path.elements) + 1):
+            elements = path.elements[:length]
+            node = self._at(elements)
+            if node.role is None and elements != self._record[:length]:
+                node.role = None if path.inside(self._record) else _Role.BESIDE
+                node.outer = shared
+            may_repeat = node.role in {_Role.AROUND, _Role.RECORD, _Role.ROW} or self._is_around_row(elements)
+            if node.slot < 0 and not may_repeat:
+                node.slot = self._cell()
+        node = self._at(path.elements)
+        if path.attribute is not None:
+            node.attributes.append((path.attribute, self._cell()))
+            return node.attributes[-1][1]
+        node.is_text = True
+        if node.slot < 0:  # the text of a record or row itself
+            node.slot = self._cell()
+        return node.slot
+
+    def _is_around_row(self, elements: Sequence[str]) -> bool:
+        return self._row is not None and tuple(elements) == self._row[: len(elements)]
+
+    def _collect_resets(self) -> None:
+        node = self.top
+        for depth, name in enumerate(self._record[:-1], 1):
+            node = node.children[name]
+            node.outer = depth
+            cells = [slot for _, slot in node.attributes]
+            for child in node.children.values():
+                if child.role is _Role.BESIDE:
+                    cells += _cells_in(child)
+            self.resets[depth] = [cell for cell in cells if cell != self.count]
+
+
+def _cells_in(node: _Node) -> list[int]:
+    own = [node.slot, *(slot for _, slot in node.attributes)]
+    return [slot for slot in own if slot >= 0] + [slot for each in node.children.values() for slot in _cells_in(each)]
+
+
+def _local(name: str) -> str:
+    return name.rpartition(BETWEEN)[2]
+
+
+def _shown(name: str) -> str:
+    space, _, local = name.rpartition(BETWEEN)
+    return f"{local} of the namespace {space}" if space else f"{local} without a namespace"
+
+
+def _pass(*_: object) -> None:
+    pass
+
+
+class _Rows:
+    """Takes the events of a parser, and collects the cells of rows."""
+
+    def __init__(self, plan: _Plan, layout: XmlFormat, file: str) -> None:
+        self._plan, self._file = plan, file
+        self._refuses_missing = layout.missing == "refuse"
+        self.parser = expat.ParserCreate(
+            "utf-8" if layout.encoding else None, namespace_separator=BETWEEN, intern=(names := dict[str, str]())
+        )
+        self._names, self._fed = names, 0
+        self.parser.buffer_text, self.parser.buffer_size = True, _CHUNK_BYTES
+        self.parser.StartElementHandler, self.parser.EndElementHandler = self._start, self._end
+        self.parser.CharacterDataHandler = self._text
+        self.parser.StartDoctypeDeclHandler = self._refuse_doctype
+        self.parser.StartNamespaceDeclHandler = _pass  # so that prefixes and namespaces are among the names
+        self._node, self._depth = plan.top, 0
+        self._ignored = 0  # elements that are not declared, one inside of the other
+        self._around: list[str | None] = [None] * plan.cells  # cells outside of records, which each record begins with
+        self._cells = self._around
+        self._pieces, self._length = list[str](), 0  # of a text whose first piece is in its cell, and its length
+        self._lines = list[list[str | None]]()  # of the record
+        self._no_line = self._around[plan.inner :]
+        self._begun = 0  # bytes that were fed when the record began; 0 outside of records
+        self._before: dict[int, int] = {}  # records before the element around them, by its depth
+        self._in_other_namespace = dict[int, str]()  # cells, and where an element of their name was
+        self.records, self.repeated = 0, 0
+        self.rows = list[list[str | None]]()
+
+    def feed(self, data: bytes, *, is_last: bool) -> None:
+        try:
+            self.parser.Parse(data, is_last)
+        except expat.ExpatError as error:
+            self._refuse_malformed(error)
+        except (LookupError, ValueError) as error:
+            if self._names:  # after the declaration, it is no encoding
+                raise
+            what = "the file declares an encoding that is not known, or that has characters of several bytes"
+            hint = "Declare encoding, such as shift_jis, to read it in any case; or ask the sender for UTF-8."
+            raise RefusedError(what, where=f"{self._file}:1", hint=hint) from error
+        self._fed += len(data)
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        index = self.parser.CurrentByteIndex
+        if self._begun and self._fed - self._begun > MAX_RECORD_BYTES:
+            self._refuse(f"a record of more than {MAX_RECORD_BYTES:,} bytes", "Check that record names one record.")
+        if 0 <= index < self._fed - MAX_TAG_BYTES:
+            self._refuse(f"a tag or comment of more than {MAX_TAG_BYTES:,} bytes", _WRONG)
+        if len(self._names) > MAX_NAMES:
+            self._refuse(f"more than {MAX_NAMES:,} different names", _WRONG)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._ignored:
+            self._ignored += 1
+            if self._depth > MAX_DEPTH:
+                self._refuse(f"elements in more than {MAX_DEPTH} levels", _WRONG)
+            return
+        node = self._node.children.get(name)
+        if node is None:
+            self._check_undeclared(name)
+            self._ignored = 1
+            return
+        self._node = node
+        if node.role is not None:
+            self._begin(node)
+        cells = self._cells
+        if (slot := node.slot) >= 0:
+            if cells[slot] is not None:
+                self._refuse_repeated(f"the element {_local(name)}")
+            cells[slot] = ""
+        if attributes:
+            self._take(node, attributes)
+
+    def _take(self, node: _Node, attributes: dict[str, str]) -> None:
+        if len(attributes) > MAX_ATTRIBUTES:
+            self._refuse(f"an element with more than {MAX_ATTRIBUTES:,} attributes", _WRONG)
+        for attribute, slot in node.attributes:
+            if (value := attributes.get(attribute)) is not None:
+                if self._cells[slot] is not None:
+                    self._refuse_repeated(f"the attribute {_local(attribute)}")
+                self._cells[slot] = value
+
+    def _text(self, text: str) -> None:
+        node = self._node
+        if node.is_text:
+            if first := self._cells[node.slot]:
+                self._length = len(text) + (self._length or len(first))
+                if self._length > MAX_TEXT:
+                    self._refuse(f"a text of more than {MAX_TEXT:,} characters", "Leave the column out.")
+                self._pieces.append(text)
+            else:
+                self._cells[node.slot] = text
+
+    def _end(self, _: str) -> None:
+        self._depth -= 1
+        if self._ignored:
+            self._ignored -= 1
+            return
+        node = self._node
+        if self._pieces:
+            self._join(node)
+        if node.role is not None:
+            self._finish(node.role)
+        self._node = node.around
+
+    def _join(self, node: _Node) -> None:
+        self._cells[node.slot] = "".join([self._cells[node.slot] or "", *self._pieces])
+        self._pieces, self._length = [], 0
+
+    def _begin(self, node: _Node) -> None:
+        if node.role is _Role.RECORD:
+            self._cells = self._around.copy()
+            self._begun = self._fed + 1
+        elif node.role is _Role.AROUND:
+            self._before[node.outer] = self.records
+            for slot in self._plan.resets[node.outer]:
+                self._around[slot] = None
+        elif node.role is _Role.BESIDE:
+            is_late = self.records > self._before.get(node.outer, 0)
+            slots = [
+                slot for slot in (node.slot if node.is_text else -1, *(s for _, s in node.attributes)) if slot >= 0
+            ]
+            if is_late and any(slot != self._plan.count for slot in slots):
+                self._refuse(
+                    f"the element {_local(node.name)} follows records that need its value",
+                    "A value around records can be their column only if it precedes them: leave the column out.",
+                )
+
+    def _finish(self, role: _Role) -> None:
+        if role is _Role.ROW:
+            inner = self._plan.inner
+            self._check_missing(inner, self._plan.cells)
+            self._lines.append(self._cells[inner:])
+            self._cells[inner:] = self._no_line
+            if len(self._lines) > MAX_ROWS:
+                self._refuse(f"a record of more than {MAX_ROWS:,} rows", "Check that record and rows are right.")
+        elif role is _Role.RECORD:
+            self._check_missing(0, self._plan.inner)
+            if self._lines:
+                self._repeat()
+            else:
+                self.rows.append(self._cells)
+                self.repeated += self._size(self._plan.around)
+            self.records += 1
+            self._cells, self._begun = self._around, 0
+
+    def _repeat(self) -> None:
+        around = self._cells[: self._plan.inner]
+        self.repeated += self._size(self._plan.inner) * len(self._lines)
+        self.rows += [around + line for line in self._lines]
+        self._lines = []
+
+    def _size(self, cells: int) -> int:
+        if not cells:
+            return 0
+        size = sum(len(cell) for cell in self._cells[:cells] if cell)
+        if self.repeated + size * max(1, len(self._lines)) > MAX_EXPLODED:
+            message = f"the columns around rows exceed {MAX_EXPLODED >> 20:,} MiB, as they are repeated in each"
+            self._refuse(message, "Leave long values around the rows out of the columns.")
+        return size
+
+    def _check_missing(self, start: int, end: int) -> None:
+        if self._refuses_missing and None in self._cells[start:end]:
+            for name, slot in zip(self._plan.names, self._plan.places, strict=True):
+                if start <= slot < end and self._cells[slot] is None:
+                    self._refuse(f"column {name} is missing", "Ask the sender, or declare missing: empty.")
+
+    def _check_undeclared(self, name: str) -> None:
+        node, local = self._node, _local(name)
+        if node.is_text:
+            hint = f"Declare paths inside of {_local(node.name)}, or leave its text out."
+            self._refuse(f"the element {local} inside of {_local(node.name)}, of which the text is read", hint)
+        declared = node.local_names.get(local)
+        if self._depth == 1 and declared is None:
+            (root,) = node.children
+            self._refuse(f"the root element is {_shown(name)}, and not {_shown(root)}", "Correct record.")
+        if declared is not None:
+            child = node.children[declared]
+            if child.role is not None or self._leads_to_row(child):
+                self._refuse(f"an element is {_shown(name)}, and {_shown(declared)} is declared", "Correct namespaces.")
+            place = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
+            for slot in _cells_in(child):
+                self._in_other_namespace.setdefault(slot, place)
+
+    def _leads_to_row(self, node: _Node) -> bool:
+        return node.role is _Role.ROW or any(map(self._leads_to_row, node.children.values()))
+
+    def check_end(self, found: set[int]) -> None:
+        """Check the stated count, and columns of which nothing was *found*: they may be in another namespace."""
+        if self._plan.count is not None:
+            stated = self._around[self._plan.count]
+            if stated is None:
+                self._refuse("the number of records that the layout declares is missing", _COUNT_HINT)
+            if not (text := stated.strip(_BLANK)).isdecimal() or len(text) > len(str(1 << 64)):
+                self._refuse("the stated number of records is not a number", _COUNT_HINT)
+            if int(text) != self.records:
+                self._refuse(f"the file states {int(text):,} records and has {self.records:,}", _COUNT_HINT)
+        for name, slot in zip(self._plan.names, self._plan.places, strict=True):
+            if slot not in found and (where := self._in_other_namespace.get(slot)):
+                message = f"column {name} is in no record, and elements of its name are in another namespace"
+                raise RefusedError(message, where=where, hint="Correct namespaces, or leave the column out.")
+
+    def _refuse_doctype(self, *_: object) -> NoReturn:
+        hint = "A document type may define entities and name other files: ask the sender for a file without it."
+        self._refuse("a document type (DOCTYPE) is not read", hint)
+
+    def _refuse_repeated(self, what: str) -> NoReturn:
+        hint = "Declare rows with the path of what is repeated, to read each as a row; or leave the column out."
+        self._refuse(f"{what} is repeated, and a cell has one value", hint)
+
+    def _refuse_malformed(self, error: expat.ExpatError) -> NoReturn:
+        is_cut = error.code in _CUT
+        message = f"is not XML: {expat.ErrorString(error.code)}"
+        if is_cut:
+            message = f"the file ends before its last element does ({expat.ErrorString(error.code)})"
+        hint = _CUT_HINT if is_cut else _HINTS.get(error.code, _WRONG)
+        where = f"{self._file}:{error.lineno}:{error.offset + 1}"
+        raise RefusedError(message, where=where, hint=hint) from None
+
+    def _refuse(self, message: str, hint: str) -> NoReturn:
+        where = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
+        raise RefusedError(message, where=where, hint=hint)
+
+
+class XmlReader(FormatReader[XmlFormat]):
+    """Reads XML. `LINE` is the number of a row: several may be on one line of the file."""
+
+    layout = XmlFormat
+
+    def rows(
+        self, path: Openable, layout: XmlFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+    ) -> Iterator[pl.DataFrame]:
+        del leniencies
+        plan, found, first, fed = _Plan(layout), set[int](), 1, 0
+        made = _Rows(plan, layout, name)
+        with open_stream(path, name=name) as stream:
+            for block in _blocks(stream, layout, name, made.parser):
+                made.feed(block, is_last=not block)
+                fed += len(block)
+                size = fed + made.repeated
+                if len(made.rows) < batch_rows and size < _FRAME_BYTES:
+                    continue
+                at_once = max(1, min(batch_rows, len(made.rows) * _FRAME_BYTES // max(1, size)))
+                for start in range(0, len(made.rows), at_once):
+                    yield _frame(made.rows[start : start + at_once], plan, first + start, found, trim=layout.trim)
+                first += len(made.rows)
+                made.rows, made.repeated, fed = [], 0, 0
+        last = _frame(made.rows, plan, first, found, trim=layout.trim)
+        made.check_end(found)
+        if last.height or first == 1:
+            yield last
+
+    def places(self, layout: XmlFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+        del line
+        return {name: layout.columns[name] for name in names}
+
+
+def _blocks(stream: Readable, layout: XmlFormat, name: str, parser: expat.XMLParserType) -> Iterator[bytes]:
+    """Yield the bytes of a file, or with a declared encoding its text in UTF-8, and an empty block at the end."""
+    if layout.encoding:
+        is_begun = False
+        try:
+            for block in decoded(stream, layout.encoding, name, _CHUNK_BYTES, expected="XML"):
+                if block:
+                    yield block
+                    is_begun = True
+        except DecodingError as error:
+            raise RefusedError(error.message, where=f"{name}:{parser.CurrentLineNumber}", hint=error.hint) from None
+    else:
+        block = stream.read(_CHUNK_BYTES)
+        is_begun = bool(block)
+        refuse_other_kind(block[:HEAD], "utf-8", name=name, expected="XML")
+        while block:
+            yield block
+            block = stream.read(_CHUNK_BYTES)
+    if not is_begun:
+        raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
+    yield b""
+
+
+def _frame(rows: list[list[str | None]], plan: _Plan, first: int, found: set[int], *, trim: bool) -> pl.DataFrame:
+    cells = list(zip(*rows, strict=True)) or [()] * plan.cells
+    made = dict[str, pl.Series]()
+    for name, slot in zip(plan.names, plan.places, strict=True):
+        series = pl.Series(cells[slot], dtype=pl.String)
+        if series.null_count() < len(series):
+            found.add(slot)
+        made[name] = (series.str.strip_chars(_BLANK) if trim else series).fill_null("")
+    lines = pl.int_range(first, first + len(rows), dtype=pl.UInt64, eager=True)
+    return pl.DataFrame({**made, LINE: lines})

@@ -1,0 +1,149 @@
+"""How an XML file is laid out: the path of its records, and the paths of their columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.format_reader import FileLayout
+from crossdock.reading.formats.text_encodings import known_encoding
+from crossdock.values.config_models import misplaced
+
+_NAME = r"[^\W\d][\w.\-]*"
+_STEP = rf"(?:{_NAME}:)?{_NAME}"
+_ELEMENT = re.compile(rf"{_STEP}(?:/{_STEP})*")
+_COLUMN = re.compile(rf"\.|/?(?:{_STEP}/)*@?{_STEP}")
+_BUILT_IN = {"xml": "http://www.w3.org/XML/1998/namespace"}
+MAX_STEPS = 32
+BETWEEN = " "
+"""Comes between the namespace of a name and its local part; no namespace holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class XmlPath:
+    """Names of elements from the outermost one, each with its namespace, and the name of an attribute or None."""
+
+    elements: tuple[str, ...]
+    attribute: str | None = None
+
+    def inside(self, outer: tuple[str, ...]) -> bool:
+        return self.elements[: len(outer)] == outer
+
+
+def _checked(pattern: re.Pattern[str], form: str, text: str) -> str:
+    if not pattern.fullmatch(text) or text.count("/") > MAX_STEPS:
+        raise ValueError(f"must be {form}, of at most {MAX_STEPS} names")
+    return text
+
+
+def _record(text: str) -> str:
+    _checked(_ELEMENT, "a path of elements from the root, such as /Orders/Order", text.removeprefix("/"))
+    if not text.startswith("/"):
+        raise ValueError("must be a path from the root, such as /Orders/Order")
+    return text
+
+
+def _rows(text: str) -> str:
+    return _checked(_ELEMENT, "a path of elements inside of the record, such as Lines/Line", text)
+
+
+def _column(text: str) -> str:
+    return _checked(_COLUMN, "a path such as No, @id, Address/City, /Orders/Header/Sent, or a dot", text)
+
+
+def _count(text: str) -> str:
+    if not text.startswith("/"):
+        raise ValueError("must be a path from the root, such as /Orders/Trailer/Count or /Orders/@count")
+    return _column(text)
+
+
+class XmlFormat(FileLayout):
+    """The layout of an XML file: one document with a list of records. Elements without a declared path are not read."""
+
+    kind: Literal["xml"]
+    record: Annotated[str, AfterValidator(_record)]
+    """The path of the records from the root."""
+    columns: Annotated[Mapping[str, Annotated[str, AfterValidator(_column)]], Field(min_length=1)]
+    """The columns, each with the path of its element or attribute: inside of the record, or from the root."""
+    rows: Annotated[str, AfterValidator(_rows)] | None = None
+    """The path of elements inside of the record that are a row each. A record without one is one row."""
+    namespaces: Mapping[str, Annotated[str, Field(min_length=1, pattern=r"^\S+$")]] = {}
+    """The namespaces of the prefixes in paths; that of the empty prefix is the one of elements without a prefix."""
+    count: Annotated[str, AfterValidator(_count)] | None = None
+    """The path, from the root, of an element or attribute that states the number of records."""
+    trim: bool = True
+    """Whether blanks and line ends around values are left out."""
+    missing: Literal["empty", "refuse"] = "empty"
+    """Whether an element or attribute that a record lacks is an empty cell, or refuses the file."""
+    encoding: Annotated[str, AfterValidator(known_encoding)] | None = None
+    """The character encoding, if it is another one than the file declares."""
+
+    @property
+    def states_rows(self) -> bool:
+        return self.count is not None
+
+    def path(self, text: str) -> XmlPath:
+        """Return a path from the root; *text* may begin inside of the record."""
+        around = () if text.startswith("/") else self.record_path
+        *elements, last = text.strip("/").split("/")
+        if last == ".":
+            return XmlPath(around)
+        if last.startswith("@"):
+            return XmlPath((*around, *map(self._name, elements)), self._name(last[1:], default=False))
+        return XmlPath((*around, *map(self._name, [*elements, last])))
+
+    @property
+    def record_path(self) -> tuple[str, ...]:
+        return tuple(map(self._name, self.record.strip("/").split("/")))
+
+    @property
+    def row_path(self) -> tuple[str, ...] | None:
+        return None if self.rows is None else self.path(self.rows).elements
+
+    def _name(self, step: str, *, default: bool = True) -> str:
+        prefix, _, local = step.rpartition(":")
+        if not prefix and not (default and "" in self.namespaces):
+            return local
+        return f"{self._spaces[prefix]}{BETWEEN}{local}"
+
+    @property
+    def _spaces(self) -> dict[str, str]:
+        return {**_BUILT_IN, **self.namespaces}
+
+    @model_validator(mode="after")
+    def _prefixes_are_declared(self) -> Self:
+        for path in (self.record, self.rows or "", self.count or "", *self.columns.values()):
+            for prefix in re.findall(rf"({_NAME}):", path):
+                if prefix not in self._spaces:
+                    raise ValueError(f"namespaces lack the prefix {prefix!r} of {path}")
+        check_column_names(tuple(self.columns))
+        return self
+
+    @model_validator(mode="after")
+    def _paths_fit_together(self) -> Self:
+        record = self.record_path
+        if self.count is not None and self.path(self.count).inside(record):
+            raise misplaced(("count",), "must be outside of the records")
+        paths = {name: self.path(text) for name, text in self.columns.items()}
+        for name, path in paths.items():
+            is_around = self.columns[name].startswith("/")
+            if is_around and path.inside(record):
+                raise misplaced(("columns", name), "is inside of the record: begin it there, without a slash")
+            if is_around and path.attribute is None and record[: len(path.elements)] == path.elements:
+                raise misplaced(("columns", name), "is an element around the records: it has no text of its own")
+        counted = {} if self.count is None else {"count": self.path(self.count)}
+        for (one, first), (other, second) in combinations({**paths, **counted}.items(), 2):
+            if first == second:
+                raise ValueError(f"{one} and {other} have the same path")
+        texts = {path.elements: name for name, path in {**paths, **counted}.items() if path.attribute is None}
+        for inner in {*(path.elements for path in paths.values()), *([self.row_path] if self.row_path else [])}:
+            for length in range(len(inner)):
+                if (outer := texts.get(inner[:length])) is not None:
+                    raise ValueError(f"{outer} is the text of an element inside of which are others that are declared")
+        return self

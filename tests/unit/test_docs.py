@@ -111,6 +111,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "DelimitedFormat": "format.",
     "DelimitedRecordType": "record_types.NAME.",
     "FixedWidthFormat": "fixed_width.",
+    "Copybook": "fixed_width.copybook.",
     "FixedRecordType": "fixed_width.record_types.NAME.",
     "FixedColumn": "fixed_width.columns.NAME.",
     "TypePosition": "fixed_width.record_type.",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.benchmarks import (
+    bench_copybook,
     bench_delivery,
     bench_fixed_width,
     bench_fleet,
@@ -41,6 +42,14 @@ def test_fixed_width_files_are_read_whole(tmp_path: Path, layout: str) -> None:
     path = tmp_path / "file.txt"
     bench_fixed_width.write(path, 10_000, typed=layout != "one type")
     assert bench_fixed_width.measure(path, 10_000, bench_fixed_width.LAYOUTS[layout]) > 0
+
+
+@pytest.mark.parametrize("line_end", bench_copybook.LINE_ENDS.values())
+def test_files_by_a_copybook_are_read_whole(tmp_path: Path, line_end: str) -> None:
+    """A small file has as many rows as were written."""
+    path = tmp_path / "file.dat"
+    bench_copybook.write(path, 10_000, line_end)
+    assert bench_copybook.measure(path, 10_000, bench_copybook.layout(tmp_path, line_end)) > 0
 
 
 def test_sandbox_creates_every_invoice(tmp_path: Path) -> None:

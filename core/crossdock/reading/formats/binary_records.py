@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import NoReturn
 
 import polars as pl
@@ -85,6 +86,17 @@ def read_binary_records(
         yield from frames if layout.rows_of is None else _element_rows(frames, row_table(layout), batch_rows, counted)
 
 
+def bytes_of_cells(
+    path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
+) -> Mapping[int, Mapping[str, str]]:
+    """Return the bytes of the columns of the records *lines*, in hexadecimal, by number and column."""
+    with open_stream(path, name=name) as opened:
+        file, wanted = BinaryRecords(layout, name, Leniencies()), set(lines)
+        framed = enumerate(file.framed(ByteStream(opened, name)), 1)
+        first = takewhile(lambda record: record[0] <= max(wanted, default=0), framed)
+        return {number: file.hex_cells(data, number, place) for number, (place, data) in first if number in wanted}
+
+
 class BinaryRecords:
     """Splits records by type. It keeps nothing between two batches, so that threads may share it."""
 
@@ -107,7 +119,7 @@ class BinaryRecords:
 
     def batches(self, stream: ByteStream) -> Iterator[_Batch]:
         batch, size = _Batch(1), 0
-        for offset, data in self._framed(stream):
+        for offset, data in self.framed(stream):
             batch.offsets.append(offset)
             batch.records.append(data)
             size += len(data)
@@ -120,7 +132,19 @@ class BinaryRecords:
     def frames(self, batch: _Batch) -> dict[str, pl.DataFrame]:
         return {name: self._frame(name, found) for name, found in self._by_type(batch).items()}
 
-    def _framed(self, stream: ByteStream) -> Iterator[FramedRecord]:
+    def hex_cells(self, data: bytes, number: int, offset: int) -> Mapping[str, str]:
+        name = self._type_of(data, number)
+        data, counts, _ = self._filled(name, data, number, offset)
+        absent = {
+            each
+            for table, count in zip(self._with_count[name], counts, strict=True)
+            for element in table.elements[count:]
+            for each in element.values()
+        }
+        columns = self._layout.types[name].columns.items()
+        return {each: data[column.at - 1 : column.end].hex().upper() for each, column in columns if each not in absent}
+
+    def framed(self, stream: ByteStream) -> Iterator[FramedRecord]:
         layout = self._layout
         match layout.line_end:
             case "rdw":
@@ -139,8 +163,11 @@ class BinaryRecords:
         most = max(self._layout.length_of(name) for name in self._layout.types)
         data = stream.peek(most)
         name = self._type_of(data, stream.record)
-        _, _, filled = self._filled(name, data, stream.record, stream.offset)
-        return self._layout.length_of(name) - filled
+        length, first = self._layout.length_of(name), next(iter(self._with_count[name]), None)
+        if first is None or (first.counter and len(data) < first.counter[1].end):
+            return length  # such a record is cut, or has no count
+        _, _, filled = self._filled(name, data.ljust(most, b"\0"), stream.record, stream.offset)
+        return length - filled
 
     def _type_of(self, data: bytes, number: int) -> str:
         place = self._layout.code_place

@@ -213,7 +213,7 @@ class _Entry:
         if first.upper() in _REFUSED:
             self._refuse(f"{first.upper()} is not executed: {_REFUSED[first.upper()]}")
         if not re.fullmatch("[0-9]{1,2}", first):
-            self._refuse(f"{first!r} where a level number is expected")
+            self._refuse(f"{first!r} where a level number is expected, which is in columns 8 to 72 in the fixed form")
         level = int(first)
         if level in _IGNORED_LEVELS:
             return None

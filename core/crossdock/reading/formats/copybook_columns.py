@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
-from pydantic import Field
+from pydantic import Field, field_serializer
 
 from crossdock.reading.formats.cobol_copybook import (
     FILLER_NAME,
@@ -47,14 +49,22 @@ class Copybook(ConfigModel):
     floats: Literal["hex"] | None = None
     """How COMP-1 and COMP-2 are read: as text, their bytes in ``hex``; refused by default."""
 
+    @cached_property
+    def _content(self) -> bytes:
+        try:
+            return read_regular(self.file, MAX_SOURCE_BYTES)
+        except OSError as error:
+            raise misplaced(("copybook", "file"), f"{self.file} cannot be read: {error.strerror}") from None
+
+    @field_serializer("file")
+    def _digest(self, file: Path) -> str:
+        """A new text is a new layout, and the same one in another folder is not."""
+        return f"{file.name} {hashlib.sha256(self._content).hexdigest()}"
+
     def parse(self) -> list[Item]:
         """Read the source text. Raises PydanticCustomError for a file that cannot be read, or an entry in it."""
         try:
-            text = read_regular(self.file, MAX_SOURCE_BYTES).decode(errors="replace")
-        except OSError as error:
-            raise misplaced(("copybook", "file"), f"{self.file} cannot be read: {error.strerror}") from None
-        try:
-            return parse_copybook(text, self.source)
+            return parse_copybook(self._content.decode(errors="replace"), self.source)
         except CopybookError as error:
             self.refuse(error)
 

@@ -41,7 +41,7 @@ class FixedRecordType(RecordType):
 
     columns: Columns = Field({}, min_length=1)
     """Its columns by name; characters between them are not read. Required without a copybook."""
-    items: Items = ()
+    items: Items | None = None
     """With a copybook: of the items that share bytes, those that records of this type have."""
     length: Length | None = None
     """The number of characters of its records; by default that of the file, or where its last column ends."""
@@ -165,7 +165,7 @@ class FixedWidthFormat(FileLayout):
             return {}
         roots = self.copybook.parse()
         kinds, shared = self.record_types or {ROWS: FixedRecordType(otherwise=True)}, self.copybook.items
-        return {name: layout_of(self.copybook, roots, (*shared, *kind.items)) for name, kind in kinds.items()}
+        return {name: layout_of(self.copybook, roots, (*shared, *(kind.items or ()))) for name, kind in kinds.items()}
 
     @cached_property
     def is_binary(self) -> bool:

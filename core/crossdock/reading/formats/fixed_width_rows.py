@@ -10,7 +10,7 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.binary_records import read_binary_records, row_columns, row_table
+from crossdock.reading.formats.binary_records import bytes_of_cells, read_binary_records, row_columns, row_table
 from crossdock.reading.formats.compression import Openable, Readable, open_stream
 from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell, is_odd
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
@@ -195,6 +195,13 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
 
     def looks_cut(self, path: Openable, layout: FixedWidthFormat) -> bool:
         return not layout.marks_end and is_cut(path, layout.encoding, layout.row_end)
+
+    def bytes_at(
+        self, path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
+    ) -> Mapping[int, Mapping[str, str]]:
+        if not layout.is_binary or layout.rows_of is not None:
+            return {}
+        return bytes_of_cells(path, layout, lines, name=name)
 
     def places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line

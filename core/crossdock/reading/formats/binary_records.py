@@ -56,6 +56,7 @@ class _OfType:
     records: list[bytes] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     counts: list[list[int]] = field(default_factory=list)
+    """Of each table that depends on a count, those of the records."""
     filled: list[int] = field(default_factory=list)
 
 
@@ -112,7 +113,9 @@ class BinaryRecords:
         }
         self._tables = {each: layout.layouts[each].tables if layout.layouts else () for each in types}
         self._with_count = {each: [table for table in tables if table.counter] for each, tables in self._tables.items()}
-        self._known_counts: dict[tuple[Table, bytes], int] = {}  # by the bytes of the count: they repeat
+        self._known_counts = {  # by their bytes, because they repeat
+            table: dict[bytes, int]() for tables in self._with_count.values() for table in tables
+        }
         self._columns = {each: [*self._columns_of(each)] for each in types}
         widest = max(len(columns) for columns in self._columns.values())
         self._most = max(1, min(_BATCH_RECORDS, MAX_CELLS // (widest + 2)))
@@ -134,11 +137,12 @@ class BinaryRecords:
 
     def hex_cells(self, data: bytes, number: int, offset: int) -> Mapping[str, str]:
         name = self._type_of(data, number)
-        data, counts, _ = self._filled(name, data, number, offset)
+        filled = self._filled(name, data, number, offset)
+        data = filled.records[0]
         absent = {
             each
-            for table, count in zip(self._with_count[name], counts, strict=True)
-            for element in table.elements[count:]
+            for table, counts in zip(self._with_count[name], filled.counts, strict=True)
+            for element in table.elements[counts[0] :]
             for each in element.values()
         }
         columns = self._layout.types[name].columns.items()
@@ -166,8 +170,7 @@ class BinaryRecords:
         length, first = self._layout.length_of(name), next(iter(self._with_count[name]), None)
         if first is None or (first.counter and len(data) < first.counter[1].end):
             return length  # such a record is cut, or has no count
-        _, _, filled = self._filled(name, data.ljust(most, b"\0"), stream.record, stream.offset)
-        return length - filled
+        return length - self._filled(name, data.ljust(most, b"\0"), stream.record, stream.offset).filled[0]
 
     def _type_of(self, data: bytes, number: int) -> str:
         place = self._layout.code_place
@@ -180,6 +183,11 @@ class BinaryRecords:
         return name
 
     def _by_type(self, batch: _Batch) -> dict[str, _OfType]:
+        if self._layout.code_place is None:
+            numbers = list(range(batch.first, batch.first + len(batch.records)))
+            only = _OfType(numbers, batch.offsets, batch.records)
+            self._fill(self._layout.chosen, only)
+            return {self._layout.chosen: only}
         found: dict[str, _OfType] = {}
         for number, (offset, data) in enumerate(zip(batch.offsets, batch.records, strict=True), batch.first):
             name = self._type_of(data, number)
@@ -194,44 +202,47 @@ class BinaryRecords:
         return found
 
     def _fill(self, name: str, of_type: _OfType) -> None:
-        """Fill up tables, and check the sizes."""
-        records = of_type.records
-        if self._with_count[name]:
-            for row, (data, number, offset) in enumerate(zip(records, of_type.numbers, of_type.offsets, strict=True)):
-                records[row], counts, filled = self._filled(name, data, number, offset)
-                of_type.counts.append(counts)
-                of_type.filled.append(filled)
-        of_type.sizes = [len(data) for data in records]
+        """Fill up tables, so that places are the same in all records, and check the sizes."""
+        self._fill_tables(name, of_type)
+        of_type.sizes = [len(data) for data in of_type.records]
         least, most = self._layout.least_of(name), self._layout.length_of(name)
         if min(of_type.sizes) < least or max(of_type.sizes) > most:
             self._fit(name, of_type, least, most)
 
-    def _filled(self, name: str, data: bytes, number: int, offset: int) -> tuple[bytes, list[int], int]:
-        """Return a record with room for all elements, the counts of its tables, and how many bytes that adds."""
-        counts, filled = list[int](), 0
-        is_counted = self._layout.tables_are_counted
+    def _fill_tables(self, name: str, of_type: _OfType) -> None:
+        records, is_counted = of_type.records, self._layout.tables_are_counted
+        of_type.filled = [0] * len(records)
         for table in self._with_count[name]:
-            counts.append(count := self._count(table, data, number, offset - filled))
-            end = table.at - 1 + count * table.size
-            if is_counted and len(data) >= end:  # else it is too short, which is told with its length
-                room = (table.most - count) * table.size
-                data = data[:end] + bytes(room) + data[end:]
-                filled += room
-        return data, counts, filled
+            assert table.counter is not None
+            counter, known, counts = table.counter[1], self._known_counts[table], list[int]()
+            start, end = counter.at - 1, counter.end
+            for row, data in enumerate(records):
+                count = known.get(data[start:end])
+                if count is None:
+                    offset = of_type.offsets[row] - of_type.filled[row]
+                    count = known[data[start:end]] = self._count(table, data, of_type.numbers[row], offset)
+                counts.append(count)
+                place = table.at - 1 + count * table.size
+                if is_counted and count < table.most and len(data) >= place:  # else its length is told to be wrong
+                    room = (table.most - count) * table.size
+                    records[row] = data[:place] + bytes(room) + data[place:]
+                    of_type.filled[row] += room
+            of_type.counts.append(counts)
+
+    def _filled(self, name: str, data: bytes, number: int, offset: int) -> _OfType:
+        one = _OfType([number], [offset], [data])
+        self._fill_tables(name, one)
+        return one
 
     def _count(self, table: Table, data: bytes, number: int, offset: int) -> int:
         assert table.counter is not None
         name, column = table.counter
-        held = data[column.at - 1 : column.end]
-        if (known := self._known_counts.get((table, held))) is not None:
-            return known
         count = number_in(column, data, self._layout.encoding)
         if count is None:
             self._refuse_cell(name, column, data, number, offset)
         if not table.least <= count <= table.most:
             message = f"column {name!r} counts {count} elements of {table.name}, of {table.least} to {table.most}"
             self._refuse(f"{message}, at byte {offset + column.at - 1} of the file (from 0)", number, column.at, _WRONG)
-        self._known_counts[table, held] = count
         return count
 
     def _fit(self, name: str, of_type: _OfType, least: int, most: int) -> None:
@@ -245,7 +256,7 @@ class BinaryRecords:
                 of_type.records[row] = data[:most]
                 long += 1
             elif not least <= len(data) <= most:
-                padded = of_type.filled[row] if of_type.filled else 0
+                padded = of_type.filled[row]
                 expected = f"{least - padded:,}" if least == most else f"{least - padded:,} to {most - padded:,}"
                 message = f"{len(data) - padded:,} bytes instead of {expected}"
                 message += f" in a record of the type {name}" if len(layout.types) > 1 else ""
@@ -259,8 +270,8 @@ class BinaryRecords:
     def _frame(self, name: str, of_type: _OfType) -> pl.DataFrame:
         columns, encoding = self._columns[name], self._layout.encoding
         counts = {
-            f"{_COUNT}{table.name}": pl.Series([counts[place] for counts in of_type.counts], dtype=pl.Int64)
-            for place, table in enumerate(self._with_count[name])
+            f"{_COUNT}{table.name}": pl.Series(counts, dtype=pl.Int64)
+            for table, counts in zip(self._with_count[name], of_type.counts, strict=True)
         }
         records = pl.DataFrame(
             {

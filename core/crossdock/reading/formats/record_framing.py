@@ -11,7 +11,7 @@ from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
 
 _CHUNK_BYTES = 1 << 20
 _WORD = 4
-_SPANNED = 0b11
+_SPANNED = {1, 2, 3}  # the first, the last and other segments
 _EXTENDED = 0x80
 _CUT = "The file is truncated or still being written: fetch it again in binary mode."
 _WORDS = (
@@ -136,23 +136,29 @@ def blocked_records(stream: ByteStream) -> Iterator[FramedRecord]:
 
 def _described(stream: ByteStream, word: bytes, block_end: int | None) -> FramedRecord:
     stream.record += 1
-    offset = stream.offset - len(word)
-    if len(word) < _WORD:
-        stream.refuse("the file ends in the middle of a record descriptor word", offset)
-    size = int.from_bytes(word[:2], "big")
-    shown = f"the record descriptor word X'{word.hex().upper()}'"
-    if size > _WORD and word[3] == 0 and word[2] & ~_SPANNED == 0 and word[2]:
-        hint = "Ask for a file without spanned records (RECFM=VB, and not VBS)."
-        stream.refuse(f"{shown} is that of a segment of a spanned record", offset, hint)
-    if size < _WORD or word[2:] != b"\0\0":
-        stream.refuse(f"X'{word.hex().upper()}' is no record descriptor word", offset, _WORDS)
-    if block_end is not None and offset + size > block_end:
-        stream.refuse(f"{shown} states a record beyond the end of its block", offset, _WORDS)
+    offset, size = stream.offset, int.from_bytes(word[:2], "big")
+    if len(word) < _WORD or size < _WORD or word[2:] != b"\0\0" or (block_end and offset - _WORD + size > block_end):
+        _refuse_word(stream, word, offset - len(word), size)
     data = stream.take(size - _WORD)
     if len(data) < size - _WORD:
-        message = f"{shown} states {size - _WORD:,} bytes, beyond the end of the file: {len(data):,} follow"
-        stream.refuse(message, offset)
-    return offset + _WORD, data
+        states = f"{_shown(word)} states {size - _WORD:,} bytes, beyond the end of the file: {len(data):,} follow"
+        stream.refuse(states, offset - _WORD)
+    return offset, data
+
+
+def _refuse_word(stream: ByteStream, word: bytes, offset: int, size: int) -> NoReturn:
+    if len(word) < _WORD:
+        stream.refuse("the file ends in the middle of a record descriptor word", offset)
+    if size > _WORD and word[3] == 0 and word[2] in _SPANNED:
+        hint = "Ask for a file without spanned records (RECFM=VB, and not VBS)."
+        stream.refuse(f"{_shown(word)} is that of a segment of a spanned record", offset, hint)
+    if size < _WORD or word[2:] != b"\0\0":
+        stream.refuse(f"X'{word.hex().upper()}' is no record descriptor word", offset, _WORDS)
+    stream.refuse(f"{_shown(word)} states a record beyond the end of its block", offset, _WORDS)
+
+
+def _shown(word: bytes) -> str:
+    return f"the record descriptor word X'{word.hex().upper()}'"
 
 
 def counted_records(stream: ByteStream, size_of: Callable[[ByteStream], int]) -> Iterator[FramedRecord]:

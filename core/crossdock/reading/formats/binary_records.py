@@ -99,7 +99,7 @@ def bytes_of_cells(
 
 
 class BinaryRecords:
-    """Splits records by type. It keeps nothing between two batches, so that threads may share it."""
+    """Splits records by type. Between two batches it keeps only what counts mean, so that threads may share it."""
 
     def __init__(self, layout: FixedWidthFormat, name: str, leniencies: Leniencies) -> None:
         self._layout, self._name, self._leniencies = layout, name, leniencies

@@ -21,7 +21,7 @@ from crossdock.reading.formats.cobol_copybook import (
     alternatives,
     parse_copybook,
 )
-from crossdock.reading.formats.fixed_columns import FixedColumn, FixedUsage
+from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION, FixedColumn, FixedUsage
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 from crossdock.values.config_models import ConfigModel, ConfigPath, misplaced
 from crossdock.values.local_files import read_regular
@@ -125,6 +125,8 @@ class _Placing:
         self._end = 0  # of the items that are read
 
     def layout(self, roots: Sequence[Item]) -> RecordLayout:
+        if (most := max(root.room for root in roots)) > MAX_POSITION:
+            raise CopybookError(f"a record of {most:,} bytes, more than {MAX_POSITION:,}", roots[0].line)
         if len({root.level for root in roots}) > 1 or roots[0].level != 1:
             length = self._siblings(roots, 1, (), (), None)
         else:
@@ -172,19 +174,22 @@ class _Placing:
         if item.most is not None and not subscripts:
             table = len(self._tables)
             self._tables.append((item, at, len(self._cells)))
+        size = item.size
         for number in range(1, (item.most or 1) + 1):
             inner = (*subscripts, number) if item.most is not None else subscripts
-            begin = at + (number - 1) * item.size
+            begin = at + (number - 1) * size
             if item.children:
                 self._siblings(item.children, begin, (*path, item.name), inner, table)
                 continue
-            self._end = max(self._end, begin + item.size - 1)
+            self._end = max(self._end, begin + size - 1)
             if item.name.upper() != FILLER_NAME:
                 self._cells.append(_Cell((*path, item.name), item, inner, self._column(item, begin), table))
                 if len(self._cells) > MAX_COLUMNS:
                     raise CopybookError(f"more than {MAX_COLUMNS:,} columns", item.line)
 
     def _column(self, item: Item, at: int) -> FixedColumn:
+        if item.size > MAX_LENGTH:
+            raise CopybookError(f"{item.name} has {item.size:,} bytes, more than {MAX_LENGTH:,}", item.line)
         if item.picture is None:
             if self._copybook.floats is None:
                 raise CopybookError(

@@ -24,6 +24,7 @@ TEXT = "_text"
 RAW = "_raw"
 """The column of whole records as bytes, of the same positions as `TEXT`."""
 MAX_POSITION = MAX_RECORD_BYTES >> 4
+MAX_LENGTH = 32_767
 MAX_NUMBER = 38
 _BINARY_LENGTHS: dict[int, tuple[type[pl.DataType], type[pl.DataType]]] = {
     1: (pl.UInt8, pl.Int8),
@@ -42,7 +43,7 @@ class FixedColumn(ConfigModel):
 
     at: Annotated[int, Field(ge=1, le=MAX_POSITION)]
     """The position of its first character, from 1."""
-    length: Annotated[int, Field(ge=1, le=32_767)]
+    length: Annotated[int, Field(ge=1, le=MAX_LENGTH)]
     """The number of its characters, with the sign and all padding."""
     padding: Literal["left", "right", "both", "none"] | None = None
     """Where characters fill it up, which are left out; by default right of texts and left of numbers."""
@@ -214,7 +215,8 @@ def number_in(column: FixedColumn, data: bytes, encoding: str) -> int | None:
         return int.from_bytes(cell_bytes, order, signed=column.sign is not None)
     text = cell_bytes.decode(encoding, "replace").strip(" +")
     if column.sign == "overpunch" and text:
-        text = text[:-1] + overpunches(encoding).get(text[-1], ("?", False))[0]
+        digit, is_negative = overpunches(encoding).get(text[-1], ("", False))
+        text = f"{text[:-1]}{digit}" if digit and not is_negative else ""
     return int(text) if text.isascii() and text.isdigit() else None
 
 

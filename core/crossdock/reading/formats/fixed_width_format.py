@@ -152,7 +152,7 @@ class FixedWidthFormat(FileLayout):
             name: kind.model_copy(
                 update={
                     "columns": self.layouts[name].columns,
-                    "length": longest if self.line_end == "none" and not self.length else self._length(name, kind),
+                    "length": self.length or (longest if self.line_end == "none" else self.layouts[name].length),
                 }
             )
             for name, kind in declared.items()
@@ -214,9 +214,6 @@ class FixedWidthFormat(FileLayout):
         layout, length = self.layouts.get(name), self.length_of(name)
         return layout.least if layout and length == layout.length and self.line_end in {"rdw", "bdw"} else length
 
-    def _length(self, name: str, kind: FixedRecordType) -> int:
-        return kind.length or self.length or self.layouts[name].length
-
     def _check_choices(self) -> None:
         if self.copybook is not None and self.columns is not None:
             raise ValueError("the copybook has the columns: give either copybook or columns")
@@ -227,8 +224,8 @@ class FixedWidthFormat(FileLayout):
         for name, kind in (self.record_types or {}).items():
             if self.copybook is None and (kind.items or not kind.columns):
                 raise misplaced(("record_types", name), "declare its columns; items are those of a copybook")
-            if self.copybook is not None and kind.columns:
-                raise misplaced(("record_types", name, "columns"), "the copybook has the columns")
+            if self.copybook is not None and (kind.columns or kind.length):
+                raise misplaced(("record_types", name), "the copybook has its columns and its length")
 
     def _check_binary(self) -> None:
         if not is_single_byte(self.encoding):
@@ -243,14 +240,16 @@ class FixedWidthFormat(FileLayout):
         tables = [table for table in every if self.tables_are_counted and table.counter]
         if tables and place and place.at + place.length > min(table.at for table in tables):
             raise misplaced(("record_type",), f"the code is after the table {tables[0].name}, so its place varies")
-        if tables and (self.length or any(kind.length for kind in (self.record_types or {}).values())):
+        if tables and self.length:
             message = f"the length varies with the table {tables[0].name}; where it does not, declare tables: full"
             raise misplaced(("length",), message)
         lengths = {self.length_of(name) for name in self.types}
         if self.line_end in {"line_feed", "nel"} and self.has_bytes and (len(lengths) > 1 or tables):
             raise ValueError("binary numbers may look like line ends, so these records need one length")
-        if self.rows_of is not None and self.rows_of not in [table.name for table in self.layouts[self.chosen].tables]:
-            raise misplaced(("copybook", "rows"), f"there is no table {self.rows_of} outside of other tables")
+        named = [table.name for table in self.layouts[self.chosen].tables] if self.layouts else []
+        if self.rows_of is not None and self.rows_of not in named:
+            told = f"those outside of other tables are {', '.join(named)}" if named else "the record has none"
+            raise misplaced(("copybook", "rows"), f"there is no table {self.rows_of}; {told}")
 
     @property
     def tables_are_counted(self) -> bool:

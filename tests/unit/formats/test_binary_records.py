@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from tests.examples import examples
 from tests.unit.formats.layouts import Content, read
 
@@ -268,6 +269,47 @@ def test_text_by_a_copybook_may_have_lines_of_several_lengths(folder: Path) -> N
     assert str(counted) == "1 short line filled up, 1 long line cut to the declared columns"
     with pytest.raises(RefusedError, match="the line ends in another way"):
         read("AABBBCCC\r\nAABBBCCC\n", form)
+
+
+def test_long_records_are_cut_only_if_so_declared(folder: Path) -> None:
+    """`refuse` is what no declaration is, even for spaces; `drop_empty` cuts them alone."""
+    space, letter = rdw(bytes.fromhex("C1C2 015C 40")), rdw(bytes.fromhex("C1C2 015C C1"))
+    for data, how in ((space, "refuse"), (letter, "refuse"), (letter, "drop_empty")):
+        with pytest.raises(RefusedError, match="f:1:5: 5 bytes instead of 4"):
+            read(data, config(folder, FIXED, long_lines=how))
+    assert read(space, config(folder, FIXED, long_lines="drop_empty")).height == 1
+    assert read(letter, config(folder, FIXED, long_lines="drop")).height == 1
+
+
+def test_records_of_several_lengths_follow_each_other_if_their_tables_are_counted(folder: Path) -> None:
+    """A header without a table takes up its own bytes, and details those of their elements."""
+    text = """01 HEAD. 05 KIND PIC X. 05 DAY-NO PIC 9(5).
+      01 DETAIL. 05 KIND PIC X. 05 N PIC 9. 05 T OCCURS 0 TO 9 DEPENDING ON N. 10 Q PIC 9(3)."""
+    types = {"head": {"code": "H", "items": ["HEAD"]}, "detail": {"code": "D", "parent": "head", "items": ["DETAIL"]}}
+    form = config(folder, text, line_end="none", record_type={"length": 1}, record_types=types, records="detail")
+    with pytest.raises(ValidationError, match="two columns 'KIND'"):
+        read(b"", form)
+    form = config(
+        folder,
+        text.replace("05 KIND", "05 FILLER"),
+        line_end="none",
+        record_type={"length": 1},
+        record_types=types,
+        records="detail",
+        copybook={"rows": "T"},
+    )
+    data = "H26001D2001002D0D1003".encode("cp037")
+    rows = read(data, form).select("DAY-NO", "T(n)", "Q", "_line").rows()
+    assert rows == [("26001", "1", "1", 1), ("26001", "2", "2", 2), ("26001", "1", "3", 3)]
+    with pytest.raises(RefusedError, match="f:5: the file ends after 3 of the 6 bytes of a record, at byte 21"):
+        read(data + data[:3], form)
+
+
+def test_codes_that_the_encoding_lacks_are_an_error_of_the_config(folder: Path) -> None:
+    """No record could have them."""
+    types = {"detail": {"code": "\u20ac"}}
+    with pytest.raises(ValidationError, match="its code has characters that cp037 has not"):
+        read(b"", config(folder, FIXED, record_type={"column": "A"}, record_types=types, records="detail"))
 
 
 def test_a_number_that_is_cut_by_the_end_of_its_record_is_refused(folder: Path) -> None:

@@ -252,7 +252,7 @@ class BinaryRecords:
             beyond = data[most:]
             if len(data) < least and layout.short_lines == "pad":
                 short += 1
-            elif beyond and (layout.long_lines == "drop" or (layout.long_lines and not beyond.strip(space + b"\0"))):
+            elif beyond and self._may_drop(beyond, space):
                 of_type.records[row] = data[:most]
                 long += 1
             elif not least <= len(data) <= most:
@@ -266,6 +266,10 @@ class BinaryRecords:
         self._leniencies.add("short", short)
         self._leniencies.add("long", long)
         of_type.records = [data.ljust(most, space) if len(data) < least else data for data in of_type.records]
+
+    def _may_drop(self, beyond: bytes, space: bytes) -> bool:
+        how = self._layout.long_lines
+        return how == "drop" or (how == "drop_empty" and not beyond.strip(space + b"\0"))
 
     def _frame(self, name: str, of_type: _OfType) -> pl.DataFrame:
         columns, encoding = self._columns[name], self._layout.encoding

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.column_names import check_column_names
-from crossdock.reading.formats.copybook_columns import Copybook, Items, RecordLayout, layout_of
+from crossdock.reading.formats.copybook_columns import Copybook, Items, RecordLayout, Table, layout_of
 from crossdock.reading.formats.fixed_columns import MAX_POSITION, FixedColumn
 from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
@@ -148,11 +148,12 @@ class FixedWidthFormat(FileLayout):
             return self.record_types or {ROWS: FixedRecordType(otherwise=True, columns=columns)}
         declared = self.record_types or {ROWS: FixedRecordType(otherwise=True)}
         longest = max(layout.length for layout in self.layouts.values())
+        is_of_one_length = self.line_end == "none" and not self._varying_tables
         return {
             name: kind.model_copy(
                 update={
                     "columns": self.layouts[name].columns,
-                    "length": self.length or (longest if self.line_end == "none" else self.layouts[name].length),
+                    "length": self.length or (longest if is_of_one_length else self.layouts[name].length),
                 }
             )
             for name, kind in declared.items()
@@ -212,7 +213,7 @@ class FixedWidthFormat(FileLayout):
     def least_of(self, name: str) -> int:
         """Return the fewest bytes of a record: without the ends of items of a copybook that others of it may have."""
         layout, length = self.layouts.get(name), self.length_of(name)
-        return layout.least if layout and length == layout.length and self.line_end in {"rdw", "bdw"} else length
+        return layout.least if layout and length == layout.length and self.line_end != "none" else length
 
     def _check_choices(self) -> None:
         if self.copybook is not None and self.columns is not None:
@@ -235,9 +236,8 @@ class FixedWidthFormat(FileLayout):
             raise misplaced(("count",), "positions in binary records count bytes")
         if self.skip_lines or self.blank_lines:
             raise ValueError("skip_lines and blank_lines are for lines of text, and not for binary records")
-        place = self.code_place
-        every = [table for layout in self.layouts.values() for table in layout.tables]
-        tables = [table for table in every if self.tables_are_counted and table.counter]
+        self._check_codes()
+        place, tables = self.code_place, self._varying_tables
         if tables and place and place.at + place.length > min(table.at for table in tables):
             raise misplaced(("record_type",), f"the code is after the table {tables[0].name}, so its place varies")
         if tables and self.length:
@@ -250,6 +250,20 @@ class FixedWidthFormat(FileLayout):
         if self.rows_of is not None and self.rows_of not in named:
             told = f"those outside of other tables are {', '.join(named)}" if named else "the record has none"
             raise misplaced(("copybook", "rows"), f"there is no table {self.rows_of}; {told}")
+
+    def _check_codes(self) -> None:
+        for name, kind in self.types.items():
+            try:
+                (kind.code or name).encode(self.encoding)
+            except UnicodeEncodeError:
+                if not kind.otherwise:
+                    message = f"its code has characters that {self.encoding} has not"
+                    raise misplaced(("record_types", name), message) from None
+
+    @property
+    def _varying_tables(self) -> list[Table]:
+        every = (table for layout in self.layouts.values() for table in layout.tables)
+        return [table for table in every if self.tables_are_counted and table.counter]
 
     @property
     def tables_are_counted(self) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.benchmarks import (
+    bench_copybook,
     bench_delivery,
     bench_fixed_width,
     bench_fleet,
@@ -50,6 +51,14 @@ def test_files_of_xml_and_json_are_read_whole(tmp_path: Path, name: str) -> None
     path, case = tmp_path / "file", bench_formats.CASES[name]
     case.write(path, 1_000)
     assert bench_formats.read(path, name) == case.plain(path) == 1_000
+
+
+@pytest.mark.parametrize("line_end", bench_copybook.LINE_ENDS.values())
+def test_files_by_a_copybook_are_read_whole(tmp_path: Path, line_end: str) -> None:
+    """A small file has as many rows as were written."""
+    path = tmp_path / "file.dat"
+    bench_copybook.write(path, 10_000, line_end)
+    assert bench_copybook.measure(path, 10_000, bench_copybook.layout(tmp_path, line_end)) > 0
 
 
 def test_sandbox_creates_every_invoice(tmp_path: Path) -> None:

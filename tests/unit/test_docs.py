@@ -111,6 +111,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "DelimitedFormat": "format.",
     "DelimitedRecordType": "record_types.NAME.",
     "FixedWidthFormat": "fixed_width.",
+    "Copybook": "fixed_width.copybook.",
     "FixedRecordType": "fixed_width.record_types.NAME.",
     "FixedColumn": "fixed_width.columns.NAME.",
     "TypePosition": "fixed_width.record_type.",
@@ -230,12 +231,12 @@ def yaml_examples() -> Iterator[tuple[str, dict[str, Any]]]:
 
 EXAMPLES = dict(yaml_examples())
 WHOLE = EXAMPLES["configure-1"]
-PYTHON_FILES = [
+SOURCE_FILES = [
     (text.partition("\n")[0].removeprefix("# "), text)
     for page in PAGES
     for text in blocks(page, "python")
     if re.match(r"# \w+\.py\n", text)
-]
+] + [(text.splitlines()[0].strip(" *"), text) for page in PAGES for text in blocks(page, "cobol")]
 
 
 OTHERS = {"fleet-1", "fleet-2"}  # tests/unit/test_deploy_examples.py loads these two files as a fleet
@@ -246,7 +247,7 @@ OTHERS = {"fleet-1", "fleet-2"}  # tests/unit/test_deploy_examples.py loads thes
 )
 def test_yaml_examples_load(tmp_path: Path, example: str) -> None:
     """Each example is a whole config, or sections that replace those of the first one; a container's command is not."""
-    for name, text in PYTHON_FILES:
+    for name, text in SOURCE_FILES:
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "c.yaml").write_bytes(exact_json.dumps({**WHOLE, **EXAMPLES[example]}))
     assert project.load(tmp_path / "c.yaml").connections

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 import yaml
 from pydantic import ValidationError
-from tests.unit.test_docs import DOCS, EXAMPLES, PAGES, WHOLE, blocks, known_keys
+from tests.unit.test_docs import DOCS, EXAMPLES, PAGES, SOURCE_FILES, WHOLE, blocks, known_keys
 
 from crossdock import ProductDraft
 from crossdock.cli.main import main
@@ -143,7 +143,7 @@ LEGACY = [
     stream
     for data in EXAMPLES.values()
     for stream in streams_of(data)
-    if "record_types" in stream.get("format", {}) or stream.get("format", {}).get("kind") == "fixed_width"
+    if "record_types" in stream.get("format", {}) or "columns" in stream.get("format", {})
 ]
 
 
@@ -171,6 +171,26 @@ def test_the_legacy_layouts_of_the_guide_read_what_their_comments_say(tmp_path: 
     file.write_text("".join(f"{line}\n" for line in page.split(", ")))
     rows = pl.concat(read_rows(file, DelimitedFormat.model_validate(formats["types"]), name=file.name))
     assert rows.select("GROUP", "SKU", "PRICE").rows() == [("Bolts", "0017", "9.50"), ("Bolts", "0018", "2.50")]
+
+
+def test_the_copybook_of_the_guide_reads_records_as_rows_of_its_table(tmp_path: Path) -> None:
+    """The example reads a record with two bins, and `rows: BIN` makes two rows of it."""
+    ((name, text),) = [each for each in SOURCE_FILES if each[0].endswith(".cpy")]
+    (tmp_path / name).write_text(text)
+    (form,) = [
+        stream["format"] for data in EXAMPLES.values() for stream in streams_of(data) if "copybook" in str(stream)
+    ]
+    record = f"{'0017':8}{'Bolt':20}".encode("cp037") + bytes.fromhex("0001234D") + "    02".encode("cp037")
+    record += "B00001".encode("cp037") + bytes.fromhex("00012C") + "B00002".encode("cp037") + bytes.fromhex("00003D")
+    file = tmp_path / "STOCK_1.dat"
+    file.write_bytes((len(record) + 4).to_bytes(2, "big") + b"\0\0" + record)
+    copybook = {"file": tmp_path / name, "rows": "BIN"}
+    layout = FixedWidthFormat.model_validate({**form, "copybook": copybook})
+    (frame,) = read_fixed_width(file, layout, name=file.name)
+    assert frame.select("SKU", "PRICE", "BIN(n)", "CODE", "QTY").rows() == [
+        ("0017", "-12.34", "1", "B00001", "12"),
+        ("0017", "-12.34", "2", "B00002", "-3"),
+    ]
 
 
 def test_what_the_guide_says_about_a_file_that_was_cut_is_true(tmp_path: Path) -> None:

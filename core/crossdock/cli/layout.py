@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ def show(
     Reads FILE to its end as the files of a stream are read, without its repairs, filters and mapping, and tells whether
     it is as declared. Without --stream, shows the first lines below a ruler, which helps to find positions.
 
-    Without --raw, letters are shown as a and A, and digits as 9.
+    Without --raw, letters are shown as a and A, and digits as 9. With it, binary records are also shown in hexadecimal.
 
     Exit codes: 0 the file is as declared; 2 wrong usage or config; 4 the file is refused.
     """
@@ -65,15 +66,23 @@ def show(
         (line, {name: (place, cell if raw else shape(cell)) for name, (place, cell) in cells.items()})
         for line, cells in found.records
     ]
+    held = found.cell_bytes if raw else {}
     if as_json:
         listed = [
-            {"line": line, "cells": [{"column": n, "place": p, "text": t} for n, (p, t) in cells.items()]}
+            {
+                "line": line,
+                "cells": [
+                    {"column": n, "place": p, "text": t} | ({"bytes": held[line].get(n, "")} if line in held else {})
+                    for n, (p, t) in cells.items()
+                ],
+            }
             for line, cells in records
         ]
         error = None if found.error is None else str(found.error)
         terminal_output.print_json({"file": file.name, "rows": found.rows, "records": listed, "error": error})
     else:
-        _print(file.name, records, found)
+        shown = [(line, _with_bytes(cells, held.get(line, {}))) for line, cells in records]
+        _print(file.name, shown, found)
     if found.error is not None:
         terminal_output.print_errors({"": found.error})
         return found.error.exit_code
@@ -142,6 +151,12 @@ def _refuse_sheet(file: Path) -> None:
 def _visible(line: str) -> str:
     """Replace each character that a terminal does not show by a question mark, so that positions stay."""
     return "".join(character if character.isprintable() else "?" for character in line)
+
+
+def _with_bytes(cells: dict[str, tuple[str, Any]], held: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
+    return {
+        name: (f"{place}  X'{held[name]}'" if name in held else place, text) for name, (place, text) in cells.items()
+    }
 
 
 def _print(name: str, records: list[tuple[int, dict[str, tuple[str, Any]]]], found: FirstRecords) -> None:

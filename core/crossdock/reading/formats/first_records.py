@@ -22,6 +22,8 @@ class FirstRecords:
     records: Sequence[tuple[int, Mapping[str, tuple[str, str]]]]
     rows: int
     error: RefusedError | None
+    cell_bytes: Mapping[int, Mapping[str, str]]
+    """The bytes of cells in hexadecimal, by line and column; only of binary records."""
 
 
 def first_records(path: Path, layout: FileFormat, number: int) -> FirstRecords:
@@ -36,7 +38,8 @@ def first_records(path: Path, layout: FileFormat, number: int) -> FirstRecords:
                 records.append((line, {name: (places[name], cell) for name, cell in row.items()}))
     except RefusedError as refused:
         error = refused
-    return FirstRecords(records, rows, error)
+    cell_bytes = reader_of(layout).bytes_at(path, layout, [line for line, _ in records], name=path.name)
+    return FirstRecords(records, rows, error, cell_bytes)
 
 
 def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -> list[str]:

@@ -1,7 +1,8 @@
 """Columns of fixed-width records: cells by position as text, and numbers as plain decimals.
 
 A number is written without a point, as COBOL's ``PIC 9(7)V99`` and ``PIC S9(7)V99`` are: its digits have implied
-decimals. Its sign is a character of its own (SIGN SEPARATE), or overpunched: part of its last digit.
+decimals. Its sign is a character of its own (SIGN SEPARATE), or overpunched: part of its last or first digit. Packed
+and binary numbers (COMP-3, COMP) are bytes: positions then count bytes.
 """
 
 from __future__ import annotations
@@ -16,10 +17,21 @@ from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
 from crossdock.reading.formats.text_encodings import FILLER
 from crossdock.values.config_models import ConfigModel
 
+FixedUsage = Literal["packed", "binary", "binary_little_endian", "hex"]
+Sign = Literal["leading", "trailing", "overpunch", "leading_overpunch", "included"]
 TEXT = "_text"
 """The column of whole lines."""
+RAW = "_raw"
+"""The column of whole records as bytes, of the same positions as `TEXT`."""
 MAX_POSITION = MAX_RECORD_BYTES >> 4
+MAX_LENGTH = 32_767
 MAX_NUMBER = 38
+_BINARY_LENGTHS: dict[int, tuple[type[pl.DataType], type[pl.DataType]]] = {
+    1: (pl.UInt8, pl.Int8),
+    2: (pl.UInt16, pl.Int16),
+    4: (pl.UInt32, pl.Int32),
+    8: (pl.UInt64, pl.Int64),
+}
 
 _POSITIVE, _NEGATIVE = bytes(range(0xC0, 0xCA)), bytes(range(0xD0, 0xDA))
 _TRANSLATED = "{ABCDEFGHI", "}JKLMNOPQR"
@@ -31,19 +43,26 @@ class FixedColumn(ConfigModel):
 
     at: Annotated[int, Field(ge=1, le=MAX_POSITION)]
     """The position of its first character, from 1."""
-    length: Annotated[int, Field(ge=1, le=32_767)]
+    length: Annotated[int, Field(ge=1, le=MAX_LENGTH)]
     """The number of its characters, with the sign and all padding."""
     padding: Literal["left", "right", "both", "none"] | None = None
     """Where characters fill it up, which are left out; by default right of texts and left of numbers."""
     fill: Annotated[str, Field(min_length=1, max_length=1, pattern=r"^[^\r\n]$")] = " "
     """The character that fills it up. Of a cell with nothing else, one ``0`` remains."""
-    decimals: Annotated[int, Field(ge=0, le=18)] | None = None
-    """How many of the last digits come after the point, which is not written; makes the column a number."""
-    sign: Literal["leading", "trailing", "overpunch"] | None = None
+    decimals: Annotated[int, Field(ge=-31, le=62)] | None = None
+    """How many of the last digits come after the point, which is not written; makes the column a number. Negative: how
+    many zeros follow the digits."""
+    sign: Sign | None = None
     """Where the sign of a number is; without it, a number has none."""
+    usage: FixedUsage | None = None
+    """How bytes that are not text are read: ``packed`` or ``binary`` numbers, or any bytes as text in ``hex``."""
+    digits: Annotated[int, Field(ge=1, le=MAX_NUMBER)] | None = None
+    """The most digits of a packed or binary number; by default all that fit."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
+        if self.usage is not None or self.digits is not None or self.sign == "included":
+            return self._fits_usage()
         if self.sign is not None and self.decimals is None:
             raise ValueError("sign is for numbers: declare decimals, which may be 0")
         if self.decimals is None:
@@ -58,17 +77,36 @@ class FixedColumn(ConfigModel):
             raise ValueError("a number cannot be filled up with a digit from 1 to 9 or a sign")
         return self
 
+    def _fits_usage(self) -> Self:
+        if self.usage is None:
+            raise ValueError("digits and sign: included are for packed and binary numbers: declare usage")
+        if (self.decimals is None) != (self.usage == "hex"):
+            raise ValueError("packed and binary numbers need decimals, which may be 0; hex is no number")
+        if self.sign not in {None, "included"} or (self.sign and self.usage == "hex"):
+            raise ValueError("the sign of a packed or binary number is included")
+        if self.padding is not None or self.fill != " ":
+            raise ValueError("packed and binary numbers, and hex, are not filled up")
+        if self.usage.startswith("binary") and self.length not in _BINARY_LENGTHS:
+            raise ValueError("a binary number has 1, 2, 4 or 8 bytes")
+        if self.usage == "packed" and self.length * 2 > MAX_NUMBER:
+            raise ValueError(f"a packed number has at most {MAX_NUMBER // 2} bytes")
+        return self
+
     @property
     def end(self) -> int:
         return self.at + self.length - 1
 
     @property
     def described(self) -> str:
+        if self.usage is not None:
+            size = "" if self.digits is None else f" of at most {self.digits} digits"
+            return f"a {self.usage.partition('_')[0]} number{size}{' and a sign' if self.sign else ' without a minus'}"
         if self.decimals is None:
             return "whole characters"
         signs = {
             "leading": "a sign before them",
             "trailing": "a sign or a space as the last character",
+            "leading_overpunch": "an overpunched sign in the first",
             None: "no sign",
         }
         return f"digits with {signs.get(self.sign, 'an overpunched sign')}"
@@ -76,11 +114,18 @@ class FixedColumn(ConfigModel):
 
 def cell(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr:
     """Return cells as text, and numbers as decimals such as ``-12.34``; undefined for the cells that `is_odd` finds."""
+    if column.usage is not None:
+        return _packed(column) if column.usage == "packed" else _binary(column)
     raw = _raw(column).str.replace_all(FILLER, "", literal=True) if in_bytes else _raw(column)
     if column.decimals is None:
         return _without_padding(raw, column)
     digits, sign, unit = raw, pl.lit(""), column.length - 1
-    if column.sign == "overpunch":
+    if column.sign == "leading_overpunch":
+        first, marks = raw.str.slice(0, 1), overpunches(encoding)
+        codes = [f"{digit}-" if negative else digit for digit, negative in marks.values()]
+        code = first.replace_strict(list(marks), codes, default=first)
+        digits, sign = pl.concat_str(code.str.slice(0, 1), raw.str.slice(1)), code.str.slice(1)
+    elif column.sign == "overpunch":
         last, marks = raw.str.slice(unit), overpunches(encoding)
         codes = [f"{digit}-" if negative else digit for digit, negative in marks.values()]
         code = last.replace_strict(list(marks), codes, default=last)
@@ -97,6 +142,8 @@ def cell(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Ex
 
 def is_odd(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr | None:
     """Return whether a cell breaks its declaration; None for a text column in characters, which may hold anything."""
+    if column.usage is not None:
+        return _is_no_packed(column) if column.usage == "packed" else _is_no_binary(column)
     if column.decimals is None:
         if not in_bytes:
             return None
@@ -107,6 +154,7 @@ def is_odd(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.
         "leading": f"{fill}*[+-]?{fill}*[0-9]+",
         "trailing": f"{fill}*[0-9]+[+ -]",
         "overpunch": f"{fill}*[0-9]*[{re.escape(''.join(overpunches(encoding)))}]",
+        "leading_overpunch": f"[{re.escape(''.join(overpunches(encoding)))}][0-9]*",
     }[column.sign]
     return ~_raw(column).str.contains(f"^(?:{digits}| *)$")
 
@@ -146,7 +194,77 @@ def _without_padding(raw: pl.Expr, column: FixedColumn) -> pl.Expr:
 
 
 def _decimal(sign: pl.Expr, digits: pl.Expr, decimals: int) -> pl.Expr:
+    if decimals < 0:
+        return pl.when(digits == "").then(pl.lit("0")).otherwise(pl.concat_str(sign, digits, pl.lit("0" * -decimals)))
     number = digits.str.zfill(decimals + 1)
     if not decimals:
         return pl.concat_str(sign, number)
     return pl.concat_str(sign, number.str.head(-decimals), pl.lit("."), number.str.tail(decimals))
+
+
+def number_in(column: FixedColumn, data: bytes, encoding: str) -> int | None:
+    """Return the whole number that *column* has in the record *data*; None if it is none. For counts of tables."""
+    cell_bytes = data[column.at - 1 : column.end]
+    if len(cell_bytes) < column.length:
+        return None
+    if column.usage == "packed":
+        half_bytes = cell_bytes.hex()
+        return int(half_bytes[:-1]) if half_bytes[:-1].isdigit() and half_bytes[-1] in "acef" else None
+    if column.usage is not None:
+        order: Literal["little", "big"] = "little" if column.usage == "binary_little_endian" else "big"
+        return int.from_bytes(cell_bytes, order, signed=column.sign is not None)
+    text = cell_bytes.decode(encoding, "replace").strip(" +")
+    if column.sign == "overpunch" and text:
+        digit, is_negative = overpunches(encoding).get(text[-1], ("", False))
+        text = f"{text[:-1]}{digit}" if digit and not is_negative else ""
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _bytes(column: FixedColumn) -> pl.Expr:
+    return pl.col(RAW).bin.slice(column.at - 1, column.length)
+
+
+def _hex(column: FixedColumn) -> pl.Expr:
+    return _bytes(column).bin.encode("hex")
+
+
+def _packed(column: FixedColumn) -> pl.Expr:
+    """Return a packed decimal as text: its half bytes are the digits and the sign.
+
+    B and D are minus; A, C, E and F plus (IBM, z/Architecture Principles of Operation, "Decimal-Number Formats").
+    """
+    half_bytes = _hex(column)
+    digits = half_bytes.str.head(-1).str.strip_chars_start("0")
+    is_minus = half_bytes.str.ends_with("d") | half_bytes.str.ends_with("b")
+    sign = pl.when(is_minus & (digits != "")).then(pl.lit("-")).otherwise(pl.lit(""))
+    return _decimal(sign, digits, column.decimals or 0)
+
+
+def _is_no_packed(column: FixedColumn) -> pl.Expr:
+    fits = column.length * 2 - 1
+    digits = min(column.digits or fits, fits)
+    signs = "[a-f]" if column.sign else "[acef]"
+    return ~_hex(column).str.contains(f"^0{{{fits - digits}}}[0-9]{{{digits}}}{signs}$")
+
+
+def _integer(column: FixedColumn) -> pl.Expr:
+    endianness: Literal["little", "big"] = "little" if column.usage == "binary_little_endian" else "big"
+    dtype = _BINARY_LENGTHS[column.length][column.sign is not None]
+    return _bytes(column).bin.reinterpret(dtype=dtype, endianness=endianness)
+
+
+def _binary(column: FixedColumn) -> pl.Expr:
+    if column.usage == "hex":
+        return _hex(column)
+    text = _integer(column).cast(pl.String)
+    digits = text.str.strip_chars_start("-0")
+    sign = pl.when(text.str.starts_with("-")).then(pl.lit("-")).otherwise(pl.lit(""))
+    return _decimal(sign, digits, column.decimals or 0)
+
+
+def _is_no_binary(column: FixedColumn) -> pl.Expr | None:
+    if column.digits is None or 10**column.digits > 1 << (8 * column.length):
+        return None
+    number, most = _integer(column), 10**column.digits - 1
+    is_more: pl.Expr = number > most
+    return is_more | (number < -most) if column.sign else is_more

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.copybook_columns import Copybook, Items, RecordLayout, Table, layout_of
 from crossdock.reading.formats.fixed_columns import MAX_POSITION, FixedColumn
 from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
 from crossdock.reading.formats.record_types import RecordType, all_columns, check_types, counts_rows, has_trailer
-from crossdock.reading.formats.text_encodings import is_plain_width, known_encoding
+from crossdock.reading.formats.text_encodings import is_plain_width, is_single_byte, known_encoding
 from crossdock.values.config_models import ConfigModel, misplaced
 
 
@@ -36,8 +39,10 @@ ROWS = "rows"
 class FixedRecordType(RecordType):
     """One type of record in a fixed-width file."""
 
-    columns: Columns
-    """Its columns by name; characters between them are not read."""
+    columns: Columns = Field({}, min_length=1)
+    """Its columns by name; characters between them are not read. Required without a copybook."""
+    items: Items | None = None
+    """With a copybook: of the items that share bytes, those that records of this type have."""
     length: Length | None = None
     """The number of characters of its records; by default that of the file, or where its last column ends."""
 
@@ -47,7 +52,7 @@ class FixedRecordType(RecordType):
 
     @property
     def end(self) -> int:
-        return max(column.end for column in self.columns.values())
+        return max((column.end for column in self.columns.values()), default=0)
 
 
 class TypePosition(ConfigModel):
@@ -55,8 +60,26 @@ class TypePosition(ConfigModel):
 
     at: Annotated[int, Field(ge=1, le=MAX_POSITION)] = 1
     """The position of its first character, from 1."""
-    length: Annotated[int, Field(ge=1, le=64)]
-    """The number of its characters; shorter codes are followed by spaces."""
+    length: Annotated[int, Field(ge=1, le=64)] | None = None
+    """The number of its characters; shorter codes are followed by spaces. Required without `column`."""
+    column: str | None = None
+    """With a copybook: the column of text that has the code, in records of every type."""
+
+    @model_validator(mode="after")
+    def _is_told(self) -> Self:
+        if (self.length is None) == (self.column is None):
+            raise ValueError("give either the length of the code, or the column of a copybook that has it")
+        if self.column is not None and "at" in self.model_fields_set:
+            raise ValueError("the column says where the code is: leave out at")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class CodePlace:
+    """Where the code of a type is: the first position, and the number of characters."""
+
+    at: int
+    length: int
 
 
 class FixedWidthFormat(FileLayout):
@@ -65,8 +88,9 @@ class FixedWidthFormat(FileLayout):
     kind: Literal["fixed_width"]
     encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
     """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp037 or cp273 (mainframe)."""
-    line_end: Literal["line_feed", "nel", "none"] = "line_feed"
-    """What ends each record: LF or CRLF, the same in the whole file; NEL (U+0085), or nothing, as on mainframes."""
+    line_end: Literal["line_feed", "nel", "none", "rdw", "bdw"] = "line_feed"
+    """What ends each record: LF or CRLF, the same in the whole file; NEL (U+0085), or nothing, as on mainframes. With
+    ``rdw``, a record descriptor word before each states its length; with ``bdw``, so does one of each block."""
     count: Literal["characters", "bytes"] | None = None
     """What positions and lengths count: ``characters``, or ``bytes`` in this encoding, as programs in Shift-JIS do."""
     length: Length | None = None
@@ -75,10 +99,14 @@ class FixedWidthFormat(FileLayout):
     """Whether lines that are too short are refused, or read as if spaces followed."""
     long_lines: LongLines | None = None
     """Whether lines that are too long are refused, or cut, if only spaces follow (``drop_empty``) or ``drop``."""
+    unset_cells: Literal["refuse", "empty"] | None = None
+    """Whether cells of nothing but X'00' or X'FF', and packed numbers of spaces, are refused, or are empty."""
     blank_lines: BlankLines | None = None
     """Whether blank lines are refused, or left out: those at the end of the file, or all (``skip``)."""
     skip_lines: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """How many lines precede the first record."""
+    copybook: Copybook | None = None
+    """The COBOL copybook that has the columns."""
     columns: Columns | None = None
     """The columns by name, where all records are of one type; characters between them are not read."""
     record_type: TypePosition | None = None
@@ -90,24 +118,22 @@ class FixedWidthFormat(FileLayout):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if (self.columns is None) == (self.record_types is None):
-            raise ValueError("give either columns or record_types")
-        if self.line_end == "none" and self.length is None:
+        self._check_choices()
+        if self.line_end == "none" and self.length is None and self.copybook is None:
             raise ValueError("records without line ends need length")
         if self.line_end == "none" and (self.skip_lines or self.short_lines == "pad" or self._cuts):
             raise ValueError("records without line ends are never short, long or blank, and no lines precede them")
         if self.count == "bytes" and not is_plain_width(self.encoding):
             raise misplaced(("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets")
-        if self.record_types is None:
-            if self.record_type or self.records:
-                raise ValueError("record_type and records belong to record_types")
-        else:
-            self._check_types(self.record_types)
+        if self.record_types is not None:
+            self._check_types(self.types)
+        if self.is_binary:
+            self._check_binary()
         for name, kind in self.types.items():
             if kind.end > self.length_of(name):
                 place = ("columns",) if self.columns else ("record_types", name, "columns")
                 raise misplaced(place, f"end at position {kind.end}, after the length of {self.length_of(name)}")
-            if self.line_end == "none" and kind.length not in {None, self.length}:
+            if self.line_end == "none" and self.copybook is None and kind.length not in {None, self.length}:
                 raise misplaced(("record_types", name, "length"), "records without line ends have one length")
         return self
 
@@ -115,12 +141,50 @@ class FixedWidthFormat(FileLayout):
     def _cuts(self) -> bool:
         return bool({self.long_lines, self.blank_lines} - {None, "refuse"})
 
-    @property
+    @cached_property
     def types(self) -> Mapping[str, FixedRecordType]:
-        if self.record_types is not None:
-            return self.record_types
-        assert self.columns is not None
-        return {ROWS: FixedRecordType(otherwise=True, columns=self.columns)}
+        if self.copybook is None:
+            columns: Columns = self.columns or {}
+            return self.record_types or {ROWS: FixedRecordType(otherwise=True, columns=columns)}
+        declared = self.record_types or {ROWS: FixedRecordType(otherwise=True)}
+        longest = max(layout.length for layout in self.layouts.values())
+        is_of_one_length = self.line_end == "none" and not self._varying_tables
+        return {
+            name: kind.model_copy(
+                update={
+                    "columns": self.layouts[name].columns,
+                    "length": self.length or (longest if is_of_one_length else self.layouts[name].length),
+                }
+            )
+            for name, kind in declared.items()
+        }
+
+    @cached_property
+    def layouts(self) -> Mapping[str, RecordLayout]:
+        """The records of each type as the copybook describes them; empty without one."""
+        if self.copybook is None:
+            return {}
+        roots = self.copybook.parse()
+        kinds, shared = self.record_types or {ROWS: FixedRecordType(otherwise=True)}, self.copybook.items
+        return {name: layout_of(self.copybook, roots, (*shared, *(kind.items or ()))) for name, kind in kinds.items()}
+
+    @cached_property
+    def is_binary(self) -> bool:
+        """Whether records are bytes, and not lines of text."""
+        return self.copybook is not None or self.line_end in {"rdw", "bdw"} or self.has_bytes
+
+    @cached_property
+    def code_place(self) -> CodePlace | None:
+        if self.record_type is None:
+            return None
+        if self.record_type.length is not None:
+            return CodePlace(self.record_type.at, self.record_type.length)
+        places = {kind.columns.get(self.record_type.column or "") for kind in self.types.values()}
+        found = [column for column in places if column is not None and column.usage is None]
+        if len(found) != 1 or len(places) > 1:
+            message = f"records of all types have {self.record_type.column} at one place, as a text"
+            raise misplaced(("record_type", "column"), message)
+        return CodePlace(found[0].at, found[0].length)
 
     @property
     def chosen(self) -> str:
@@ -140,19 +204,87 @@ class FixedWidthFormat(FileLayout):
 
     @property
     def row_end(self) -> str | None:
-        return {"line_feed": None, "nel": "\x85", "none": ""}[self.line_end]
+        return {"line_feed": None, "nel": "\x85"}.get(self.line_end, "")
 
     def length_of(self, name: str) -> int:
         kind = self.types[name]
         return kind.length or self.length or kind.end
+
+    def least_of(self, name: str) -> int:
+        """Return the fewest bytes of a record: without the ends of items of a copybook that others of it may have."""
+        layout, length = self.layouts.get(name), self.length_of(name)
+        return layout.least if layout and length == layout.length and self.line_end != "none" else length
+
+    def _check_choices(self) -> None:
+        if self.copybook is not None and self.columns is not None:
+            raise ValueError("the copybook has the columns: give either copybook or columns")
+        if self.copybook is None and (self.columns is None) == (self.record_types is None):
+            raise ValueError("give either columns or record_types")
+        if self.record_types is None and (self.record_type or self.records):
+            raise ValueError("record_type and records belong to record_types")
+        for name, kind in (self.record_types or {}).items():
+            if self.copybook is None and (kind.items or not kind.columns):
+                raise misplaced(("record_types", name), "declare its columns; items are those of a copybook")
+            if self.copybook is not None and (kind.columns or kind.length):
+                raise misplaced(("record_types", name), "the copybook has its columns and its length")
+
+    def _check_binary(self) -> None:
+        if not is_single_byte(self.encoding):
+            message = "records are bytes: declare an encoding of one byte for each character, such as cp037 or cp1252"
+            raise misplaced(("encoding",), message)
+        if self.count == "characters":
+            raise misplaced(("count",), "positions in binary records count bytes")
+        if self.skip_lines or self.blank_lines:
+            raise ValueError("skip_lines and blank_lines are for lines of text, and not for binary records")
+        self._check_codes()
+        place, tables = self.code_place, self._varying_tables
+        if tables and place and place.at + place.length > min(table.at for table in tables):
+            raise misplaced(("record_type",), f"the code is after the table {tables[0].name}, so its place varies")
+        if tables and self.length:
+            message = f"the length varies with the table {tables[0].name}; where it does not, declare tables: full"
+            raise misplaced(("length",), message)
+        lengths = {self.length_of(name) for name in self.types}
+        if self.line_end in {"line_feed", "nel"} and self.has_bytes and (len(lengths) > 1 or tables):
+            raise ValueError("binary numbers may look like line ends, so these records need one length")
+        named = [table.name for table in self.layouts[self.chosen].tables] if self.layouts else []
+        if self.rows_of is not None and self.rows_of not in named:
+            told = f"those outside of other tables are {', '.join(named)}" if named else "the record has none"
+            raise misplaced(("copybook", "rows"), f"there is no table {self.rows_of}; {told}")
+
+    def _check_codes(self) -> None:
+        for name, kind in self.types.items():
+            try:
+                (kind.code or name).encode(self.encoding)
+            except UnicodeEncodeError:
+                if not kind.otherwise:
+                    message = f"its code has characters that {self.encoding} has not"
+                    raise misplaced(("record_types", name), message) from None
+
+    @property
+    def _varying_tables(self) -> list[Table]:
+        every = (table for layout in self.layouts.values() for table in layout.tables)
+        return [table for table in every if self.tables_are_counted and table.counter]
+
+    @property
+    def tables_are_counted(self) -> bool:
+        """Whether tables that depend on a count take up only the counted elements."""
+        return self.copybook is not None and self.copybook.tables == "counted"
+
+    @property
+    def rows_of(self) -> str | None:
+        return self.copybook.rows if self.copybook else None
+
+    @cached_property
+    def has_bytes(self) -> bool:
+        return any(column.usage for kind in self.types.values() for column in kind.columns.values())
 
     def _check_types(self, types: Mapping[str, FixedRecordType]) -> None:
         check_types(types, self.records)
         if self.record_type is None and any(not kind.otherwise for kind in types.values()):
             raise ValueError("record_types need record_type: where their codes are")
         for name, kind in types.items():
-            if self.record_type and len(kind.code or name) > self.record_type.length and not kind.otherwise:
-                raise misplaced(("record_types", name), f"its code is longer than {self.record_type.length} characters")
+            if self.code_place and len(kind.code or name) > self.code_place.length and not kind.otherwise:
+                raise misplaced(("record_types", name), f"its code is longer than {self.code_place.length} characters")
             for column in (*kind.counts, *kind.sums):
                 if kind.columns[column].decimals is None:
                     raise misplaced(("record_types", name, "columns", column), "states a number: declare decimals")

@@ -10,6 +10,7 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
+from crossdock.reading.formats.binary_records import bytes_of_cells, read_binary_records, row_columns, row_table
 from crossdock.reading.formats.compression import Openable, Readable, open_stream
 from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell, is_odd
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
@@ -38,6 +39,9 @@ def read_fixed_width(
     _chunk: int = _CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
     """Read the chosen records, as `FormatReader.rows` describes. Without line ends, `_line` counts records."""
+    if layout.is_binary:
+        yield from read_binary_records(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
+        return
     with open_stream(path, name=name) as stream:
         counted = leniencies if leniencies is not None else Leniencies()
         cut = record_pieces(stream, layout, name=name, chunk=_chunk, leniencies=counted)
@@ -96,7 +100,7 @@ class _FixedWidthRows:
         return found
 
     def _by_type(self, lines: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
-        position = self._layout.record_type
+        position = self._layout.code_place
         if position is None:
             return {name: lines for name in self._types if lines.height}
         code = pl.col(TEXT).str.slice(position.at - 1, position.length).str.strip_chars_end(f" {FILLER}")
@@ -192,12 +196,19 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
     def looks_cut(self, path: Openable, layout: FixedWidthFormat) -> bool:
         return not layout.marks_end and is_cut(path, layout.encoding, layout.row_end)
 
+    def bytes_at(
+        self, path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
+    ) -> Mapping[int, Mapping[str, str]]:
+        if not layout.is_binary or layout.rows_of is not None:
+            return {}
+        return bytes_of_cells(path, layout, lines, name=name)
+
     def places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line
         found = dict(field_places(layout.chosen, layout.types))
         for kind, of in chain_of(layout.chosen, layout.types):
             found |= {name: f"{of}{column.at}-{column.end}" for name, column in layout.types[kind].columns.items()}
-        return found
+        return found if layout.rows_of is None else row_columns(row_table(layout), found)
 
 
 _NEL = "\x85".encode()

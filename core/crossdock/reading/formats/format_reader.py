@@ -71,6 +71,17 @@ class FormatReader(ABC, Generic[L]):
         """Return whether a file may have been cut unnoticed: its format marks no end, and the last row has none."""
         return False
 
+    def bytes_at(
+        self,
+        path: Openable,  # noqa: ARG002  for subclasses
+        layout: L,  # noqa: ARG002
+        lines: Sequence[int],  # noqa: ARG002
+        *,
+        name: str,  # noqa: ARG002
+    ) -> Mapping[int, Mapping[str, str]]:
+        """Return the bytes of cells in hexadecimal, by line and column, for binary rows at *lines* that were read."""
+        return {}
+
     @abstractmethod
     def places(self, layout: L, names: Sequence[str], line: int) -> Mapping[str, str]:
         """Describe for people where the cells *names* of the record on *line* are."""

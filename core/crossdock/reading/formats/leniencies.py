@@ -10,18 +10,22 @@ from typing import Literal
 ShortLines = Literal["refuse", "pad"]
 LongLines = Literal["refuse", "drop_empty", "drop"]
 BlankLines = Literal["refuse", "at_end", "skip"]
-Leniency = Literal["short", "long", "blank", "sheet"]
+Leniency = Literal["short", "long", "blank", "sheet", "unset", "without_elements"]
 _SENTENCES: dict[Leniency, str] = {
     "short": "{} filled up",
     "long": "{} cut to the declared columns",
     "blank": "{} left out",
     "sheet": "{} not read",
+    "unset": "{} read as empty",
+    "without_elements": "{} gave no row",
 }
 _LINES: dict[Leniency, str] = {
     "short": "short line",
     "long": "long line",
     "blank": "blank line",
     "sheet": "other sheet",
+    "unset": "unset cell",
+    "without_elements": "empty table",
 }
 
 

@@ -7,6 +7,7 @@ import encodings
 import pkgutil
 from difflib import get_close_matches
 from encodings.aliases import aliases
+from functools import cache
 
 _NO_CHARACTER_ENCODINGS = {
     *("aliases", "base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec"),
@@ -38,6 +39,16 @@ def known_encoding(name: str) -> str:
 
 def is_plain_width(name: str) -> bool:
     return not codecs.lookup(name).name.replace("_", "").replace("-", "").startswith(_SWITCHING)
+
+
+@cache
+def is_single_byte(name: str) -> bool:
+    """Return whether every byte is a character of its own."""
+    return all(
+        len(bytes((first, second)).decode(name, "replace")) == 2
+        for first in range(256)
+        for second in (0x41, 0x81, 0xA9)
+    )
 
 
 class Widths(dict[int, str]):

@@ -1,0 +1,420 @@
+"""Binary records of a fixed-width file: bytes checked against the layout, split by type, and read in columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import NoReturn
+
+import polars as pl
+
+from crossdock.errors import RefusedError
+from crossdock.reading.formats.compression import Openable, open_stream
+from crossdock.reading.formats.copybook_columns import Table
+from crossdock.reading.formats.fixed_columns import RAW, TEXT, FixedColumn, cell, is_odd, number_in
+from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
+from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.polars_parser import MAX_CELLS
+from crossdock.reading.formats.prefetch import prefetched
+from crossdock.reading.formats.record_framing import (
+    ByteStream,
+    FramedRecord,
+    blocked_records,
+    counted_records,
+    described_records,
+    ended_records,
+    fixed_records,
+)
+from crossdock.reading.formats.record_type_order import RecordSequence, chosen_rows
+from crossdock.reading.formats.record_types import code_of
+from crossdock.records import LINE
+
+_BATCH_BYTES, _BATCH_RECORDS = 4 << 20, 1 << 14
+_OFFSET, _SIZE, _COUNT = "_offset", "_size", "_count_"
+_NO_TEXT = "[\x00-\x1f\x7f-\x9f\ufffd]"
+_SHOWN_BYTES = 40
+_WRONG = "Was a record shifted, or has the layout changed? Correct the copybook or columns, or ask the sender."
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Records in their order; the first has the number *first*."""
+
+    first: int
+    offsets: list[int] = field(default_factory=list)
+    records: list[bytes] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _OfType:
+    """Records of one type: tables that take up counted elements only are filled up, so that places are the same."""
+
+    numbers: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    records: list[bytes] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    counts: list[list[int]] = field(default_factory=list)
+    """Of each table that depends on a count, those of the records."""
+    filled: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    column: FixedColumn
+    is_odd: pl.Expr | None
+    is_unset: pl.Expr | None
+    cell: pl.Expr
+
+
+def read_binary_records(
+    path: Openable, layout: FixedWidthFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+) -> Iterator[pl.DataFrame]:
+    """Read the chosen records, as `FormatReader.rows` describes.
+
+    `_line` counts records, or with ``copybook.rows`` rows.
+    """
+    with open_stream(path, name=name) as opened:
+        stream = ByteStream(opened, name)
+        if not stream.peek(1):
+            raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
+        counted = leniencies if leniencies is not None else Leniencies()
+        file = BinaryRecords(layout, name, counted)
+        sequence = RecordSequence(name, layout.types, layout.chosen)
+        frames = chosen_rows(prefetched(file.frames, file.batches(stream)), sequence, batch_rows)
+        yield from frames if layout.rows_of is None else _element_rows(frames, row_table(layout), batch_rows, counted)
+
+
+def bytes_of_cells(
+    path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
+) -> Mapping[int, Mapping[str, str]]:
+    """Return the bytes of the columns of the records *lines*, in hexadecimal, by number and column."""
+    with open_stream(path, name=name) as opened:
+        file, wanted = BinaryRecords(layout, name, Leniencies()), set(lines)
+        framed = enumerate(file.framed(ByteStream(opened, name)), 1)
+        first = takewhile(lambda record: record[0] <= max(wanted, default=0), framed)
+        return {number: file.hex_cells(data, number, place) for number, (place, data) in first if number in wanted}
+
+
+class BinaryRecords:
+    """Splits records by type. Between two batches it keeps only what counts mean, so that threads may share it."""
+
+    def __init__(self, layout: FixedWidthFormat, name: str, leniencies: Leniencies) -> None:
+        self._layout, self._name, self._leniencies = layout, name, leniencies
+        types, place = layout.types, layout.code_place
+        codes = {each: code_of(each, kind) for each, kind in types.items()}
+        self._otherwise = next((each for each, code in codes.items() if code is None), None)
+        self._codes = {
+            code.ljust(place.length).encode(layout.encoding): each
+            for each, code in codes.items()
+            if code is not None and place is not None
+        }
+        self._tables = {each: layout.layouts[each].tables if layout.layouts else () for each in types}
+        self._with_count = {each: [table for table in tables if table.counter] for each, tables in self._tables.items()}
+        self._known_counts = {  # by their bytes, because they repeat
+            table: dict[bytes, int]() for tables in self._with_count.values() for table in tables
+        }
+        self._columns = {each: [*self._columns_of(each)] for each in types}
+        widest = max(len(columns) for columns in self._columns.values())
+        self._most = max(1, min(_BATCH_RECORDS, MAX_CELLS // (widest + 2)))
+
+    def batches(self, stream: ByteStream) -> Iterator[_Batch]:
+        batch, size = _Batch(1), 0
+        for offset, data in self.framed(stream):
+            batch.offsets.append(offset)
+            batch.records.append(data)
+            size += len(data)
+            if len(batch.records) >= self._most or size >= _BATCH_BYTES:
+                yield batch
+                batch, size = _Batch(batch.first + len(batch.records)), 0
+        if batch.records:
+            yield batch
+
+    def frames(self, batch: _Batch) -> dict[str, pl.DataFrame]:
+        return {name: self._frame(name, found) for name, found in self._by_type(batch).items()}
+
+    def hex_cells(self, data: bytes, number: int, offset: int) -> Mapping[str, str]:
+        name = self._type_of(data, number)
+        filled = self._filled(name, data, number, offset)
+        data = filled.records[0]
+        absent = {
+            each
+            for table, counts in zip(self._with_count[name], filled.counts, strict=True)
+            for element in table.elements[counts[0] :]
+            for each in element.values()
+        }
+        columns = self._layout.types[name].columns.items()
+        return {each: data[column.at - 1 : column.end].hex().upper() for each, column in columns if each not in absent}
+
+    def framed(self, stream: ByteStream) -> Iterator[FramedRecord]:
+        layout = self._layout
+        match layout.line_end:
+            case "rdw":
+                return described_records(stream)
+            case "bdw":
+                return blocked_records(stream)
+            case "none" if layout.tables_are_counted and any(self._with_count.values()):
+                return counted_records(stream, self._size_of)
+        ends = [end.encode(layout.encoding) for end in _ENDS[layout.line_end]]
+        lengths = {layout.length_of(name) for name in layout.types}
+        if ends and not layout.has_bytes:
+            return ended_records(stream, ends)
+        return fixed_records(stream, max(lengths), ends)
+
+    def _size_of(self, stream: ByteStream) -> int:
+        most = max(self._layout.length_of(name) for name in self._layout.types)
+        data = stream.peek(most)
+        name = self._type_of(data, stream.record)
+        length, first = self._layout.length_of(name), next(iter(self._with_count[name]), None)
+        if first is None or (first.counter and len(data) < first.counter[1].end):
+            return length  # such a record is cut, or has no count
+        return length - self._filled(name, data.ljust(most, b"\0"), stream.record, stream.offset).filled[0]
+
+    def _type_of(self, data: bytes, number: int) -> str:
+        place = self._layout.code_place
+        if place is None:
+            return self._layout.chosen
+        name = self._codes.get(data[place.at - 1 : place.at - 1 + place.length], self._otherwise)
+        if name is None:
+            hint = "Declare its type in record_types, or ask the sender what it is."
+            self._refuse("a record of no declared type", number, place.at, hint)
+        return name
+
+    def _by_type(self, batch: _Batch) -> dict[str, _OfType]:
+        if self._layout.code_place is None:
+            numbers = list(range(batch.first, batch.first + len(batch.records)))
+            only = _OfType(numbers, batch.offsets, batch.records)
+            self._fill(self._layout.chosen, only)
+            return {self._layout.chosen: only}
+        found: dict[str, _OfType] = {}
+        for number, (offset, data) in enumerate(zip(batch.offsets, batch.records, strict=True), batch.first):
+            name = self._type_of(data, number)
+            of_type = found.get(name)
+            if of_type is None:
+                of_type = found[name] = _OfType()
+            of_type.numbers.append(number)
+            of_type.offsets.append(offset)
+            of_type.records.append(data)
+        for name, of_type in found.items():
+            self._fill(name, of_type)
+        return found
+
+    def _fill(self, name: str, of_type: _OfType) -> None:
+        """Fill up tables, so that places are the same in all records, and check the sizes."""
+        self._fill_tables(name, of_type)
+        of_type.sizes = [len(data) for data in of_type.records]
+        least, most = self._layout.least_of(name), self._layout.length_of(name)
+        if min(of_type.sizes) < least or max(of_type.sizes) > most:
+            self._fit(name, of_type, least, most)
+
+    def _fill_tables(self, name: str, of_type: _OfType) -> None:
+        records, is_counted = of_type.records, self._layout.tables_are_counted
+        of_type.filled = [0] * len(records)
+        for table in self._with_count[name]:
+            assert table.counter is not None
+            counter, known, counts = table.counter[1], self._known_counts[table], list[int]()
+            start, end = counter.at - 1, counter.end
+            for row, data in enumerate(records):
+                count = known.get(data[start:end])
+                if count is None:
+                    offset = of_type.offsets[row] - of_type.filled[row]
+                    count = known[data[start:end]] = self._count(table, data, of_type.numbers[row], offset)
+                counts.append(count)
+                place = table.at - 1 + count * table.size
+                if is_counted and count < table.most and len(data) >= place:  # else its length is told to be wrong
+                    room = (table.most - count) * table.size
+                    records[row] = data[:place] + bytes(room) + data[place:]
+                    of_type.filled[row] += room
+            of_type.counts.append(counts)
+
+    def _filled(self, name: str, data: bytes, number: int, offset: int) -> _OfType:
+        one = _OfType([number], [offset], [data])
+        self._fill_tables(name, one)
+        return one
+
+    def _count(self, table: Table, data: bytes, number: int, offset: int) -> int:
+        assert table.counter is not None
+        name, column = table.counter
+        count = number_in(column, data, self._layout.encoding)
+        if count is None:
+            self._refuse_cell(name, column, data, number, offset)
+        if not table.least <= count <= table.most:
+            message = f"column {name!r} counts {count} elements of {table.name}, of {table.least} to {table.most}"
+            self._refuse(f"{message}, at byte {offset + column.at - 1} of the file (from 0)", number, column.at, _WRONG)
+        return count
+
+    def _fit(self, name: str, of_type: _OfType, least: int, most: int) -> None:
+        layout, space = self._layout, " ".encode(self._layout.encoding)
+        short = long = 0
+        for row, data in enumerate(of_type.records):
+            beyond = data[most:]
+            if len(data) < least and layout.short_lines == "pad":
+                short += 1
+            elif beyond and self._may_drop(beyond, space):
+                of_type.records[row] = data[:most]
+                long += 1
+            elif not least <= len(data) <= most:
+                padded = of_type.filled[row]
+                expected = f"{least - padded:,}" if least == most else f"{least - padded:,} to {most - padded:,}"
+                message = f"{len(data) - padded:,} bytes instead of {expected}"
+                message += f" in a record of the type {name}" if len(layout.types) > 1 else ""
+                hint = "Does the layout fit the file? short_lines: pad and long_lines allow other lengths."
+                where = f"{message}, at byte {of_type.offsets[row]} of the file (from 0)"
+                self._refuse(where, of_type.numbers[row], min(len(data), most) - padded + 1, hint)
+        self._leniencies.add("short", short)
+        self._leniencies.add("long", long)
+        of_type.records = [data.ljust(most, space) if len(data) < least else data for data in of_type.records]
+
+    def _may_drop(self, beyond: bytes, space: bytes) -> bool:
+        how = self._layout.long_lines
+        return how == "drop" or (how == "drop_empty" and not beyond.strip(space + b"\0"))
+
+    def _frame(self, name: str, of_type: _OfType) -> pl.DataFrame:
+        columns, encoding = self._columns[name], self._layout.encoding
+        counts = {
+            f"{_COUNT}{table.name}": pl.Series(counts, dtype=pl.Int64)
+            for table, counts in zip(self._with_count[name], of_type.counts, strict=True)
+        }
+        records = pl.DataFrame(
+            {
+                RAW: pl.Series(of_type.records, dtype=pl.Binary),
+                TEXT: pl.Series([data.decode(encoding, "replace") for data in of_type.records], dtype=pl.String),
+                LINE: pl.Series(of_type.numbers, dtype=pl.UInt64),
+                _OFFSET: pl.Series(of_type.offsets, dtype=pl.UInt64),
+                _SIZE: pl.Series(of_type.sizes, dtype=pl.Int64),
+                **counts,
+            }
+        )
+        odd = [each for each in columns if each.is_odd is not None]
+        unset = [each.is_unset for each in columns if each.is_unset is not None]
+        checks = [
+            _any(odd).any() if odd else pl.lit(value=False),
+            pl.sum_horizontal(each.sum() for each in unset) if unset else pl.lit(0),
+        ]
+        cells = [each.cell.alias(each.name) for each in columns]
+        found = records.lazy().select(checks[0].alias("_odd"), checks[1].alias("_unset"), LINE, *cells).collect()
+        if found["_odd"][0]:
+            self._refuse_odd(name, records, odd)
+        self._leniencies.add("unset", int(found["_unset"][0]))
+        return found.drop("_odd", "_unset")
+
+    def _columns_of(self, name: str) -> Iterator[_Column]:
+        """Yield how each column is read: a cell is empty if it is not there, or unset."""
+        elements = {
+            each: (table, number)
+            for table in self._tables[name]
+            if table.counter is not None
+            for number, of_element in enumerate(table.elements, 1)
+            for each in of_element.values()
+        }
+        pads = self._layout.short_lines == "pad"
+        for each, column in self._layout.types[name].columns.items():
+            odd, text = self._is_odd(column), cell(column, self._layout.encoding)
+            is_there: list[pl.Expr] = []
+            if (element := elements.get(each)) is not None:
+                is_there.append(pl.col(f"{_COUNT}{element[0].name}") >= element[1])
+            if pads:
+                is_there.append(pl.col(_SIZE) >= column.at)
+            unset = _is_unset(column, self._layout.encoding) if self._layout.unset_cells == "empty" else None
+            if unset is not None and is_there:
+                unset &= pl.all_horizontal(is_there)
+            is_read = [*is_there, *([] if unset is None else [~unset])]
+            if is_read:
+                text = pl.when(pl.all_horizontal(is_read)).then(text).otherwise(pl.lit(""))
+                odd = None if odd is None else odd & pl.all_horizontal(is_read)
+            if pads:
+                is_cut = (pl.col(_SIZE) >= column.at) & (pl.col(_SIZE) < column.end)
+                is_cut = is_cut if column.usage or column.decimals is not None else pl.lit(value=False)
+                odd = is_cut if odd is None else odd | is_cut
+            yield _Column(each, column, odd, unset, text)
+
+    def _is_odd(self, column: FixedColumn) -> pl.Expr | None:
+        if column.usage is None and column.decimals is None:
+            return pl.col(TEXT).str.slice(column.at - 1, column.length).str.contains(_NO_TEXT)
+        return is_odd(column, self._layout.encoding)
+
+    def _refuse_odd(self, name: str, records: pl.DataFrame, odd: Sequence[_Column]) -> NoReturn:
+        row = records.filter(_any(odd)).head(1)
+        found = next(each for each in odd if each.is_odd is not None and row.select(each.is_odd).item())
+        filled = sum(
+            (table.most - row[f"{_COUNT}{table.name}"][0]) * table.size
+            for table in self._with_count[name]
+            if self._layout.tables_are_counted and table.at + table.most * table.size <= found.column.at
+        )
+        self._refuse_cell(found.name, found.column, row[RAW][0], row[LINE][0], row[_OFFSET][0] - filled, filled)
+
+    def _refuse_cell(
+        self, name: str, column: FixedColumn, data: bytes, number: int, offset: int, filled: int = 0
+    ) -> NoReturn:
+        at = column.at - filled
+        what, held = column.described, data[column.at - 1 : column.end]
+        if column.usage is None and column.decimals is None:
+            text = held.decode(self._layout.encoding, "replace")
+            bad = next(found.start() for found in re.finditer(_NO_TEXT, text))
+            what, held = f"text: its byte {bad + 1} is X'{held[bad]:02X}'", b""
+        shown = f": X'{held[:_SHOWN_BYTES].hex().upper()}'" if held else ""
+        message = f"column {name!r}, positions {at} to {at + column.length - 1}, is not {what}{shown}"
+        hint = _WRONG
+        if b"" in {data[column.at - 1 : column.end].strip(fill) for fill in (b"\0", b"\xff")}:
+            hint += " unset_cells: empty allows X'00' and X'FF' of cells without a value."
+        self._refuse(f"{message}, at byte {offset + column.at - 1} of the file (from 0)", number, at, hint)
+
+    def _refuse(self, message: str, number: int, position: int, hint: str) -> NoReturn:
+        raise RefusedError(message, where=f"{self._name}:{number}:{position}", hint=hint)
+
+
+_ENDS = {"line_feed": ("\r\n", "\n"), "nel": ("\x85",), "none": ()}
+
+
+def _any(odd: Sequence[_Column]) -> pl.Expr:
+    return pl.any_horizontal(each.is_odd for each in odd if each.is_odd is not None)
+
+
+def _is_unset(column: FixedColumn, encoding: str) -> pl.Expr | None:
+    if column.usage not in {None, "packed"}:
+        return None
+    held = pl.col(RAW).bin.slice(column.at - 1, column.length)
+    fills = [b"\0", b"\xff", *([" ".encode(encoding)] if column.usage else [])]
+    return pl.any_horizontal(held == pl.lit(fill * column.length) for fill in fills)
+
+
+def row_table(layout: FixedWidthFormat) -> Table:
+    return next(table for table in layout.layouts[layout.chosen].tables if table.name == layout.rows_of)
+
+
+def _element_rows(
+    frames: Iterator[pl.DataFrame], table: Table, batch_rows: int, leniencies: Leniencies
+) -> Iterator[pl.DataFrame]:
+    """Make a row of each element of *table*, with the columns outside of it, and its number as ``TABLE(n)``."""
+    inner = {name for element in table.elements for name in element.values()}
+    counter = table.counter[0] if table.counter else None
+    before = 0
+    for frame in frames:
+        others = [name for name in frame.columns if name not in inner and name != LINE]
+        count = pl.lit(table.most) if counter is None else pl.col(counter).cast(pl.Int64)
+        leniencies.add("without_elements", frame.select((count < 1).sum()).item())
+        parts = [
+            frame.filter(count >= number).select(
+                *others,
+                pl.lit(str(number)).alias(f"{table.name}(n)"),
+                *(pl.col(held).alias(base) for base, held in element.items()),
+                LINE,
+                pl.lit(number).alias(_COUNT),
+            )
+            for number, element in enumerate(table.elements, 1)
+        ]
+        rows = pl.concat(parts).sort(LINE, _COUNT).drop(_COUNT, LINE)
+        lines = pl.int_range(before + 1, before + 1 + rows.height, dtype=pl.UInt64, eager=True)
+        rows = rows.with_columns(lines.alias(LINE))
+        before += rows.height
+        yield from rows.iter_slices(batch_rows) if rows.height else [rows]
+
+
+def row_columns(table: Table, columns: Mapping[str, str]) -> Mapping[str, str]:
+    """Return *columns*, what is known of each column of records, by the columns of rows of *table*."""
+    inner = {name for element in table.elements for name in element.values()}
+    kept = {name: known for name, known in columns.items() if name not in inner}
+    first = {base: f"{columns[held]} of the first element" for base, held in table.elements[0].items()}
+    return {**kept, f"{table.name}(n)": f"element of {table.name}", **first}

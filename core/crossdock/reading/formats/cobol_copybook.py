@@ -1,0 +1,423 @@
+"""COBOL copybooks: source text to data description entries (IBM, Enterprise COBOL for z/OS, Language Reference)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NoReturn
+
+SourceForm = Literal["fixed", "free"]
+FILLER_NAME = "FILLER"
+MAX_SOURCE_BYTES = 1 << 20
+_MAX_DEPTH = 49  # levels of groups: 01 to 49
+_MOST_ELEMENTS = 100_000
+_MAX_DIGITS = 31  # with ARITH(EXTEND)
+_MAX_BINARY_DIGITS = 18
+_HALFWORD_DIGITS, _FULLWORD_DIGITS = 4, 9
+_AREA, _INDICATOR, _END = 7, 6, 72
+_TOKEN = re.compile(r"""(?:[XNGBZ]{1,2})?'(?:[^']|'')*'|(?:[XNGBZ]{1,2})?"(?:[^"]|"")*"|[^\s'"]+|['"]""", re.IGNORECASE)
+_NAME = re.compile(r"[A-Z0-9][A-Z0-9_-]*", re.IGNORECASE)
+_SYMBOL = re.compile(r"(CR|DB|[SXA9VPZB0/,.+*$-])(?:\(([0-9]{1,6})\))?")
+_DIRECTIVE = re.compile(r"(?:EJECT|SKIP[123])\.?$|TITLE\s|>>|\$SET\s", re.IGNORECASE)
+_IGNORED_LEVELS = {66, 88}
+
+Usage = Literal["display", "packed", "binary", "native", "short_float", "long_float"]
+_USAGES: dict[str, Usage] = {
+    "DISPLAY": "display",
+    **dict.fromkeys(("COMP", "COMPUTATIONAL", "COMP-4", "COMPUTATIONAL-4", "BINARY"), "binary"),
+    **dict.fromkeys(("COMP-5", "COMPUTATIONAL-5"), "native"),
+    **dict.fromkeys(("COMP-3", "COMPUTATIONAL-3", "PACKED-DECIMAL"), "packed"),
+    **dict.fromkeys(("COMP-1", "COMPUTATIONAL-1"), "short_float"),
+    **dict.fromkeys(("COMP-2", "COMPUTATIONAL-2"), "long_float"),
+}
+_FLOATS = {"short_float": 4, "long_float": 8}
+_OTHER_USAGES = {
+    *("DISPLAY-1", "NATIONAL", "UTF-8", "INDEX", "POINTER", "POINTER-32", "POINTER-64", "PROCEDURE-POINTER"),
+    *("FUNCTION-POINTER", "OBJECT", "COMP-6", "COMPUTATIONAL-6", "COMP-X", "COMPUTATIONAL-X", "COMP-N", "COMP-9"),
+    *("BINARY-CHAR", "BINARY-SHORT", "BINARY-LONG", "BINARY-DOUBLE", "FLOAT-SHORT", "FLOAT-LONG", "FLOAT-EXTENDED"),
+}
+_REFUSED = {
+    "COPY": "put the text of the other copybook in its place",
+    "REPLACE": "make the replacements in the text",
+    "EXEC": "put the included text in its place",
+    "GROUP-USAGE": "national groups are not read",
+    "DYNAMIC": "items of dynamic length are not read",
+}
+_PICTURE, _VALUE = {"PIC", "PICTURE"}, {"VALUE", "VALUES"}
+_CLAUSES = {
+    *(*_PICTURE, *_VALUE, "USAGE", "REDEFINES", "OCCURS", "SIGN", "LEADING", "TRAILING", "SYNC", "SYNCHRONIZED"),
+    *("JUST", "JUSTIFIED", "BLANK", "EXTERNAL", "GLOBAL", *_USAGES, *_OTHER_USAGES, *_REFUSED),
+}
+
+
+class CopybookError(Exception):
+    """What is wrong with a copybook, and the line."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.message, self.line = message, line
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What a picture says: `digits` and `decimals` of a number (negative: zeros that follow), or characters."""
+
+    length: int
+    digits: int = 0
+    decimals: int | None = None
+    signed: bool = False
+    edited: bool = False
+
+
+@dataclass(slots=True)
+class Item:
+    """A data description entry: a group with `children`, or an elementary item with a picture or a float's usage."""
+
+    level: int
+    name: str
+    line: int
+    picture: Picture | None = None
+    usage: Usage | None = None
+    redefines: str | None = None
+    least: int | None = None
+    most: int | None = None
+    depending: str | None = None
+    sign: Literal["leading", "trailing"] | None = None
+    separate: bool | None = None
+    synchronized: bool = False
+    justified: bool = False
+    children: list[Item] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Bytes of one element, with all elements of the tables inside."""
+        if self.children:
+            return sum(max(each.room for each in one) for one in alternatives(self.children))
+        if self.usage in _FLOATS:
+            return _FLOATS[self.usage]
+        assert self.picture is not None
+        match self.usage:
+            case "packed":
+                return self.picture.digits // 2 + 1
+            case "binary" | "native":
+                digits = self.picture.digits
+                return 2 if digits <= _HALFWORD_DIGITS else 4 if digits <= _FULLWORD_DIGITS else 8
+        return self.picture.length + bool(self.separate)
+
+    @property
+    def room(self) -> int:
+        return self.size * (self.most or 1)
+
+    def within(self) -> Iterator[Item]:
+        yield self
+        for child in self.children:
+            yield from child.within()
+
+
+def alternatives(siblings: Sequence[Item]) -> list[list[Item]]:
+    """Return *siblings* in their order, those that share bytes by REDEFINES together."""
+    found: list[list[Item]] = []
+    for item in siblings:
+        if item.redefines is None:
+            found.append([item])
+        elif found and item.redefines.upper() in {each.name.upper() for each in found[-1]}:
+            found[-1].append(item)
+        else:
+            raise CopybookError(f"{item.name} redefines {item.redefines}, which does not precede it", item.line)
+    return found
+
+
+def parse_copybook(text: str, source: SourceForm) -> list[Item]:
+    """Return the items of the highest level.
+
+    Raises:
+        CopybookError: At the first entry that cannot be read, with its line.
+    """
+    items = [item for line, words in _sentences(_lines(text, source)) if (item := _Entry(line, words).item())]
+    if not items:
+        raise CopybookError("no data description: are its entries in columns 8 to 72, or is it of source: free?", 1)
+    roots = _tree(items)
+    for root in roots:
+        _inherit(root, None, None, None)
+    return roots
+
+
+def _lines(text: str, source: SourceForm) -> Iterator[tuple[int, str]]:
+    held: tuple[int, str] | None = None
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.expandtabs(8)
+        if source == "free":
+            yield number, _without_comment(line)
+            continue
+        indicator, body = line[_INDICATOR : _INDICATOR + 1], line[_AREA:_END]
+        if indicator in {"*", "/", "D", "d", "$"} or _DIRECTIVE.match(body.strip()):
+            continue
+        if indicator == "-":
+            if held is None:
+                raise CopybookError("a continuation of no line", number)
+            held = (held[0], _continued(held[1], body))
+            continue
+        if indicator not in {"", " "}:
+            raise CopybookError(
+                f"column 7 has {indicator!r}, which is no indicator; in free form declare source: free", number
+            )
+        if held:
+            yield held
+        held = (number, _without_comment(body))
+    if held:
+        yield held
+
+
+def _without_comment(line: str) -> str:
+    if "*>" in line:
+        found = next((token for token in _TOKEN.finditer(line) if token.group().startswith("*>")), None)
+        line = line[: found.start()] if found else line
+    return "" if _DIRECTIVE.match(line.strip()) else line
+
+
+def _continued(before: str, line: str) -> str:
+    rest = line.lstrip()
+    opened = next((mark for mark in "'\"" if before.count(mark) % 2), None)
+    if opened is None:
+        return before.rstrip() + rest
+    return before.ljust(_END - _AREA) + rest.removeprefix(opened)
+
+
+def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[tuple[int, str]]]]:
+    """Yield the words of each entry. A period or comma before a space separates; others are part of a picture."""
+    words: list[tuple[int, str]] = []
+    for number, line in lines:
+        for token in _TOKEN.findall(line):
+            if token in {"'", '"'}:
+                raise CopybookError("a literal without its end", number)
+            word = token if token[-1] in "'\"" else token.rstrip(",;") if token != "," else ""  # noqa: S105  no secret
+            ends = word.endswith(".") and word[-1] not in "'\""
+            if word := word.removesuffix(".") if ends else word:
+                words.append((number, word))
+            if ends and words:
+                yield words[0][0], words
+                words = []
+    if words:
+        raise CopybookError("the last entry has no period", words[0][0])
+
+
+class _Entry:
+    """Reads the clauses of one entry."""
+
+    def __init__(self, line: int, words: list[tuple[int, str]]) -> None:
+        self._line, self._words, self._at = line, words, 0
+
+    def item(self) -> Item | None:
+        first = self._take()
+        if first.upper() in _REFUSED:
+            self._refuse(f"{first.upper()} is not executed: {_REFUSED[first.upper()]}")
+        if not re.fullmatch("[0-9]{1,2}", first):
+            self._refuse(f"{first!r} where a level number is expected, which is in columns 8 to 72 in the fixed form")
+        level = int(first)
+        if level in _IGNORED_LEVELS:
+            return None
+        if not (1 <= level <= _MAX_DEPTH or level == 77):
+            self._refuse(f"there is no level {level}")
+        name = FILLER_NAME
+        if self._peek() and self._peek() not in _CLAUSES:
+            name = self._name()
+        item = Item(1 if level == 77 else level, name, self._line)
+        while self._at < len(self._words):
+            self._clause(item)
+        self._check(item)
+        return item
+
+    def _clause(self, item: Item) -> None:  # noqa: C901, PLR0912  one branch for each clause
+        match word := self._take().upper():
+            case "PIC" | "PICTURE":
+                self._pass("IS")
+                item.picture = picture_of(self._take(), self._line)
+            case "USAGE":
+                self._pass("IS")
+                self._usage(item, self._take().upper())
+            case "REDEFINES":
+                item.redefines = self._name()
+            case "OCCURS":
+                self._occurs(item)
+            case "SIGN":
+                self._pass("IS")
+                self._sign(item, self._take().upper())
+            case "LEADING" | "TRAILING":
+                self._sign(item, word)
+            case "SYNC" | "SYNCHRONIZED":
+                self._pass("LEFT", "RIGHT")
+                item.synchronized = True
+            case "JUST" | "JUSTIFIED":
+                self._pass("RIGHT")
+                item.justified = True
+            case "BLANK":
+                self._pass("WHEN")
+                self._pass("ZERO", "ZEROS", "ZEROES")
+            case "VALUE" | "VALUES":
+                self._skip()
+            case "EXTERNAL" | "GLOBAL" | "IS":
+                pass
+            case _ if word in _REFUSED:
+                self._refuse(f"{word} is not executed: {_REFUSED[word]}")
+            case _:
+                self._usage(item, word)
+
+    def _usage(self, item: Item, word: str) -> None:
+        if word in _OTHER_USAGES:
+            self._refuse(f"USAGE {word} is not read: ask for DISPLAY, COMP, COMP-5 or COMP-3, or make it FILLER")
+        if word not in _USAGES:
+            self._refuse(f"{word!r} is no clause that is known here")
+        item.usage = _USAGES[word]
+
+    def _occurs(self, item: Item) -> None:
+        item.least = item.most = self._number()
+        if self._pass("TO"):
+            item.most = self._number()
+        self._pass("TIMES")
+        if self._pass("DEPENDING"):
+            self._pass("ON")
+            item.depending = self._name()
+            while self._pass("OF", "IN"):
+                self._name()
+            item.least = item.least if item.least != item.most else 0
+        while self._pass("ASCENDING", "DESCENDING", "INDEXED"):
+            self._skip("ASCENDING", "DESCENDING", "INDEXED")
+        if not 0 < item.most <= _MOST_ELEMENTS or item.least > item.most:
+            self._refuse(f"OCCURS {item.least} TO {item.most} is impossible; the limit is {_MOST_ELEMENTS:,}")
+        if item.least != item.most and item.depending is None:
+            self._refuse("OCCURS with TO needs DEPENDING ON")
+
+    def _sign(self, item: Item, word: str) -> None:
+        if word not in {"LEADING", "TRAILING"}:
+            self._refuse("SIGN is LEADING or TRAILING")
+        item.sign = "leading" if word == "LEADING" else "trailing"
+        item.separate = self._pass("SEPARATE")
+        self._pass("CHARACTER")
+
+    def _check(self, item: Item) -> None:
+        if item.picture and item.usage in _FLOATS:
+            self._refuse("a float has no picture")
+        if item.picture and item.usage in {"packed", "binary", "native"} and item.picture.decimals is None:
+            self._refuse(f"{item.name} is not a number by its picture, but by its usage")
+
+    def _skip(self, *ends: str) -> None:
+        while self._at < len(self._words) and self._peek() not in _CLAUSES and self._peek() not in ends:
+            self._at += 1
+
+    def _pass(self, *words: str) -> bool:
+        if self._peek() in words:
+            self._at += 1
+            return True
+        return False
+
+    def _peek(self) -> str:
+        return self._words[self._at][1].upper() if self._at < len(self._words) else ""
+
+    def _take(self) -> str:
+        if self._at >= len(self._words):
+            self._refuse("the entry ends in the middle of a clause")
+        line, word = self._words[self._at]
+        self._line = line
+        self._at += 1
+        return word
+
+    def _name(self) -> str:
+        word = self._take()
+        if not _NAME.fullmatch(word):
+            self._refuse(f"{word!r} where a name is expected")
+        return word
+
+    def _number(self) -> int:
+        word = self._take()
+        if not re.fullmatch("[0-9]{1,6}", word):
+            self._refuse(f"{word!r} where a number is expected")
+        return int(word)
+
+    def _refuse(self, message: str) -> NoReturn:
+        raise CopybookError(message, self._line)
+
+
+def picture_of(text: str, line: int) -> Picture:
+    """Return what the picture *text* says; *line* is for its error."""
+    symbols: list[tuple[str, int]] = []
+    end, upper = 0, text.upper()
+    for found in _SYMBOL.finditer(upper):
+        if found.start() != end:
+            break
+        symbols.append((found[1], int(found[2] or 1)))
+        end = found.end()
+    if end != len(upper) or not symbols:
+        raise CopybookError(f"the picture {text} is not read: national, DBCS, bit and external float are not", line)
+    kinds = {symbol for symbol, _ in symbols}
+    if kinds <= set("S9VPZ") and kinds & set("9Z"):
+        return _number(text, symbols, line)
+    if "S" in kinds or kinds & set("VP"):
+        raise CopybookError(f"the picture {text} has S, V or P beside editing symbols", line)
+    length = sum(count * len(symbol) for symbol, count in symbols)
+    return Picture(length, edited=not kinds & set("XA"))
+
+
+def _number(text: str, symbols: list[tuple[str, int]], line: int) -> Picture:
+    plain = "".join(symbol * count for symbol, count in symbols)
+    form = re.fullmatch("(S?)(P*)([9Z]*)(P*)(V?)(P*)([9Z]*)", plain)
+    if form is None:
+        raise CopybookError(f"the picture {text} is not a number: S comes first, V once", line)
+    signed, before, whole, after, point, behind, fraction = form.groups()
+    digits = len(whole) + len(fraction)
+    if digits > _MAX_DIGITS:
+        raise CopybookError(f"the picture {text} has {digits} digits, more than {_MAX_DIGITS}", line)
+    if before:
+        decimals = len(before) + digits
+    elif after:
+        decimals = -len(after)
+    else:
+        decimals = len(behind) + len(fraction) if point else 0
+    if (before or behind) and after:
+        raise CopybookError(f"the picture {text} has P on both sides", line)
+    if abs(decimals) > _MAX_DIGITS:
+        raise CopybookError(f"the picture {text} moves the point by {abs(decimals)}, more than {_MAX_DIGITS}", line)
+    return Picture(digits, digits, decimals, bool(signed))
+
+
+def _tree(items: list[Item]) -> list[Item]:
+    roots: list[Item] = []
+    path: list[Item] = []
+    for item in items:
+        while path and path[-1].level >= item.level:
+            path.pop()
+        if path and path[-1].picture is not None:
+            raise CopybookError(f"{path[-1].name} has a picture, so it has no items below it", item.line)
+        (path[-1].children if path else roots).append(item)
+        path.append(item)
+    return roots
+
+
+def _inherit(
+    item: Item, usage: Usage | None, sign: Literal["leading", "trailing"] | None, separate: bool | None
+) -> None:
+    """Pass USAGE and SIGN of groups on to the items in them, and check elementary items."""
+    item.usage = item.usage or usage
+    if item.sign is None:
+        item.sign, item.separate = sign, separate
+    for child in item.children:
+        _inherit(child, item.usage, item.sign, item.separate)
+    if item.children:
+        alternatives(item.children)
+        return
+    if item.picture is None and item.usage not in _FLOATS:
+        raise CopybookError(f"{item.name} has neither a picture nor items below it", item.line)
+    if item.picture is None or item.usage in _FLOATS:
+        return
+    is_number = item.picture.decimals is not None
+    item.usage = (item.usage if is_number else None) or "display"
+    if not (is_number and item.picture.signed and item.usage == "display"):
+        item.sign = item.separate = None
+    if item.usage in {"binary", "native"} and item.picture.digits > _MAX_BINARY_DIGITS:
+        raise CopybookError(f"{item.name} is binary with more than {_MAX_BINARY_DIGITS} digits", item.line)
+    if item.synchronized and item.usage in {"binary", "native"}:
+        raise CopybookError(
+            f"{item.name} is SYNCHRONIZED: the compiler may insert bytes before it; declare them as FILLER, and leave"
+            " out SYNCHRONIZED",
+            item.line,
+        )

@@ -10,18 +10,20 @@ from typing import Literal
 ShortLines = Literal["refuse", "pad"]
 LongLines = Literal["refuse", "drop_empty", "drop"]
 BlankLines = Literal["refuse", "at_end", "skip"]
-Leniency = Literal["short", "long", "blank", "sheet"]
+Leniency = Literal["short", "long", "blank", "sheet", "set"]
 _SENTENCES: dict[Leniency, str] = {
     "short": "{} filled up",
     "long": "{} cut to the declared columns",
     "blank": "{} left out",
     "sheet": "{} not read",
+    "set": "{} not read",
 }
 _LINES: dict[Leniency, str] = {
     "short": "short line",
     "long": "long line",
     "blank": "blank line",
     "sheet": "other sheet",
+    "set": "other EDI message",
 }
 
 

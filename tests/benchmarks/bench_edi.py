@@ -1,4 +1,4 @@
-"""Reading EDI files: segments a second of 945 and DESADV files, by the CPU time of the process, and the memory for them."""
+"""Reading EDI files, 945 and DESADV: segments a second by the CPU time of the process."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.e2e.folder_project import FolderProject, table
@@ -14,7 +15,8 @@ SHIPPED = {
     "mode": "append", "files": "out/945_*.edi", "format": {"kind": "x12", "layout": "x12/945"},
     "key": ["order"], "group_by": ["order"], "resource": "order",
     "map": {
-        "customerId": {"ref": "customer", "key": "ship_to_id"}, "currency": {"const": "EUR"}, "status": {"const": "shipped"},
+        "customerId": {"ref": "customer", "key": "ship_to_id"},
+        "currency": {"const": "EUR"}, "status": {"const": "shipped"},
         "placedAt": {"from": "ship_date", "as": "instant", "format": "%Y-%m-%d", "timezone": "Europe/Berlin"},
         "items": {
             "each": {
@@ -78,7 +80,7 @@ UNZ+1+77'
 
 
 def test_shipping_advices_are_delivered(tmp_path: Path) -> None:
-    """A 945 becomes orders and a DESADV becomes lots. Of the refused set nothing is delivered, and the report names it."""
+    """A 945 becomes orders and a DESADV becomes lots. Nothing of the refused set is delivered, and it is listed."""
     streams = {"products": PRODUCTS, "customers": CUSTOMERS, "shipped": SHIPPED, "received": RECEIVED}
     wms = {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": streams}
     with SandboxServer(tmp_path / "sandbox") as platform:
@@ -96,7 +98,16 @@ def test_shipping_advices_are_delivered(tmp_path: Path) -> None:
         assert {name: float(quantity) for name, quantity in lots.items()} == {
             "340123450000000017": 10.5, "340123450000000024": 3,
         }  # fmt: skip
-        (refused,) = project.run("records", "list", "--state", "rejected", "--json").document
+        (refused,) = json.loads(project.run("records", "list", "--state", "rejected", "--json").stdout)
         assert refused["why"].startswith("unreadable: set 945 '0002'")
         assert "segment 14, line 14: SE states the number '9', the file has 5" in refused["why"]
         assert refused["at"] == "945_1.edi:10"
+        shown = project.run("layout", "show", str(tmp_path / "out/945_1.edi"), "--stream", "wms.shipped", "--raw")
+        assert shown.exit_code == 4
+        assert "W12.8" in shown.stdout
+        assert "set 945 '0002'" in shown.stderr
+        dropped = project.run("records", "drop", "wms.shipped", "--reason", "unreadable", "--yes")
+        assert dropped.exit_code == 0, dropped.stderr
+        before = len(project.effects())
+        project.sync()
+        assert len(project.effects()) == before

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.benchmarks import (
     bench_delivery,
+    bench_edi,
     bench_fixed_width,
     bench_fleet,
     bench_hints,
@@ -41,6 +42,13 @@ def test_fixed_width_files_are_read_whole(tmp_path: Path, layout: str) -> None:
     path = tmp_path / "file.txt"
     bench_fixed_width.write(path, 10_000, typed=layout != "one type")
     assert bench_fixed_width.measure(path, 10_000, bench_fixed_width.LAYOUTS[layout]) > 0
+
+
+@pytest.mark.parametrize("kind", bench_edi.KINDS)
+def test_edi_files_are_read_whole(tmp_path: Path, kind: str) -> None:
+    """A small file of each kind has as many rows as items were written."""
+    path = tmp_path / "file.edi"
+    assert bench_edi.measure(path, bench_edi.write(path, 1_000, kind=kind), kind) > 0
 
 
 def test_sandbox_creates_every_invoice(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """EDI files, X12 and EDIFACT: several interchanges, groups and sets, of which those of one kind become rows.
 
-A set that is wrong becomes one row without cells, whose column `REFUSED` says why: it becomes a dead letter, and the other
-sets are read. An envelope that is wrong refuses the file.
+A set that is wrong becomes one row without cells, whose column `REFUSED` says why: it becomes a dead letter, and the
+other sets are read. An envelope that is wrong refuses the file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 
 from crossdock.reading.formats.compression import Openable, open_stream
 from crossdock.reading.formats.edi_layout import EdifactFormat, EdiFormat, X12Format
-from crossdock.reading.formats.edi_rows import EdiRows, places_of
+from crossdock.reading.formats.edi_rows import EdiRows
 from crossdock.reading.formats.edi_segments import Segments
 from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, RefusedSetError, Sets
 from crossdock.reading.formats.format_reader import FormatReader
@@ -28,7 +28,8 @@ class _EdiReader(FormatReader[_L]):
     """`_line` of a row is the number of its first segment in the file."""
 
     def places(self, layout: _L, names: Sequence[str], line: int) -> Mapping[str, str]:
-        return places_of(layout, names, line)
+        del line
+        return {name: layout.columns[name].at for name in names}
 
 
 class X12Reader(_EdiReader[X12Format]):

@@ -29,12 +29,12 @@ _FOLDER = files("crossdock.reading.formats").joinpath("edi_layouts")
 
 Tag = Annotated[str, Field(pattern=f"^{_TAG}$")]
 Texts = str | Annotated[list[str], Field(min_length=1)]
-When = Mapping[Annotated[str, Field(pattern=rf"^{_PLACE.pattern}$")], Texts]
+Place = Annotated[str, Field(pattern=rf"^{_PLACE.pattern}$")]
 Condition = tuple[int, int | None, frozenset[str]]
 """An element, one of its components, and the texts of which it has one."""
 
 
-def conditions(when: When) -> tuple[Condition, ...]:
+def conditions(when: Mapping[str, Texts]) -> tuple[Condition, ...]:
     found = []
     for place, texts in when.items():
         element, component = place_of(place)
@@ -52,7 +52,7 @@ class EdiLoop(ConfigModel):
 
     starts: Tag
     """The segment that begins it."""
-    when: When = {}
+    when: Mapping[Place, Texts] = {}
     """Elements of that segment and their texts, such as ``{1: ST}``; other ones begin no loop of this name."""
     in_: Annotated[Texts, Field(alias="in")] = SET
     """The loop around it, or several of which it may be in any; by default the set."""
@@ -69,7 +69,7 @@ class EdiColumn(ConfigModel):
 
     at: Annotated[str, Field(pattern=rf"^{_PATH.pattern}$")]
     """The segment, its element and, if it has several, the component, such as ``N1.4`` or ``LIN.3.1``, from 1."""
-    when: When = {}
+    when: Mapping[Place, Texts] = {}
     """Elements of that segment and their texts, such as ``{1: ST}``; other segments are not read."""
     qualifier: Texts | None = None
     """The qualifier of the value, where elements from `at` on are pairs of a qualifier and a value, in any order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from crossdock.reading.formats.edi_layout import SET, Condition, EdiColumn, EdiFormat, EdiLoop, conditions
@@ -189,10 +189,8 @@ class _Values:
             return ()
         number = component if self._is_x12 else component or 1
         repetition, separator = self._separators.repetition, self._separators.component
-        if repetition and repetition in text and elements[0] != "ISA":  # which holds the separators
-            repeated = text.split(repetition)
-        else:
-            repeated = [text]
+        is_repeated = repetition and repetition in text and elements[0] != "ISA"  # which holds the separators
+        repeated = text.split(repetition) if is_repeated else [text]
         if number is not None:
             repeated = [
                 _part(each, separator, number) if separator in each or number > 1 else each for each in repeated
@@ -202,7 +200,7 @@ class _Values:
         return [each.rstrip(" ") for each in repeated]
 
     def has(self, segment: Segment, when: Sequence[Condition]) -> bool:
-        for element, part, texts in when:  # a generator takes twice as long
+        for element, part, texts in when:  # noqa: SIM110  a generator takes twice as long
             if texts.isdisjoint(self.of(segment, element, part)):
                 return False
         return True
@@ -217,7 +215,7 @@ class _Values:
                 return text
 
     def _number(self, text: str, column: EdiColumn, segment: Segment) -> str:
-        """Return a decimal with a point (ISO 9735: the mark of UNA, or a comma; X12.6: a point, or none for N0 to N9)."""
+        """Return a decimal with a point. ISO 9735: the mark of UNA or a comma. X12.6: a point, or none for N0 to N9."""
         plain = text if self._is_x12 else text.replace(self._separators.decimal_mark, ".").replace(",", ".")
         found = _NUMBER.fullmatch(plain.strip(" "))
         if found is None or not (found[2] or found[3]) or (column.decimals is not None and found[3] is not None):
@@ -266,9 +264,3 @@ def _around(layout: EdiFormat) -> set[str]:
         found |= more
         more = {parent for name in more if name in layout.loops for parent in layout.loops[name].parents} - found
     return found
-
-
-def places_of(layout: EdiFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
-    """Describe where cells are: *line* is the number of the first segment of the row."""
-    paths = {name: column.at for name, column in layout.columns.items()}
-    return {name: f"segment {line}, {paths.get(name, name)}" for name in names}

@@ -4,6 +4,10 @@ X12: ISA declares them by its positions (X12.5, Interchange Control Structures):
 the component separator is ISA16 and the segment terminator follows it; ISA11 is the repetition separator since version
 00402. ISA is split at its separators, because senders leave out its padding. EDIFACT: UNA, if there is one, declares
 them, and "?" releases the next character (ISO 9735); repetition is part of syntax version 4.
+
+The libraries for this lose data silently: pyx12 4.0.0 ends at an empty segment, at a last one without terminator, and
+before a second interchange with other separators, and reads no version but 00401 and 00501; pydifact 0.2.3 holds the
+whole file, drops empty components at the end, fails at a second UNA, and is slower.
 """
 
 from __future__ import annotations
@@ -85,7 +89,7 @@ class Segments:
     def __init__(self, stream: Readable, name: str, encoding: str | None, *, kind: str) -> None:
         self._stream, self._name, self._kind, self._encoding = stream, name, kind, encoding
         self._text, self._at, self._is_whole = "", 0, False
-        self._number, self._line = 0, 1
+        self._number, self._line, self._bytes = 0, 1, 0
         self.separators = Separators("*", ">", "~")
         self._held = self.separators.held()
         self._decoder: codecs.IncrementalDecoder | None = None
@@ -113,13 +117,16 @@ class Segments:
         while len(self._text) - self._at < size and not self._is_whole:
             data = self._stream.read(_CHUNK_BYTES)
             if self._decoder is None:
+                while len(data) < HEAD and (more_data := self._stream.read(_CHUNK_BYTES)):
+                    data += more_data
                 self._decoder = codecs.getincrementaldecoder(self._encoding_of(data))()
-            self._is_whole = not data
+            self._is_whole, self._bytes = not data, self._bytes + len(data)
             try:
                 more = self._decoder.decode(data, final=not data)
-            except UnicodeDecodeError:
+            except UnicodeDecodeError as error:
+                byte = self._bytes - len(error.object) + error.start + 1
                 hint = "Ask the sender for the encoding and declare it, such as encoding: cp1252."
-                self.refuse(f"a byte in or after it is not {self._decoded_as}", hint)
+                raise RefusedError(f"byte {byte:,} is not {self._decoded_as}", where=self._name, hint=hint) from None
             self._text = self._text[self._at :] + more
             self._at = 0
 
@@ -172,9 +179,9 @@ class Segments:
         return Separators(head[3], elements[16][0], elements[16][1], repetition)
 
     def _of_una(self, head: str) -> Separators:
-        component, element, mark, release, repetition, terminator = ":+.? '"
+        component, element, mark, release, repetition, terminator = tuple(":+.? '")
         if head.startswith("UNA") and len(head) >= len("UNA:+.? '"):
-            component, element, mark, release, repetition, terminator = head[3:9]
+            component, element, mark, release, repetition, terminator = tuple(head[3:9])
             after = head[9:].lstrip("\r\n")
             self._at += len(head) - len(after)
             self._line += head[9 : len(head) - len(after)].count("\n")

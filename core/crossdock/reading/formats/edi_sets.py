@@ -1,7 +1,7 @@
 """Transaction sets and messages of EDI files, with the checks of the envelope around them.
 
-What is wrong inside of a set refuses this set only. What is wrong with the envelope refuses the file: it shows that sets
-may be missing. Each trailer states a count and the control number of its header: IEA, GE and SE; UNZ, UNE and UNT.
+What is wrong inside of a set refuses this set only. What is wrong with the envelope refuses the file: sets may be
+missing then. Each trailer states a count and the control number of its header: IEA, GE and SE; UNZ, UNE and UNT.
 """
 
 from __future__ import annotations

@@ -295,6 +295,16 @@ def test_levels_are_not_nested_without_end(file: Path) -> None:
     assert f"is nested in more than {edi_rows._MAX_DEPTH} loops" in refused
 
 
+def test_joined_values_are_bounded(file: Path) -> None:
+    """Each row repeats them."""
+    joined = layout_of(**ITEMS, columns={"no": {"at": "N9.2", "several": "join"}})
+    numbers = [["N9", "CN", f"{number:030}"] for number in range(1_100)]
+    file.write_text(X12().file([[*numbers[:1_000], ["W12"]], [*numbers, ["W12"]]]))
+    rows, (refused,) = read(file, joined)
+    assert [len(row["no"]) for row in rows] == [30_999]
+    assert "the values of column 'no' have more than 32,000 characters" in refused
+
+
 def test_packages_beside_each_other_share_nothing(file: Path) -> None:
     """An item has the SSCC of the package that it is in, or none; several in one segment are all read."""
     file.write_text(

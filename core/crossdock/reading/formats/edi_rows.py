@@ -14,6 +14,7 @@ from crossdock.reading.formats.edi_sets import EdiSet, RefusedSetError
 _LEVELS = {"HL": (1, 2), "CPS": (1, 2)}
 """Segments that begin levels of a hierarchy, with the elements of their own number and that of the level around."""
 _MAX_DEPTH = 50
+_MAX_JOINED = 32_000  # characters, which every row of the loop repeats
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?")
 _X12_DATES = {8: "%Y%m%d", 6: "%y%m%d"}
 _EDIFACT_DATES = {
@@ -249,7 +250,12 @@ def _one_of(found: Sequence[tuple[Segment, str]], column: _Column) -> str:
     if policy == "refuse" and len(different) > 1:
         message = f"{column.column.at} of column {column.name!r} has several values here"
         raise RefusedSetError(found[1][0], f"{message}: narrow it down with when or loop, or declare several")
-    return " ".join(different) if policy == "join" else found[-1][1]
+    if policy != "join":
+        return found[-1][1]
+    if sum(map(len, different)) > _MAX_JOINED:
+        message = f"the values of column {column.name!r} have more than {_MAX_JOINED:,} characters"
+        raise RefusedSetError(found[-1][0], message)
+    return " ".join(different)
 
 
 def _part(text: str, separator: str, number: int) -> str:

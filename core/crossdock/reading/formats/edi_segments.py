@@ -29,6 +29,7 @@ _ISA_ELEMENTS = 16
 _TAG = re.compile("[A-Z][A-Z0-9]{1,2}")
 _REPETITION_SINCE = "00402"
 _BLANK = "\r\n\t \x1a"
+_BLANKS = re.compile(f"[{_BLANK}]+")
 _HELD = 0xFDD0  # released separators are noncharacters of Unicode until elements are split
 _ASK = "Fetch the file again, or ask the sender."
 _CHARSETS = {
@@ -150,9 +151,9 @@ class Segments:
     def _begin(self) -> bool:
         """Read the separators of the next interchange. Return whether there is one."""
         self._fill(_CHUNK_BYTES)
-        while self._at < len(self._text) and self._text[self._at] in _BLANK:
-            self._line += self._text[self._at] == "\n"
-            self._at += 1
+        while blank := _BLANKS.match(self._text, self._at):
+            self._line += blank[0].count("\n")
+            self._at = blank.end()
             self._fill(1)
         self._fill(HEAD)
         head = self._text[self._at : self._at + HEAD]

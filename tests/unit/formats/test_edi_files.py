@@ -96,6 +96,16 @@ def test_repeated_elements_are_several_values(file: Path) -> None:
         assert read(file, joined) == ([{"no": expected}], [])
 
 
+def test_repetition_is_part_of_a_version_of_edifact(file: Path) -> None:
+    """Of syntax version 4, with the character of UNA or an asterisk; before it, an asterisk is text."""
+    joined = layout_of(**MESSAGE, columns={"no": {"at": "FTX.4", "several": "join"}})
+    for una, version, expected in (
+        ("", "3", "A*B"), ("", "4", "A B"), ("UNA:+.?*'", "4", "A B"), ("UNA:+.?*'", "3", "A*B"), ("UNA:+.? '", "4", "A*B"),
+    ):  # fmt: skip
+        file.write_text(edifact(["FTX+AAA+++A*B"], una=una).replace("UNOC:3", f"UNOC:{version}"))
+        assert read(file, joined) == ([{"no": expected}], [])
+
+
 def test_edifact_declares_its_separators(file: Path) -> None:
     """UNA may be there or not; its release character and decimal mark are obeyed; the charset is that of UNB."""
     layout = layout_of(**MESSAGE, columns={

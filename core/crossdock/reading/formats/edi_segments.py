@@ -180,7 +180,7 @@ class Segments:
         return Separators(head[3], elements[16][0], elements[16][1], repetition)
 
     def _of_una(self, head: str) -> Separators:
-        component, element, mark, release, repetition, terminator = tuple(":+.? '")
+        component, element, mark, release, repetition, terminator = tuple(":+.?*'")
         if head.startswith("UNA") and len(head) >= len("UNA:+.? '"):
             component, element, mark, release, repetition, terminator = tuple(head[3:9])
             after = head[9:].lstrip("\r\n")

@@ -452,7 +452,8 @@ def test_ready_layouts_are_complete(name: str) -> None:
     [
         ({"kind": "x12", "layout": "x12/999999"}, "is no ready layout: there are x12/810"),
         ({"kind": "edifact", "layout": "x12/945"}, "is no ready layout: there are edifact/CONTRL"),
-        ({"kind": "x12", "set": "945"}, "has no columns"),
+        ({"kind": "x12", "set": "945"}, "needs a ready layout"),
+        ({"kind": "x12", "columns": {"a": "W12.1"}}, "needs a ready layout"),
         ({**ITEMS, "rows": "line", "columns": {"a": "W12.1"}}, "names no loop: there are set, item"),
         ({**ITEMS, "columns": {"a": {"at": "W12.1", "loop": "no"}}}, "names no loop"),
         ({**ITEMS, "columns": {"a": "W12"}}, "String should match pattern"),

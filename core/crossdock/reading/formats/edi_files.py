@@ -41,7 +41,7 @@ class X12Reader(_EdiReader[X12Format]):
         self, path: Openable, layout: X12Format, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
         with open_stream(path, name=name) as stream:
-            sets = Sets(Segments(stream, name, layout.encoding, kind="x12"), X12, layout.set_, test=layout.test)
+            sets = Sets(Segments(stream, name, layout.encoding, kind="x12"), X12, layout.reads, test=layout.test)
             yield from _frames(sets, EdiRows(layout, is_x12=True), layout, f"set {layout.set_}", batch_rows)
             _count(sets, leniencies)
 
@@ -56,7 +56,7 @@ class EdifactReader(_EdiReader[EdifactFormat]):
     ) -> Iterator[pl.DataFrame]:
         with open_stream(path, name=name) as stream:
             segments = Segments(stream, name, layout.encoding, kind="edifact")
-            sets = Sets(segments, EDIFACT, layout.message, test=layout.test)
+            sets = Sets(segments, EDIFACT, layout.reads, test=layout.test)
             yield from _frames(sets, EdiRows(layout, is_x12=False), layout, f"message {layout.message}", batch_rows)
             _count(sets, leniencies)
 

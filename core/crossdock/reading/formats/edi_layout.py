@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from crossdock.reading.formats.column_names import check_column_names
 from crossdock.reading.formats.format_reader import FileLayout
@@ -145,8 +145,8 @@ class EdiFormat(FileLayout):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
-        if not self.columns:
-            raise ValueError("has no columns: declare some, or a ready layout")
+        if not self.columns or not self.reads:
+            raise ValueError("needs a ready layout, or what is read (set or message) and its columns")
         try:
             check_column_names(list(self.columns))
         except ValueError as error:
@@ -162,6 +162,11 @@ class EdiFormat(FileLayout):
         return self
 
     @property
+    def reads(self) -> str:
+        """The set or message that is read."""
+        raise NotImplementedError
+
+    @property
     def states_rows(self) -> bool:
         """The envelope states the numbers of groups, sets and segments."""
         return True
@@ -170,21 +175,33 @@ class EdiFormat(FileLayout):
 class X12Format(EdiFormat):
     """A file of X12 interchanges."""
 
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["set"]}, {"required": ["layout"]}]})
+
     kind: Literal["x12"]
-    set_: Annotated[str, Field(alias="set", pattern="^[0-9]{3}$")]
+    set_: Annotated[str, Field(alias="set", pattern="^[0-9]{3}$")] = ""
     """The transaction set that is read, such as ``"945"``; those of other kinds are counted and not read."""
     encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
     """The character encoding by one of Python's names."""
+
+    @property
+    def reads(self) -> str:
+        return self.set_
 
 
 class EdifactFormat(EdiFormat):
     """A file of EDIFACT interchanges."""
 
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["message"]}, {"required": ["layout"]}]})
+
     kind: Literal["edifact"]
-    message: Annotated[str, Field(pattern="^[A-Z]{6}$")]
+    message: Annotated[str, Field(pattern="^[A-Z]{6}$")] = ""
     """The message that is read, such as ``DESADV``; those of other kinds are counted and not read."""
     encoding: Annotated[str, AfterValidator(known_encoding)] | None = None
     """The character encoding by one of Python's names; by default the one that UNB names, such as UNOC for Latin-1."""
+
+    @property
+    def reads(self) -> str:
+        return self.message
 
 
 @cache

@@ -19,6 +19,7 @@ from crossdock.values.record_keys import key_parts_of
 
 Reason = Literal[
     "key_missing",  # a row without its key columns
+    "unreadable",  # a part of a file that is damaged and has no rows, such as a set of an EDI interchange
     "rows_disagree",  # rows of one record differ where they must agree
     "unmatched",  # a look-up or join found no row, or joined rows have no record
     "bad_value",  # a cell is not what the mapping declares
@@ -43,6 +44,8 @@ ELEMENT = "_element"  # JSON pointer of the list element that a row was made of,
 RESERVED = (LINE, JSON, ELEMENT)
 """Columns of rows beside those of their source, which therefore cannot have these names."""
 _OWN = "\x1d"
+REFUSED = f"{_OWN}refused"
+"""A column of rows that stand for a part of a file that was refused: why, else empty. Such a row has no other cells."""
 MAX_EXPLODED = 256 << 20  # bytes of the rows of one page: each row repeats what surrounds the list
 _ROW_BYTES = 512  # of a row, besides its text
 

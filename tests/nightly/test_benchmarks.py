@@ -11,6 +11,7 @@ import pytest
 from tests.benchmarks import (
     bench_copybook,
     bench_delivery,
+    bench_edi,
     bench_fixed_width,
     bench_fleet,
     bench_formats,
@@ -59,6 +60,13 @@ def test_files_by_a_copybook_are_read_whole(tmp_path: Path, line_end: str) -> No
     path = tmp_path / "file.dat"
     bench_copybook.write(path, 10_000, line_end)
     assert bench_copybook.measure(path, 10_000, bench_copybook.layout(tmp_path, line_end)) > 0
+
+
+@pytest.mark.parametrize("kind", bench_edi.KINDS)
+def test_edi_files_are_read_whole(tmp_path: Path, kind: str) -> None:
+    """A small file of each kind has as many rows as items were written."""
+    path = tmp_path / "file.edi"
+    assert bench_edi.measure(path, bench_edi.write(path, 1_000, kind=kind), kind) > 0
 
 
 def test_sandbox_creates_every_invoice(tmp_path: Path) -> None:

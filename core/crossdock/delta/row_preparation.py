@@ -15,7 +15,7 @@ from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, as_order_by
 from crossdock.mapping.own_external_ids import NOT_OURS, Ours
 from crossdock.mapping.repairs_and_filters import Repair, first_match
-from crossdock.records import JSON, LINE, Record, cells_named, column_named, is_internal, own, with_paths
+from crossdock.records import JSON, LINE, REFUSED, Record, cells_named, column_named, is_internal, own, with_paths
 from crossdock.state import DeadLetter, RecordIdentity
 from crossdock.values.record_keys import MAX_KEY_BYTES
 
@@ -46,19 +46,28 @@ def prepare(
     """
     _check_types(source, frame)
     frame = _with_used_columns(stream, source, frame)
-    text = [name for name in frame.columns if name != LINE]
+    text = [name for name in frame.columns if not is_added(name)]
     frame = _with_own_keys(stream.ours, frame)
     (frame, plain), order_by = _repaired(stream, frame, trimmed_rows), as_order_by(stream.order_by)
     everything = [JSON] if JSON in text else sorted(text)
     used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
     incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
-    return frame.with_columns(  # in one call, which polars computes in parallel
+    prepared = frame.with_columns(  # in one call, which polars computes in parallel
         *_key_columns(stream, frame, plain),
         _skip(stream, incomplete).alias(SKIP),
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
         *((_position(order_by, frame, incomplete),) if order_by else ()),
         *((stream.deleted.expression().alias(DELETED),) if stream.deleted is not None else ()),
     )
+    return _without_refused(prepared) if REFUSED in prepared.columns else prepared
+
+
+def _without_refused(prepared: pl.DataFrame) -> pl.DataFrame:
+    """Let rows that stand for a refused part have no key, whatever filters and repairs make of their empty cells."""
+    is_refused = pl.col(REFUSED).fill_null("") != ""
+    emptied = [pl.when(~is_refused).then(pl.col(name)).alias(name) for name in (KEY, KEY_HASH, SKIP)]
+    kept = [(pl.col(DELETED) & ~is_refused).alias(DELETED)] if DELETED in prepared.columns else []
+    return prepared.with_columns(*emptied, *kept)
 
 
 def filter_names(stream: Stream[Any]) -> Sequence[str]:
@@ -232,6 +241,9 @@ class RowsWithoutKey:
         empty = next((name for name in self._stream.key if not row[name]), None)
         long = (name for name in self._stream.key if len((row[name] or "").encode()) > MAX_KEY_BYTES)
         cells = {name: row[name] for name in row if not is_added(name)}
+        if refused := row.get(REFUSED):
+            identity = RecordIdentity(self._name, "", row[FP], row[FP], None, source, row[LINE])
+            return DeadLetter(identity, "key", "unreadable", None, refused, {}, None)
         pointer = empty or next(long, None)
         message = "the key is empty" if empty else f"the key exceeds {MAX_KEY_BYTES:,} bytes"
         identity = RecordIdentity(self._name, "", row[FP], row[FP], None, source, row[LINE])

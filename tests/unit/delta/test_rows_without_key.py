@@ -10,6 +10,8 @@ from tests.unit.delta.things import Rows, Things, batch, records, scanned
 from crossdock.delta import row_preparation
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.errors import RefusedError
+from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.records import REFUSED
 from crossdock.values.tally import Tally
 
 
@@ -34,6 +36,19 @@ def test_a_key_that_is_too_long_is_a_dead_letter(tmp_path: Path) -> None:
     assert {dead_letter.message for dead_letter in scan.keyless} == {"the key exceeds 1,000 bytes"}
     assert [len(record.key) for record in records(scan)] == [1002]
     assert tally.rows_rejected == 2
+
+
+def test_a_refused_part_is_a_dead_letter_with_its_reason(tmp_path: Path) -> None:
+    """Filters and the own id of a record do not see its empty cells, so that it is rejected and never left out."""
+    rows: Rows = [{"K": "", "L": "", REFUSED: "set '0002' is refused"}, {"K": "a", "L": "x", REFUSED: ""}]
+    stream = Things(key=("K",), skip={"nothing": Filter(field="L", equals="")})
+    scan, tally = scanned(stream, [batch(rows)], tmp_path)
+    assert [(each.code, each.message, each.identity.line) for each in scan.keyless] == [
+        ("unreadable", "set '0002' is refused", 2)
+    ]
+    assert (tally.rows_rejected, tally.rows_filtered) == (1, {"nothing": 0})
+    (record,) = records(scan)
+    assert record.row == {"K": "a", "L": "x"}
 
 
 @pytest.mark.parametrize("columns", [1, 100])

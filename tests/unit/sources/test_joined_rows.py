@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from crossdock.errors import RefusedError
 from crossdock.reading.sources import joined_rows
 from crossdock.reading.sources.joined_rows import Joiner, Rule, StoredRows
-from crossdock.records import LINE
+from crossdock.records import LINE, REFUSED
 
 Row = dict[str, str | None]
 cells = st.sampled_from(["1", "2", "3", "ü", "", None])
@@ -161,3 +161,13 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="f0: missing column 'QTY'") as refused:
         StoredRows(["NO", "QTY"], tmp_path).add("f0", 0, frame([], ["NO", "OTHER"]))
     assert "its columns: NO, OTHER" in str(refused.value)
+
+
+def test_a_refused_part_refuses_the_joined_file(tmp_path: Path) -> None:
+    """Its rows would be missing in records that are whole otherwise; without one, its column is no part of rows."""
+    rows = StoredRows(None, tmp_path)
+    rows.add("f0", 0, frame([{"NO": "1", REFUSED: ""}], ["NO", REFUSED]))
+    assert REFUSED not in rows.matching(pl.DataFrame({"ID": ["1"]}), Rule({"ID": "NO"})).columns
+    with pytest.raises(RefusedError, match="set 2 is refused") as refused:
+        rows.add("f1", 1, frame([{"NO": "", REFUSED: "set 2 is refused"}], ["NO", REFUSED]))
+    assert refused.value.where == "f1"

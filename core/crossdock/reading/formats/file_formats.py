@@ -10,6 +10,7 @@ from pydantic import Discriminator, Tag
 
 from crossdock.reading.formats.compression import Openable
 from crossdock.reading.formats.delimited_files import DelimitedReader
+from crossdock.reading.formats.edi_files import EdifactReader, X12Reader
 from crossdock.reading.formats.fixed_width_rows import FixedWidthReader
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.json_documents import JsonReader
@@ -26,6 +27,8 @@ FORMATS: Mapping[str, FormatReader[Any]] = {
     "json_lines": JsonLinesReader(),
     "json": JsonReader(),
     "xml": XmlReader(),
+    "x12": X12Reader(),
+    "edifact": EdifactReader(),
 }
 
 

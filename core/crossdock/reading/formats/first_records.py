@@ -11,7 +11,7 @@ from pathlib import Path
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.file_formats import FileFormat, read_rows, reader_of
-from crossdock.records import LINE
+from crossdock.records import LINE, REFUSED
 
 _MOST_BYTES = 1 << 20
 _LINE_END = re.compile("\r\n|\n|\x85")
@@ -34,6 +34,9 @@ def first_records(path: Path, layout: FileFormat, number: int) -> FirstRecords:
             rows += frame.height
             for row in frame.head(max(0, number - len(records))).iter_rows(named=True):
                 line = row.pop(LINE)
+                if refused := row.pop(REFUSED, ""):
+                    error = error or RefusedError(refused, where=path.name, hint="The other sets can be read.")
+                    continue
                 places = reader_of(layout).places(layout, list(row), line)
                 records.append((line, {name: (places[name], cell) for name, cell in row.items()}))
     except RefusedError as refused:

@@ -10,7 +10,7 @@ from typing import Literal
 ShortLines = Literal["refuse", "pad"]
 LongLines = Literal["refuse", "drop_empty", "drop"]
 BlankLines = Literal["refuse", "at_end", "skip"]
-Leniency = Literal["short", "long", "blank", "sheet", "unset", "without_elements"]
+Leniency = Literal["short", "long", "blank", "sheet", "unset", "without_elements", "set"]
 _SENTENCES: dict[Leniency, str] = {
     "short": "{} filled up",
     "long": "{} cut to the declared columns",
@@ -18,6 +18,7 @@ _SENTENCES: dict[Leniency, str] = {
     "sheet": "{} not read",
     "unset": "{} read as empty",
     "without_elements": "{} gave no row",
+    "set": "{} not read",
 }
 _LINES: dict[Leniency, str] = {
     "short": "short line",
@@ -26,6 +27,7 @@ _LINES: dict[Leniency, str] = {
     "sheet": "other sheet",
     "unset": "unset cell",
     "without_elements": "empty table",
+    "set": "other EDI message",
 }
 
 

@@ -20,6 +20,8 @@ _API = (
 )
 _XML = "Declare format: {kind: xml}, with the paths of records and columns, or ask the sender for a table."
 _MESSAGE = "Ask for a delimited or fixed-width export, or translate it before the sync."
+_X12 = "Declare format: {kind: x12, layout: x12/945}, or another layout."
+_EDIFACT = "Declare format: {kind: edifact, layout: edifact/DESADV}, or another layout."
 _PAGE = "It may be the page of a login or of an error, or a report that was saved under another name: look at it."
 
 
@@ -62,8 +64,8 @@ _TEXT: tuple[tuple[re.Pattern[str], OtherKind], ...] = tuple(
     )
 )
 _MESSAGES: tuple[tuple[re.Pattern[str], OtherKind], ...] = (
-    (re.compile(r"\s*ISA([^A-Za-z0-9\s])..\1.{10}\1..\1"), OtherKind("an X12 interchange (EDI)", _MESSAGE)),
-    (re.compile(r"\s*(?:UNA\W{6}|UNB[+:])"), OtherKind("an EDIFACT interchange (EDI)", _MESSAGE)),
+    (re.compile(r"\s*ISA([^A-Za-z0-9\s])..\1.{10}\1..\1"), OtherKind("an X12 interchange (EDI)", _X12)),
+    (re.compile(r"\s*(?:UNA\W{6}|UNB[+:])"), OtherKind("an EDIFACT interchange (EDI)", _EDIFACT)),
 )
 _UTF_16 = {0: "utf-16-be", 1: "utf-16-le"}
 _ENCRYPTED = "encrypted with PGP"

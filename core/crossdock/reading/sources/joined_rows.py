@@ -26,7 +26,7 @@ from crossdock.reading.sources.file_source import FileSource, TakenFile
 from crossdock.reading.sources.growing_files import Look
 from crossdock.reading.sources.known_files import StreamId
 from crossdock.reading.sources.run_context import SourceContext, writing
-from crossdock.records import LINE, Proof, RawBatch, column_named, columns_named, own
+from crossdock.records import LINE, REFUSED, Proof, RawBatch, column_named, columns_named, own
 from crossdock.values.local_files import create_private
 
 FILE, NUMBER = own("file"), own("file_number")
@@ -68,7 +68,10 @@ class StoredRows:
 
     def add(self, file: str, number: int, rows: pl.DataFrame, *, is_new: bool = True) -> None:
         """Add *rows* of *file*, the *number*-th from the oldest. They are refused if a needed column is missing."""
-        present = [name for name in rows.columns if name != LINE]
+        present = [name for name in rows.columns if name not in {LINE, REFUSED}]
+        if REFUSED in rows.columns and (refused := [each for each in rows[REFUSED] if each]):
+            hint = "a join or look-up needs its whole file: fetch it again, or ask the sender"
+            raise RefusedError(refused[0], where=file, hint=hint)
         if missing := [name for name in self._columns or () if name not in present]:
             names = ", ".join(map(repr, missing))
             raise RefusedError(f"missing column {names}", where=file, hint=f"its columns: {', '.join(present)}")

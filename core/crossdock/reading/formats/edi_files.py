@@ -1,0 +1,95 @@
+"""EDI files, X12 and EDIFACT: several interchanges, groups and sets, of which those of one kind become rows.
+
+A set that is wrong becomes one row without cells, whose column `REFUSED` says why: it becomes a dead letter, and the
+other sets are read. An envelope that is wrong refuses the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import polars as pl
+
+from crossdock.reading.formats.compression import Openable, open_stream
+from crossdock.reading.formats.edi_layout import EdifactFormat, EdiFormat, X12Format
+from crossdock.reading.formats.edi_rows import EdiRows
+from crossdock.reading.formats.edi_segments import Segments
+from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, RefusedSetError, Sets
+from crossdock.reading.formats.format_reader import FormatReader
+from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.records import LINE, REFUSED
+
+_FRAME_CHARACTERS = 32 << 20  # of the text of one frame
+_L = TypeVar("_L", bound=EdiFormat)
+
+
+class _EdiReader(FormatReader[_L]):
+    """`_line` of a row is the number of its first segment in the file."""
+
+    def places(self, layout: _L, names: Sequence[str], line: int) -> Mapping[str, str]:
+        del line
+        return {name: layout.columns[name].at for name in names}
+
+
+class X12Reader(_EdiReader[X12Format]):
+    """Reads X12 interchanges."""
+
+    layout = X12Format
+
+    def rows(
+        self, path: Openable, layout: X12Format, *, name: str, batch_rows: int, leniencies: Leniencies | None
+    ) -> Iterator[pl.DataFrame]:
+        with open_stream(path, name=name) as stream:
+            sets = Sets(Segments(stream, name, layout.encoding, kind="x12"), X12, layout.reads, test=layout.test)
+            yield from _frames(sets, EdiRows(layout, is_x12=True), layout, f"set {layout.set_}", batch_rows)
+            _count(sets, leniencies)
+
+
+class EdifactReader(_EdiReader[EdifactFormat]):
+    """Reads EDIFACT interchanges."""
+
+    layout = EdifactFormat
+
+    def rows(
+        self, path: Openable, layout: EdifactFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+    ) -> Iterator[pl.DataFrame]:
+        with open_stream(path, name=name) as stream:
+            segments = Segments(stream, name, layout.encoding, kind="edifact")
+            sets = Sets(segments, EDIFACT, layout.reads, test=layout.test)
+            yield from _frames(sets, EdiRows(layout, is_x12=False), layout, f"message {layout.message}", batch_rows)
+            _count(sets, leniencies)
+
+
+def _count(sets: Sets, leniencies: Leniencies | None) -> None:
+    if leniencies is not None:
+        leniencies.add("set", sets.others)
+
+
+def _frames(sets: Sets, rows: EdiRows, layout: EdiFormat, kind: str, batch_rows: int) -> Iterator[pl.DataFrame]:
+    schema = {**dict.fromkeys(layout.columns, pl.String), REFUSED: pl.String, LINE: pl.UInt64}
+    nothing = [""] * len(layout.columns)
+    held: list[tuple[int, list[str], str]] = []
+    size, is_begun = 0, False
+
+    def frame() -> pl.DataFrame:
+        cells = list(zip(*(each for _, each, _ in held), strict=True)) or [()] * len(layout.columns)
+        columns = dict(zip(layout.columns, cells, strict=True))
+        added = {REFUSED: [each for _, _, each in held], LINE: [number for number, _, _ in held]}
+        return pl.DataFrame({**columns, **added}, schema=schema)
+
+    def of(found: EdiSet) -> Iterator[tuple[int, list[str], str]]:
+        try:
+            yield from ((number, cells, "") for number, cells in rows.of(found))
+        except RefusedSetError as error:
+            yield found.start.number, nothing, found.refused(kind, sets.control_of(found), error)
+
+    for found in sets:
+        for row in of(found):
+            held.append(row)
+            size += sum(map(len, row[1]))
+            if len(held) >= batch_rows or size >= _FRAME_CHARACTERS:
+                yield frame()
+                held, size, is_begun = [], 0, True
+    if held or not is_begun:
+        yield frame()

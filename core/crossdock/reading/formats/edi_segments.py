@@ -1,0 +1,255 @@
+"""Segments of EDI files in their order, with the separators that each interchange declares.
+
+X12: ISA declares them by its positions (X12.5, Interchange Control Structures): the element separator follows "ISA",
+the component separator is ISA16 and the segment terminator follows it; ISA11 is the repetition separator since version
+00402. ISA is split at its separators, because senders leave out its padding. EDIFACT: UNA, if there is one, declares
+them, and "?" releases the next character (ISO 9735); repetition is part of syntax version 4.
+
+The libraries for this lose data silently: pyx12 4.0.0 ends at an empty segment, at a last one without terminator, and
+before a second interchange with other separators, and reads no version but 00401 and 00501; pydifact 0.2.3 holds the
+whole file, drops empty components at the end, fails at a second UNA, and is slower.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn
+
+from crossdock.errors import RefusedError
+from crossdock.reading.formats.compression import Readable
+from crossdock.reading.formats.other_kinds import HEAD, refuse_other_kind
+
+MAX_SEGMENT = 256 << 10
+"""Characters of one segment. A terminator that is never found makes one segment of the rest of the file."""
+_CHUNK_BYTES = 256 << 10
+_ISA_ELEMENTS = 16
+_TAG = re.compile("[A-Z][A-Z0-9]{1,2}")
+_REPETITION_SINCE = "00402"
+_BLANK = "\r\n\t \x1a"
+_BLANKS = re.compile(f"[{_BLANK}]+")
+_HELD = 0xFDD0  # released separators are noncharacters of Unicode until elements are split
+_ASK = "Fetch the file again, or ask the sender."
+_CHARSETS = {
+    **dict.fromkeys(("UNOA", "UNOB"), "ascii"),
+    **{
+        f"UNO{letter}": f"iso8859-{part}" for letter, part in zip("CDEFGHIJK", (1, 2, 5, 7, 3, 4, 6, 8, 9), strict=True)
+    },
+    **dict.fromkeys(("UNOW", "UNOY"), "utf-8"),
+}
+"""Of the syntax identifiers (data element 0001), by ISO 9735; others need a declared encoding."""
+
+
+class Segment(NamedTuple):
+    """A segment: its number in the file, the line on which it begins, its tag with its elements, and what is wrong."""
+
+    number: int
+    line: int
+    elements: list[str]
+    problem: str = ""
+
+    @property
+    def place(self) -> str:
+        return f"segment {self.number:,}" + (f", line {self.line:,}" if self.line > 1 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Separators:
+    element: str
+    component: str
+    terminator: str
+    repetition: str = ""
+    release: str = ""
+    decimal_mark: str = "."
+
+    @property
+    def all(self) -> str:
+        return f"{self.element}{self.component}{self.terminator}{self.repetition}{self.release}"
+
+    def held(self) -> dict[str, str]:
+        """Map each character that can be released to what stands for it."""
+        return {character: chr(_HELD + number) for number, character in enumerate(self.all)}
+
+    def restored(self) -> dict[int, str]:
+        return {_HELD + number: character for number, character in enumerate(self.all)}
+
+
+def _is_known(tag: str, tags: set[str]) -> bool:
+    """Return whether *tag* has the form of one, and add it to *tags* then."""
+    is_tag = _TAG.fullmatch(tag) is not None
+    if is_tag:
+        tags.add(tag)
+    return is_tag
+
+
+class Segments:
+    """The segments of one file. `separators` are those of the segment that was yielded last."""
+
+    def __init__(self, stream: Readable, name: str, encoding: str | None, *, kind: str) -> None:
+        self._stream, self._name, self._kind, self._encoding = stream, name, kind, encoding
+        self._text, self._at, self._is_whole = "", 0, False
+        self._number, self._line, self._bytes = 0, 1, 0
+        self.separators = Separators("*", ">", "~")
+        self._held = self.separators.held()
+        self._decoder: codecs.IncrementalDecoder | None = None
+
+    def __iter__(self) -> Iterator[Segment]:
+        last = "IEA" if self._kind == "x12" else "UNZ"
+        while self._begin():
+            for segment in self._following():
+                yield segment
+                if segment.elements[0] == last:
+                    break
+
+    def refuse(self, message: str, hint: str = _ASK, segment: Segment | None = None) -> NoReturn:
+        """Refuse the file at *segment*, or at the segment that is read now."""
+        if segment is None:
+            rest = self._text[self._at : self._at + HEAD]
+            blank = len(rest) - len(rest.lstrip("\r\n"))
+            segment = Segment(self._number + 1, self._line + rest[:blank].count("\n"), [])
+        raise RefusedError(message, where=f"{self._name}: {segment.place}", hint=hint)
+
+    # ---- text
+
+    def _fill(self, size: int) -> None:
+        """Have *size* characters from the present position on, if the file has them."""
+        while len(self._text) - self._at < size and not self._is_whole:
+            data = self._stream.read(_CHUNK_BYTES)
+            if self._decoder is None:
+                while len(data) < HEAD and (more_data := self._stream.read(_CHUNK_BYTES)):
+                    data += more_data
+                self._decoder = codecs.getincrementaldecoder(self._encoding_of(data))()
+            self._is_whole, self._bytes = not data, self._bytes + len(data)
+            try:
+                more = self._decoder.decode(data, final=not data)
+            except UnicodeDecodeError as error:
+                byte = self._bytes - len(error.object) + error.start + 1
+                hint = "Ask the sender for the encoding and declare it, such as encoding: cp1252."
+                raise RefusedError(f"byte {byte:,} is not {self._decoded_as}", where=self._name, hint=hint) from None
+            self._text = self._text[self._at :] + more
+            self._at = 0
+
+    def _encoding_of(self, head: bytes) -> str:
+        if not head:
+            raise RefusedError("the file is empty", where=self._name, hint="Fetch it again, or ask the sender.")
+        encoding = self._encoding
+        if encoding is None:
+            named = re.match(rb"(?:\xef\xbb\xbf)?\s*(?:UNA.{6}\s*)?UNB.(UNO.)", head[:HEAD], re.DOTALL)
+            encoding = _CHARSETS.get(named[1].decode("latin-1"), "") if named else "ascii"
+            if not encoding:
+                self.refuse("UNB names a character set that is not known", "Declare encoding, such as encoding: utf-8.")
+            if named is None and not head.lstrip().startswith((b"UNA", b"UNB")):
+                encoding = "utf-8"  # of a file that is refused as another kind
+        refuse_other_kind(head[:HEAD], encoding, name=self._name)
+        self._decoded_as = encoding
+        return "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+
+    # ---- separators
+
+    def _begin(self) -> bool:
+        """Read the separators of the next interchange. Return whether there is one."""
+        self._fill(_CHUNK_BYTES)
+        while blank := _BLANKS.match(self._text, self._at):
+            self._line += blank[0].count("\n")
+            self._at = blank.end()
+            self._fill(1)
+        self._fill(HEAD)
+        head = self._text[self._at : self._at + HEAD]
+        if not head and self._number:
+            return False
+        self.separators = self._of_isa(head) if self._kind == "x12" else self._of_una(head)
+        own = self.separators.all
+        if len(set(own)) < len(own) or any(each.isalnum() or each == " " for each in own):
+            self.refuse("the separators of the interchange are letters, digits, spaces or twice the same")
+        allowed = "".join(map(re.escape, own))
+        self._odd = re.compile(f"(?![{allowed}])[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef]")
+        self._held = self.separators.held()
+        self._released = re.compile(f"{re.escape(self.separators.release)}(.)", re.DOTALL)
+        return True
+
+    def _of_isa(self, head: str) -> Separators:
+        if not head.startswith("ISA") or len(head) < len("ISA**") or head[3].isalnum():
+            self._refuse_start("ISA", "X12")
+        elements = head.split(head[3], _ISA_ELEMENTS)
+        if len(elements) <= _ISA_ELEMENTS or len(elements[-1]) < len(">~") or "\n" in head[: -len(elements[-1])]:
+            self.refuse("ISA has no 16 elements with a terminator: the file is cut, or its separators are unknown")
+        repetition = elements[11] if elements[12] >= _REPETITION_SINCE and len(elements[11]) == 1 else ""
+        repetition = "" if repetition.isalnum() or repetition == " " else repetition
+        return Separators(head[3], elements[16][0], elements[16][1], repetition)
+
+    def _of_una(self, head: str) -> Separators:
+        component, element, mark, release, repetition, terminator = tuple(":+.?*'")
+        if head.startswith("UNA") and len(head) >= len("UNA:+.? '"):
+            component, element, mark, release, repetition, terminator = tuple(head[3:9])
+            after = head[9:].lstrip("\r\n")
+            self._at += len(head) - len(after)
+            self._line += head[9 : len(head) - len(after)].count("\n")
+            head = after
+        if not head.startswith(f"UNB{element}"):
+            self._refuse_start("UNB", "EDIFACT")
+        version = head.partition(terminator)[0].split(element)[1].split(component)[1:2]
+        if version < ["4"] or repetition.isspace():
+            repetition = ""
+        return Separators(element, component, terminator, repetition, release.strip(), mark)
+
+    def _refuse_start(self, tag: str, kind: str) -> NoReturn:
+        if self._number:
+            self.refuse(f"text that is no {tag} follows the end of an interchange")
+        self.refuse(f"the file does not begin with {tag}: it is not {kind}", "Check format.kind and the file.")
+
+    # ---- segments
+
+    def _following(self) -> Iterator[Segment]:
+        terminator, element, release = self.separators.terminator, self.separators.element, self.separators.release
+        odd, step, tags = self._odd, int(terminator == "\n"), set[str]()
+        while True:
+            end = self._end(terminator, release)
+            if end < 0:
+                return
+            raw = self._text[self._at : end]
+            self._at = end + 1
+            if raw[:1] in "\r\n":
+                stripped = raw.lstrip("\r\n")
+                self._line += raw[: len(raw) - len(stripped)].count("\n")
+                raw = stripped
+            self._number += 1
+            problem = ""
+            tag, _, _ = raw.partition(element)
+            if odd.search(raw):
+                problem = "has a line break or another control character in it"
+            elif not raw:
+                problem = "is empty"
+            elif tag not in tags and not _is_known(tag, tags):
+                problem = "begins with no tag of two or three letters and digits"
+            if release and release in raw:
+                raw = self._released.sub(lambda found: self._held.get(found[1], found[1]), raw)
+            yield Segment(self._number, self._line, raw.split(element), problem)
+            self._line += raw.count("\n") + step
+
+    def _end(self, terminator: str, release: str) -> int:
+        """Return where the terminator of the segment at the present position is, or -1 after the last segment."""
+        start = self._at
+        while True:
+            end = self._text.find(terminator, start)
+            if end >= 0:
+                if not (release and self._is_released(end, release)):
+                    return end
+                start = end + 1
+                continue
+            searched = len(self._text) - self._at
+            if searched > MAX_SEGMENT:
+                self.refuse(f"a segment of more than {MAX_SEGMENT:,} characters", "Check its terminator. " + _ASK)
+            if self._is_whole:
+                if self._text[self._at :].strip(_BLANK):
+                    self.refuse("the file ends inside of this segment, so it is cut")
+                return -1
+            self._fill(searched + 1)
+            start = self._at + searched
+
+    def _is_released(self, end: int, release: str) -> bool:
+        before = end
+        while before > self._at and self._text[before - 1] == release:
+            before -= 1
+        return (end - before) % 2 == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any
@@ -23,7 +23,19 @@ from crossdock.reading.sources.api import Api
 from crossdock.records import Proof
 from crossdock.resources import ResourceModel
 from crossdock.sources import ApiAnswer, ApiRequest, Paginator, RateLimit
-from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update
+from crossdock.targets import (
+    Answer,
+    ApiTarget,
+    BatchProfile,
+    EndpointProfile,
+    ExpectedRecord,
+    Outcome,
+    RecordShape,
+    Request,
+    TargetResource,
+    Update,
+)
+from crossdock.values import exact_json
 from crossdock.values.field_types import Exact, Text
 
 BASE = "https://depot.example.com"
@@ -57,6 +69,10 @@ class Depot:
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         _, kind, *rest = request.url.path.split("/")
+        if request.method == "POST" and rest:
+            made = [self._made(kind, body) for body in json.loads(request.content)]
+            self._lose_some(made, request)
+            return httpx.Response(200, json=made)
         if request.method == "POST":
             return self._create(request)
         if request.method == "GET" and not rest:
@@ -75,22 +91,27 @@ class Depot:
 
     def _create(self, request: httpx.Request) -> httpx.Response:
         body, key = json.loads(request.content), request.headers.get("idempotency-key", "")
-        kind = request.url.path.split("/")[1]
-        name = f"{kind} {body['reference']}"
-        made = self.keys.get(key) if key else None
-        if made is None:
-            made = f"{self.creates.total() + 1}"
-            self.keys[key] = made
-            self.creates[name] += 1
-            self.stored[made] = body | {"id": made, "kind": kind}
-        if name in self.lost:
-            self.lost.discard(name)
+        known = self.keys.get(key) if key else None
+        made = self._made(request.url.path.split("/")[1], body) if known is None else self.stored[known]
+        self.keys[key] = made["id"]
+        self._lose_some([made], request)
+        return httpx.Response(201, json=made)
+
+    def _made(self, kind: str, body: dict[str, Any]) -> dict[str, Any]:
+        number = f"{self.creates.total() + 1}"
+        self.creates[f"{kind} {body['reference']}"] += 1
+        self.stored[number] = body | {"id": number, "kind": kind}
+        return self.stored[number]
+
+    def _lose_some(self, made: list[dict[str, Any]], request: httpx.Request) -> None:
+        names = {f"{each['kind']} {each['reference']}" for each in made}
+        if names & self.lost:
+            self.lost -= names
             raise httpx.ReadTimeout("lost", request=request)
-        return httpx.Response(201, json=self.stored[made])
 
 
 class DepotTarget(ApiTarget):
-    """Orders are protected by keys, and parcels, which are looked up first, by their names."""
+    """Orders are protected by keys, and parcels, which are looked up first and sent together, by their names."""
 
     resources = {
         "orders": TargetResource(
@@ -105,6 +126,7 @@ class DepotTarget(ApiTarget):
             endpoint=EndpointProfile(look_up=True, looks_up_first=frozenset({"create"})),
             shape=RecordShape(),
             name_member="reference",
+            batch=BatchProfile(3),
         ),
     }
     retry = Retry(attempts=3, base_s=0.01, cap_s=0.01)
@@ -122,6 +144,18 @@ class DepotTarget(ApiTarget):
 
     def delete(self, resource: str, target_id: str) -> Request:
         return Request("DELETE", f"/{resource}/{target_id}")
+
+    def batch(self, resource: str, requests: Sequence[Request]) -> Request:
+        return Request.json("POST", f"/{resource}/batch", [exact_json.loads(each.body or b"") for each in requests])
+
+    def batch_outcomes(
+        self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]
+    ) -> Outcome | Sequence[Outcome]:
+        results = exact_json.loads(answer.body)
+        return [
+            self.outcome(resource, Answer(201, {}, exact_json.dumps(result)), each)
+            for result, each in zip(results, expected, strict=True)
+        ]
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         path = f"/{resource}/{target_id}" if target_id is not None else f"/{resource}?{urlencode({'reference': name})}"

@@ -86,6 +86,7 @@ def test_what_a_3pl_ships_and_has_goes_back(shop: tuple[Recipe, BigCommerce]) ->
     assert len(syncs.depot.effects) == 1
 
 
+@pytest.mark.nightly
 def test_an_order_that_is_edited_at_a_page_border_hides_no_other(shop: tuple[Recipe, BigCommerce]) -> None:
     """It is on two pages, which tells that the list changed; the next sync reads it again."""
     syncs, bigcommerce = shop
@@ -129,6 +130,7 @@ def test_a_used_up_quota_is_waited_for_until_its_window_ends(shop: tuple[Recipe,
     assert syncs.stored("order").keys() == {f"shop:{order}"}
 
 
+@pytest.mark.nightly
 def test_an_unreachable_page_ends_one_list_and_loses_nothing(shop: tuple[Recipe, BigCommerce]) -> None:
     """The other streams are delivered; the next sync reads the list again, and sends what is missing."""
     syncs, bigcommerce = shop
@@ -143,6 +145,7 @@ def test_an_unreachable_page_ends_one_list_and_loses_nothing(shop: tuple[Recipe,
     assert syncs.delivered() == 0
 
 
+@pytest.mark.nightly
 def test_a_cancelled_sync_continues(shop: tuple[Recipe, BigCommerce]) -> None:
     """It ends while the orders of a page are expanded; the next one delivers each of them once."""
     syncs, bigcommerce = shop

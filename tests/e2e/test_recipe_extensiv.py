@@ -80,6 +80,7 @@ def test_a_change_is_made_of_the_version_that_the_3pl_has(recipe: Recipe) -> Non
     recipe.quiet()
 
 
+@pytest.mark.nightly(but=["us"])
 @pytest.mark.parametrize("by", ["us", "them"])
 def test_an_order_is_cancelled_once(recipe: Recipe, by: str) -> None:
     """By the platform with a reason, or by the 3PL; then nothing is cancelled once more, and nothing is refused."""

@@ -135,6 +135,7 @@ def test_an_unreachable_page_ends_one_list_and_loses_nothing(shop: tuple[Recipe,
     assert syncs.delivered() == 0
 
 
+@pytest.mark.nightly
 def test_a_cancelled_sync_continues(shop: tuple[Recipe, Magento]) -> None:
     """It ends while the orders of a page are expanded; the next one delivers each of them once."""
     syncs, magento = shop

@@ -72,6 +72,7 @@ def created(recipe: Recipe) -> Counter[str]:
     return Counter(each["resource"] for each in recipe.effects() if each["operation"] == "create")
 
 
+@pytest.mark.nightly(but=["PS256"])
 @pytest.mark.parametrize("algorithm", ["PS256", "ES256"])
 def test_an_account_comes_in_once(tmp_path: Path, algorithm: str) -> None:
     """Orders have all their lines, also those on two pages; a second sync sends nothing, with either kind of key."""

@@ -182,6 +182,7 @@ def test_a_seeded_bug_is_found(made: type[OrdersCase], test: str, says: str) -> 
     assert says in failure(made, test)
 
 
+@pytest.mark.nightly(but=["pages", "documented as whole", "refused"])
 @pytest.mark.parametrize(
     "made",
     [

@@ -111,3 +111,40 @@ def test_shipping_advices_are_delivered(tmp_path: Path) -> None:
         before = len(project.effects())
         project.sync()
         assert len(project.effects()) == before
+
+
+STOCK = {
+    "mode": "snapshot", "files": "out/846_*.edi", "format": {"kind": "x12", "layout": "x12/846"},
+    "key": ["sku"], "resource": "product", "on_gone": "delete", "gone": {"at_most_percent": 100},
+    "map": {"sku": "sku", "name": "sku"},
+}  # fmt: skip
+
+
+def _listed(*items: tuple[str, str], stated: int = 5) -> str:
+    """An 846 with a set for each item; *stated* is what the last one says is its number of segments."""
+    text = "BIA*00*PP*R*20261101~\nLIN**SK*{}~\nQTY*17*{}~\n"
+    counts = [*([5] * (len(items) - 1)), stated]
+    sets = [
+        f"ST*846*000{number}~\n{text.format(*item)}SE*{count}*000{number}~\n"
+        for number, (item, count) in enumerate(zip(items, counts, strict=True), 1)
+    ]
+    group = f"GS*IB*WAREHOUSE*SHOP*20261101*0800*7*X*004010~\n{''.join(sets)}GE*{len(sets)}*7~\n"
+    return f"{ISA}\n{group}IEA*1*000000007~\n"
+
+
+def test_a_refused_set_is_no_proof_that_its_records_are_gone(tmp_path: Path) -> None:
+    """A snapshot with a set that cannot be read deletes nothing; one that is whole deletes what it does not list."""
+    wms = {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": {"stock": STOCK}}
+    with SandboxServer(tmp_path / "sandbox") as platform:
+        project = FolderProject(tmp_path, platform, {"wms": wms})
+        assert project.run("init").exit_code == 0
+        project.write("846_1.edi", _listed(("A-1", "5"), ("B-2", "7")))
+        project.sync()
+        project.write("846_2.edi", _listed(("A-1", "5"), ("B-2", "7"), stated=9))
+        project.run("sync")
+        assert [each["operation"] for each in project.effects()] == ["create", "create"]
+        project.write("846_3.edi", _listed(("A-1", "5")))
+        project.run("records", "drop", "wms.stock", "--reason", "unreadable", "--yes")
+        done = project.run("sync")
+        assert done.exit_code == 0, done.stderr
+        assert [each["operation"] for each in project.effects()] == ["create", "create", "delete"]

@@ -61,7 +61,7 @@ class BulkApi:
             path = urlsplit(asked.path)
             if asked.method == "GET":
                 return self._looked_up(path.path, parse_qs(path.query))
-            return self._written(asked)
+            return self._written(asked) if b'{"orders":' in asked.body else self._written_alone(asked)
 
     def _looked_up(self, path: str, query: dict[str, list[str]]) -> Said:
         found = [each for each in self.held.values() if each["reference"] in query.get("reference", [])]
@@ -94,6 +94,12 @@ class BulkApi:
         if self.by_name:
             self._random.shuffle(results)
         return None if fault == "lost" else _said(207, {"results": results})
+
+    def _written_alone(self, asked: Asked) -> Said:
+        if asked.path.endswith("/bulk"):
+            return _said(400, {"message": "no list of orders"})
+        result = self._one(asked.method, json.loads(asked.body) | {"id": asked.path.rpartition("/")[2]})
+        return _said(result["status"], result.get("order", result))
 
     def _carry_out(self, method: str, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [self._one(method, order) for order in orders]
@@ -162,6 +168,14 @@ class Stage:
         }
         (folder / "crossdock.yaml").write_text(yaml.safe_dump(config))
         self.run("init")
+
+    def config(self, **requests: Any) -> None:
+        """Change requests of the orders; None removes one."""
+        path = self.folder / "crossdock.yaml"
+        whole = yaml.safe_load(path.read_text())
+        orders = whole["connections"]["depot"]["target"]["resources"]["orders"]
+        orders |= requests
+        path.write_text(yaml.safe_dump(whole))
 
     def export(self, night: int, rows: Mapping[str, tuple[str, str]]) -> None:
         lines = ["NO,NOTE,AMOUNT", *(f"{number},{note},{amount}" for number, (note, amount) in rows.items())]

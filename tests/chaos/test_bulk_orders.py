@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from tests.chaos.bulk_orders import Knows, orders_arrive_once
+from tests.chaos.bulk_orders import BulkApi, Knows, Stage, orders_arrive_once
 from tests.chaos.chance import chaos_seed
+from tests.chaos.scripted import Scripted
 
 
 @pytest.mark.nightly(but=["repeated", "look_up"])
@@ -16,3 +17,16 @@ def test_orders_arrive_once(tmp_path: Path, knows: Knows) -> None:
     """Lost answers, half executed requests, a refusal of all for one, and a kill: no order twice, none lost."""
     counts = orders_arrive_once(tmp_path, knows, chaos_seed(), orders=80, kills=1)
     assert counts["kills"]
+
+
+def test_what_was_left_is_sent_in_the_form_of_a_new_config(tmp_path: Path) -> None:
+    """What a batch had is not sent alone to its path once the config has none: it is looked up, and made again."""
+    with Scripted(lambda _: None) as server:
+        api = BulkApi("repeated", chaos_seed())
+        stage = Stage(tmp_path, api, server)
+        stage.export(1, {f"{number:05}": ("", "1.5") for number in range(80)})
+        stage.killed_run(2)
+        stage.config(batch=None, create="POST /orders", update="PUT /orders/{id}")
+        done = stage.run("sync")
+        assert (done.exit_code, api.kills) == (0, 1), done.stderr
+        assert api.effects == {f"wms:{number:05}": 1 for number in range(80)}

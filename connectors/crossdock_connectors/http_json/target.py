@@ -179,7 +179,7 @@ class HttpJsonTarget(ApiTarget):
             return Outcome("in_doubt", "answered a batch without a result for each record", answer.status)
         return [
             Outcome("in_doubt", "the answer has no result for this record", answer.status)
-            if result is MISSING
+            if not _is_result(batch, result)
             else self.outcome(resource, _answer_of(batch, result), each)
             for result, each in zip(results, expected, strict=True)
         ]
@@ -305,10 +305,18 @@ def _answer_of(batch: BatchConfig, result: Any) -> Answer:
     """Return the answer about one record that *result* stands for."""
     status = MISSING if batch.status is None else found_at(result, batch.status)
     number = int(status) if isinstance(status, str) and status.isdecimal() else status
-    is_status = isinstance(number, int) and not isinstance(number, bool) and 100 <= number < 600
     record = MISSING if batch.record is None else found_at(result, batch.record)
     body = result if record is MISSING or record is None else record
-    return Answer(number if is_status else 200, {}, exact_json.dumps(body))
+    return Answer(200 if number is MISSING else number, {}, exact_json.dumps(body))
+
+
+def _is_result(batch: BatchConfig, result: Any) -> bool:
+    """Return whether *result* says what became of its record: an object, with an HTTP status if one is declared."""
+    if not isinstance(result, dict) or batch.status is None:
+        return isinstance(result, dict)
+    status = found_at(result, batch.status)
+    number = int(status) if isinstance(status, str) and status.isdecimal() else status
+    return isinstance(number, int) and not isinstance(number, bool) and 200 <= number < 600
 
 
 def _in_body(config: TargetResourceConfig, record: dict[str, Any]) -> dict[str, Any]:

@@ -213,7 +213,7 @@ class TargetResourceConfig(ConfigModel):
             ),
             (not together, "batch", "needs a create, or an update or delete whose path has no {id}"),
             (is_keyed, "idempotency_header", "is the key of one record, and a batch has many: declare repeated"),
-            (self.conditional and "update" in together, "conditional", "is for updates of one record"),
+            (self.conditional and together not in ([], ["create"]), "conditional", "is for changes of one record"),
             (batch is not None and batch.by is not None and not is_named, "batch", "needs name, for its key by"),
         ):
             if batch is not None and is_set:

@@ -152,7 +152,7 @@ def test_a_restored_state_looks_before_it_creates(bench: Bench, platform: Platfo
     bench.state_restored = True
     equal, other = shelf.put(operation(0).after), shelf.put(operation(1).after | {"name": "of another day"})
     bench.deliver(3)
-    assert platform.told()[:3] == ["GET"] * 3
+    assert platform.told()[0] == "GET"
     assert Counter(platform.told()) == {"GET": 3, "PATCH": 1, "POST": 1}
     assert is_number(platform.of("POST")[0], 2)
     assert [bench.binding(n).target_id for n in (0, 1)] == [equal, other]

@@ -65,7 +65,7 @@ WRONG = """
 - {resource: {name: null, look_up: false, update: PUT /orders}, says: "orders.update: must be a method (PATCH, PUT"}
 - {resource: {batch: {size: 0}}, says: "orders.batch.size: "}
 - {resource: {batch: {size: 9}, idempotency_header: Key}, says: "orders.idempotency_header: is the key of one record"}
-- {resource: {batch: {size: 9, id: id}, update: PUT /orders, conditional: true}, says: "conditional: is for updates of"}
+- {resource: {batch: {size: 9, id: id}, update: PUT /orders, conditional: true}, says: "conditional: is for changes of"}
 - {resource: {batch: {size: 9}, create: "POST /o/{owner}"}, says: "orders.create: has a member in the path, which a"}
 - {resource: {batch: {size: 9}, create: {path: /g, body: ["{record}"]}}, says: "orders.batch: is for requests that are"}
 - {resource: {batch: {size: 9}, create: null}, says: "orders.batch: needs a create, or an update or delete whose"}
@@ -385,11 +385,18 @@ def test_several_records_are_one_request() -> None:
         ([{"status": 201, "order": {"id": 1}}, {"status": 422, "message": "no"}], None, ["delivered", "rejected"]),
         ([{"status": "201", "order": {"id": 1}}, {"status": 503}], None, ["delivered", "in_doubt"]),
         ([{"order": {"id": 1}}], None, ["in_doubt"]),
+        ([{"order": {"id": 1}}, {"status": "ERROR", "message": "locked"}], None, ["in_doubt", "in_doubt"]),
+        ([None, "locked"], None, ["in_doubt", "in_doubt"]),
+        ([{"status": 0, "order": {"id": 1}}, {"status": 600, "order": {"id": 2}}], None, ["in_doubt", "in_doubt"]),
         ({"1": "done"}, None, ["in_doubt"]),
-        ([{"order": {"id": 2, "reference": "wms:2"}}], "order.reference", ["in_doubt", "delivered"]),
-        ([{"ref": "wms:2", "order": {"id": 2}}, {"ref": "wms:1", "order": {"id": 1}}], "ref", ["delivered"] * 2),
+        ([{"status": 201, "order": {"id": 2, "reference": "wms:2"}}], "order.reference", ["in_doubt", "delivered"]),
+        ([{"ref": f"wms:{n}", "status": 201, "order": {"id": n}} for n in (2, 1)], "ref", ["delivered"] * 2),
         ([{"ref": "wms:1", "order": {"id": 2}}, {"ref": "wms:1", "order": {"id": 1}}], "ref", ["in_doubt"] * 2),
-        ([{"order": {"id": 1, "reference": "wms:2"}}, {"order": {"id": 2}}], None, ["in_doubt", "delivered"]),
+        (
+            [{"status": 200, "order": {"id": 1, "reference": "wms:2"}}, {"status": 200, "order": {"id": 2}}],
+            None,
+            ["in_doubt", "delivered"],
+        ),
     ],
 )
 def test_each_record_of_a_batch_has_an_outcome(results: Any, by: str | None, kinds: list[str]) -> None:

@@ -149,7 +149,7 @@ def test_a_mask_does_not_lengthen_a_pointer() -> None:
     )  # fmt: skip
     given = Outcome("rejected", "", 422, pointer="/bob" * 75)
     masks = Masks(resources={("platform", "customer"): frozenset({"name"})})
-    masked = masks.applied(intent, given).pointer
+    masked = masks.applied([intent], given).pointer
     assert masked is not None
     assert (len(masked), "bob" in masked) == (problem_answers.MAX_POINTER, False)
 

@@ -114,6 +114,21 @@ def is_looked_up_first(kind: str, before: dict[str, Any] | None, endpoint: Endpo
     return replaces_unknown or kind in endpoint.looks_up_first
 
 
+def current_request(intent: Intent, target: Target) -> Request | None:
+    """Return the request that *target* makes of a stored operation now; None if that needs what the target holds."""
+    after = payload_after(intent)
+    if intent.operation == "create":
+        request = request_to_create(intent.resource, after, target)
+        return request if request.path else None
+    looks_up_first = target.resources[intent.resource].endpoint.looks_up_first
+    if intent.target_id is None or (intent.operation == "update" and (not intent.before or "update" in looks_up_first)):
+        return None
+    if intent.operation == "delete":
+        return target.delete(intent.resource, intent.target_id)
+    before = intent.before or {}
+    return target.update(intent.resource, intent.target_id, Update(before, difference(before, after), after))
+
+
 def payload_after(intent: Intent) -> dict[str, Any]:
     payload: dict[str, Any] = intent.after if intent.after is not None else exact_json.loads(intent.body or b"{}")
     return payload

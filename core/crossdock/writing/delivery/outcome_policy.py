@@ -14,16 +14,21 @@ from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.existing_records import ExistingRecords
-from crossdock.writing.delivery.operations import is_looked_up_first, payload_after, request_to_create
+from crossdock.writing.delivery.operations import (
+    current_request,
+    is_looked_up_first,
+    payload_after,
+    request_to_create,
+)
 from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.turn_writer import Decisions
 from crossdock.writing.delivery.undecided_requests import UndecidedRequests
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import Outcome
-from crossdock.writing.targets.target import Rule
+from crossdock.writing.targets.target import Request, Rule
 
 CONFLICT = 409  # to a delete: other records refer to it
-UNREAD = frozenset({403, 404, 405, 413, 415})  # refusals of a whole batch by which nothing of it was executed
+UNREAD = frozenset({405, 413, 415})  # refusals of a whole batch by which nothing of it was executed
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 
 
@@ -93,6 +98,12 @@ class OutcomePolicy:
     def _resume_sent(self, intent: Intent, decisions: Decisions, sent_at: datetime) -> None:
         rule = in_doubt_rules.rule_for(intent, self._target, self._clock.now())
         task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
+        changed = self._changed_request(intent)
+        if changed is not None and rule == "resend":  # such as one of a batch that is sent alone now
+            can_verify = self._target.resources[intent.resource].endpoint.can_verify(intent.operation)
+            rule, task = ("verify" if can_verify else "park"), replace(task, purpose="look_up")
+        if changed is not None and intent.operation == "create":  # for one that the look-up does not find
+            intent.method, intent.path = changed.method, changed.path
         match rule:
             case "resend":
                 self._run.queue.put(task)
@@ -110,8 +121,16 @@ class OutcomePolicy:
             intent.method, intent.path = request.method, request.path
         if in_doubt_rules.is_held(intent, self._target, state_restored=self._run.doubts.restored):
             self._run.queue.hold(SendTask(intent))
+        elif intent.operation != "create" and self._changed_request(intent) is not None:
+            self._run.queue.put(SendTask(intent, "look_up"))  # it is made again from what the target holds
         else:
             self.admit(intent, decisions)
+
+    def _changed_request(self, intent: Intent) -> Request | None:
+        """Return the request that the target makes of *intent* now, if its config or code has changed; else None."""
+        request = current_request(intent, self._target)
+        is_same = request is None or (request.method, request.path) == (intent.method, intent.path)
+        return None if is_same else request
 
     def may_leave(self, task: SendTask, decisions: Decisions) -> bool:
         """Return whether *task* may be sent now. If its key expired while it waited, it is decided again."""

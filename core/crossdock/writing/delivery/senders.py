@@ -155,8 +155,10 @@ class Senders:
             return SendResult(batch, self._of_each(batch, outcome))
 
     def _of_each(self, batch: SendBatch, told: Outcome | Sequence[Outcome]) -> list[Outcome]:
-        each = [told] * len(batch.tasks) if isinstance(told, Outcome) else told
-        return [self._masks.applied(task.intent, one) for task, one in zip(batch.tasks, each, strict=True)]
+        intents = [task.intent for task in batch.tasks]
+        if isinstance(told, Outcome):  # it may show what any of them has
+            return [self._masks.applied(intents, told)] * len(intents)
+        return [self._masks.applied([intent], one) for intent, one in zip(intents, told, strict=True)]
 
     def _exchange(self, client: Client, batch: SendBatch) -> tuple[Answer, Outcome | Sequence[Outcome]]:
         task = batch.tasks[0]
@@ -286,15 +288,17 @@ class Masks:
         of_resource = self._resources.get((scope.target, scope.resource), frozenset())
         return of_resource | self._marked.get(stream, frozenset())
 
-    def applied(self, intent: Intent, outcome: Outcome) -> Outcome:
+    def applied(self, intents: Sequence[Intent], outcome: Outcome) -> Outcome:
         """Shorten the message of *outcome* to `SHOWN` characters, with personal values and parts of them masked."""
         if not outcome.message and not outcome.pointer:
             return outcome
-        members, payloads = (
-            self.personal_members(intent.identity.stream, intent.scope),
-            (intent.before or {}, payload_after(intent)),
-        )
-        texts = [text.casefold() for text in _texts([payload.get(name) for name in members for payload in payloads])]
+        values = [
+            payload.get(name)
+            for intent in intents
+            for name in self.personal_members(intent.identity.stream, intent.scope)
+            for payload in (intent.before or {}, payload_after(intent))
+        ]
+        texts = [text.casefold() for text in _texts(values)]
         pointer = outcome.pointer and _masked(outcome.pointer, texts)[:MAX_POINTER]
         return replace(outcome, message=_masked(outcome.message, texts)[:SHOWN], pointer=pointer)
 

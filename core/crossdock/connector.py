@@ -27,7 +27,7 @@ from crossdock.values.author_code import type_text
 if TYPE_CHECKING:
     from crossdock.reading.sources.api import Api
     from crossdock.webhooks import Webhooks
-    from crossdock.writing.targets.api_target import ApiTarget
+    from crossdock.writing.targets.connector_target import ConnectorTarget
 
 
 __all__ = ["Connector", "Context", "Finding", "Settings", "Stream"]
@@ -329,7 +329,7 @@ class Connector(Generic[S]):
     streams: Callable[[S], Sequence[Stream[S]]]
     check: Callable[[Context[S]], Iterator[Finding]] | None = None
     api: Callable[[S], Api] | None = None
-    target: Callable[[S], ApiTarget | None] | None = None
+    target: Callable[[S], ConnectorTarget | None] | None = None
     webhooks: Callable[[S], Webhooks[S] | None] | None = None
     group: ClassVar[str] = "crossdock.connectors"
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.run_context import SourceContext
     from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
     from crossdock.reading.transport.client_assertions import ClientAssertion, SignatureAlgorithm
-    from crossdock.reading.transport.file_store import FileStore, any_case, list_below, split_pattern
+    from crossdock.reading.transport.file_store import FileStore, WritableStore, any_case, list_below, split_pattern
     from crossdock.reading.transport.folder_store import FolderStore
     from crossdock.reading.transport.http_auth import (
         BasicAuth,
@@ -98,7 +98,7 @@ _NAMES = {
     "reading.sources.manifests": "Manifest MarkerTemplate",
     "reading.sources.newest_file_warnings": "warnings_about_newest",
     "reading.sources.run_context": "SourceContext",
-    "reading.transport.file_store": "FileStore any_case list_below split_pattern",
+    "reading.transport.file_store": "FileStore WritableStore any_case list_below split_pattern",
     "reading.transport.folder_store": "FolderStore",
     "reading.transport.sftp_store": "SftpLogin connect",
     "reading.transport.ssh_algorithms": "OldAlgorithm",
@@ -117,7 +117,8 @@ __all__ = [
     "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SecretRef", "SftpLogin", "SignatureAlgorithm",
     "SourceContext", "Stop", "StreamId",
     "TimedAuth",
-    "UnavailableError", "Wait", "Window", "any_case", "check_intake", "connect", "list_below", "split_pattern",
+    "UnavailableError", "Wait", "Window", "WritableStore",
+    "any_case", "check_intake", "connect", "list_below", "split_pattern",
     "stated_wait_s", "warnings_about_newest", "windows",
 ]  # fmt: skip
 

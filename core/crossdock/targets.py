@@ -2,7 +2,12 @@
 
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.reading.transport.http_results import Answer
+from crossdock.writing.files.file_content import FileContentConfig
+from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS
 from crossdock.writing.targets.api_target import ApiTarget
+from crossdock.writing.targets.connector_target import ConnectorTarget
+from crossdock.writing.targets.file_hand_over import HandOver, IfMissing
+from crossdock.writing.targets.file_target import FileResource, FileTarget
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape, body_of
 from crossdock.writing.targets.target import (
     BatchProfile,
@@ -16,12 +21,19 @@ from crossdock.writing.targets.target import (
 )
 
 __all__ = [
+    "ACKNOWLEDGEMENTS",
     "Answer",
     "ApiTarget",
     "BatchProfile",
     "Client",
+    "ConnectorTarget",
     "EndpointProfile",
     "ExpectedRecord",
+    "FileContentConfig",
+    "FileResource",
+    "FileTarget",
+    "HandOver",
+    "IfMissing",
     "Outcome",
     "RateHeaders",
     "RecordShape",

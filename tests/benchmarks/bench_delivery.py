@@ -11,7 +11,7 @@ import resource
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,7 @@ CHUNK = 200
 @dataclass(frozen=True)
 class Batch:
     operations: list[Operation]
+    settled: Sequence[Settlement] = ()
 
     def write(self, tx: Transaction) -> None:
         """Nothing else."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,6 +98,7 @@ class Away:
 @dataclass(frozen=True, slots=True)
 class Chunk:
     operations: list[Operation]
+    settled: Sequence[Settlement] = ()
 
     def write(self, tx: Transaction) -> None:
         """Nothing else."""

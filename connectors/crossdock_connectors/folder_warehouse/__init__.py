@@ -2,7 +2,7 @@
 
 from crossdock import Connector
 from crossdock_connectors.folder_warehouse.settings import FolderWarehouseSettings
-from crossdock_connectors.folder_warehouse.streams import check, streams
+from crossdock_connectors.folder_warehouse.streams import check, streams, target
 
 CONNECTOR = Connector(
     name="folder_warehouse",
@@ -10,4 +10,5 @@ CONNECTOR = Connector(
     settings=FolderWarehouseSettings,
     streams=streams,
     check=check,
+    target=target,
 )

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from crossdock import Context, Finding
 from crossdock.sources import FileStore, FolderStore
+from crossdock.targets import FileTarget
 from crossdock_connectors.folder_warehouse.settings import FolderWarehouseSettings
 from crossdock_connectors.warehouse import streams as warehouse
+from crossdock_connectors.warehouse.target import target as warehouse_target
 
 
 def streams(settings: FolderWarehouseSettings) -> Sequence[warehouse.WarehouseStream[FolderWarehouseSettings]]:
@@ -16,6 +18,11 @@ def streams(settings: FolderWarehouseSettings) -> Sequence[warehouse.WarehouseSt
 
 def check(ctx: Context[FolderWarehouseSettings]) -> Iterator[Finding]:
     return warehouse.check(ctx.settings, _open, f"the folder {ctx.settings.path} is there")
+
+
+def target(settings: FolderWarehouseSettings) -> FileTarget | None:
+    config = settings.target
+    return None if config is None else warehouse_target(config, lambda: FolderStore(settings.path), str(settings.path))
 
 
 def _open(settings: FolderWarehouseSettings) -> FileStore:

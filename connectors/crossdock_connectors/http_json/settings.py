@@ -22,9 +22,9 @@ from crossdock_connectors.http_json.other_requests import OtherRequest, check_bo
 from crossdock_connectors.http_json.pagination import Pagination, Place, check_place, is_for_post
 from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAnswer, ThrottledAnswer, condition
 from crossdock_connectors.http_json.request_templates import Param, Path
-from crossdock_connectors.http_json.request_times import UNIX, UNIX_MS, TimeLayout
 from crossdock_connectors.http_json.target_settings import TargetConfig
 from crossdock_connectors.http_json.webhooks import HttpJsonWebhooks, check_rules
+from crossdock_connectors.request_times import UNIX, UNIX_MS, TimeLayout
 
 _UNITS = "smhd"
 _NOT_SPLIT = "{kind: single_page} for an API that does not"

@@ -23,7 +23,8 @@ from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, Unav
 from crossdock.values import exact_json
 from crossdock.values.config_durations import span
 from crossdock.values.json_paths import at_path, found_at, member_name, text_of
-from crossdock_connectors.http_json import expansion, request_templates, request_times
+from crossdock_connectors import request_times
+from crossdock_connectors.http_json import expansion, request_templates
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.nested_connections import completed
 from crossdock_connectors.http_json.pagination import Pagination

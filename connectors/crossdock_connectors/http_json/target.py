@@ -26,7 +26,7 @@ from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.json_paths import MISSING, found_at, listed_at
 from crossdock.writing.targets import outcomes
-from crossdock_connectors.http_json.draft_models import draft_model
+from crossdock_connectors.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, condition
 from crossdock_connectors.http_json.settings import HttpJsonSettings

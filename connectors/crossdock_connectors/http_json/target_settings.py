@@ -12,8 +12,8 @@ from crossdock import ConfigModel, Filter
 from crossdock.platform.retry_settings import InFlight, Retry
 from crossdock.sources import NameForm
 from crossdock.values.config_models import MAX_S, is_stated, misplaced
+from crossdock_connectors.draft_models import MemberName, Members
 from crossdock_connectors.http_json.credentials import HeaderName
-from crossdock_connectors.http_json.draft_models import MemberName, Members
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.pagination import Place
 from crossdock_connectors.http_json.recognized_answers import FailedAnswer, OutdatedAnswer, RepeatedAnswer

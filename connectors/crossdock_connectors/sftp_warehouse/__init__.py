@@ -2,7 +2,7 @@
 
 from crossdock import Connector
 from crossdock_connectors.sftp_warehouse.settings import SftpWarehouseSettings
-from crossdock_connectors.sftp_warehouse.streams import check, streams
+from crossdock_connectors.sftp_warehouse.streams import check, streams, target
 
 CONNECTOR = Connector(
     name="sftp_warehouse",
@@ -10,4 +10,5 @@ CONNECTOR = Connector(
     settings=SftpWarehouseSettings,
     streams=streams,
     check=check,
+    target=target,
 )

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from crossdock import Context, Finding
 from crossdock.sources import FileStore, SftpLogin, connect
+from crossdock.targets import FileTarget
 from crossdock_connectors.sftp_warehouse.settings import SftpWarehouseSettings
 from crossdock_connectors.warehouse import streams as warehouse
+from crossdock_connectors.warehouse.target import target as warehouse_target
 
 
 def streams(settings: SftpWarehouseSettings) -> Sequence[warehouse.WarehouseStream[SftpWarehouseSettings]]:
@@ -17,6 +19,11 @@ def streams(settings: SftpWarehouseSettings) -> Sequence[warehouse.WarehouseStre
 def check(ctx: Context[SftpWarehouseSettings]) -> Iterator[Finding]:
     opened = f"logged in as {ctx.settings.user}@{ctx.settings.host}, host key as pinned"
     return warehouse.check(ctx.settings, _open, opened)
+
+
+def target(settings: SftpWarehouseSettings) -> FileTarget | None:
+    config, address = settings.target, f"sftp://{settings.host}:{settings.port}"
+    return None if config is None else warehouse_target(config, lambda: connect(login(settings)), address)
 
 
 def _open(settings: SftpWarehouseSettings) -> FileStore:

@@ -24,6 +24,7 @@ from crossdock.sources import (
     check_intake,
     split_pattern,
 )
+from crossdock_connectors.warehouse.target import FileTargetConfig
 
 _DIFFERENT = {"wait": "and waits for them differently"}
 
@@ -140,6 +141,8 @@ class WarehouseSettings(Settings):
     """How long files must keep their size and time before they are read; a run waits once for all of them."""
     sources: Mapping[str, SourceConfig] = {}
     streams: Annotated[Mapping[Name, WarehouseStreamConfig], Field(min_length=1)]
+    target: FileTargetConfig | None = None
+    """The files that the warehouse takes; none if it only exports."""
 
     @model_validator(mode="after")
     def _sources_fit(self) -> Self:

@@ -107,6 +107,7 @@ def restored(config: Path, *, as_json: bool) -> None:
 
     def declare(tx: Transaction) -> int:
         tx.runs.declare_restored(at=clock.now(), remembered=tx.bindings.newest_change(PLATFORM))
+        tx.batches.leave_gap()
         tx.unverified.declare(resources)
         tx.unrecorded_references.forget_unread()
         return sum(number for _, number in tx.unverified.counts())

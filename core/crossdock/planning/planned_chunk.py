@@ -11,11 +11,14 @@ from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.planning.references import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
 from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.settlement import Settlement
 
 
 @dataclass(slots=True)
 class PlannedChunk:
-    """Decisions about some records of one stream. Bindings in `suppressed` are as they are to be stored."""
+    """Decisions about some records of one stream. Bindings in `suppressed` are as they are to be stored, and `settled`
+    are operations of other streams that its records acknowledge.
+    """
 
     bound: BoundStream
     run_id: int
@@ -25,6 +28,7 @@ class PlannedChunk:
     waits: list[WaitingRecord] = field(default_factory=list)
     suppressed: list[Binding] = field(default_factory=list)
     refetched: list[NamedRecord] = field(default_factory=list)
+    settled: list[Settlement] = field(default_factory=list)
 
     @property
     def size(self) -> int:

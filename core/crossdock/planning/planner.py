@@ -11,6 +11,7 @@ from typing import Any
 from crossdock.config.project.connections import code_of_stream
 from crossdock.delta.records_of_rows import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
+from crossdock.planning.acknowledged_operations import AcknowledgedOperations
 from crossdock.planning.adoptable_records import LiveMatches
 from crossdock.planning.awaiting_parents import AwaitingParents
 from crossdock.planning.contributions import Contributions
@@ -26,6 +27,7 @@ from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations import Kind, Operation, make_intent
 from crossdock.writing.targets.merge_patch import difference
+from crossdock.writing.targets.target import TargetResource
 
 CHUNK = 200  # records per chunk: their look-ups share statements, their results one transaction
 
@@ -59,11 +61,14 @@ class Planner:
         self._to_remove, self._snapshot = deque(gone.removed), gone.source
         self._operations: Iterator[Operation] | None = iter(operations) if operations else None
         self._contributions, self._own_writes = Contributions(held.bound), OwnWrites(held.bound)
+        is_acknowledging = isinstance(held.bound.kind, TargetResource) and held.bound.kind.acknowledges
+        self._acknowledged = AcknowledgedOperations(held.state, held.bound.target) if is_acknowledging else None
 
     def decide(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:
         """Yield decisions about *reads* in their order. Each chunk uses the state at the time when it is requested."""
+        decide = self._decide if self._acknowledged is None else self._acknowledge
         for chunk in in_chunks(self._until_failure(reads), self._at_once):
-            yield self._decide(chunk)
+            yield decide(chunk)
             if self.stopped is not None:
                 return
 
@@ -136,6 +141,19 @@ class Planner:
             planned.wait(read, missing, None if is_held else self._held.version)
             if not is_held:
                 self._tally.count("carried_on")
+        return planned
+
+    def _acknowledge(self, chunk: Sequence[KeyedRecord]) -> PlannedChunk:
+        assert self._acknowledged is not None
+        planned = self._chunk()
+        for read, said, _ in self._drafts(planned, chunk):
+            try:
+                term, settled = self._acknowledged.settle(said)
+            except RecordError as error:
+                self._reject(planned, read, "plan", error, said)
+                continue
+            self._tally.count(term)
+            planned.settled += settled
         return planned
 
     def _bindings(

@@ -331,6 +331,7 @@ class ActiveRun:
 
         def finish(tx: Transaction) -> None:
             stored_rate_limits.write(tx, self._api_limits)
+            tx.batches.mark_overdue(at=now)
             report.open = tx.open_records.counts(streams, writers)
             for name in (name for name, counts in report.open.items() if counts.total):
                 report.tally(name)  # also for a stream that was not reached

@@ -30,7 +30,7 @@ from crossdock.runs.adoption_index import note_matches
 from crossdock.runs.binding_verification import note_unverified
 from crossdock.runs.intake_log import NoIntake, PlanIntake
 from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingOnce
-from crossdock.runs.settlement_count import delivered_term
+from crossdock.runs.settlement_count import expected_term, settled_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.unsettled_operations import UnsettledOperations, cannot_be_found, expected_delivery
@@ -152,7 +152,7 @@ class _Preview:
         self._held = list(self._left.held)
         for intent in (*self._left.sent_first, *self._left.held):
             self._count_request("resend", intent.identity.stream, intent.scope)
-        self._first_steps.update(self._left.count(self._tally, listener))
+        self._first_steps.update(self._left.count(self._tally, listener, targets))
         self._expect(self._left.sent_first)
 
     def finished(self) -> PlanResult:
@@ -237,7 +237,8 @@ class _Preview:
     def _part(self, bound: BoundStream, stream_input: StreamInput, held: AwaitingParents, waiting: WaitingOnce) -> bool:
         """Read and decide about the next part of one stream. Return False if nothing more of it can be decided."""
         tally, rejected = self._tally(bound.name), self._tally(bound.name).records["rejected"]
-        unsettled = [intent for intent in (*self._left.in_doubt, *self._held) if intent.scope == bound.scope]
+        left = (*self._left.in_doubt, *self._held, *self._left.awaited)
+        unsettled = [intent for intent in left if intent.scope == bound.scope]
         try:
             stream_input.read(unsettled, bound.context.run.progress.advance)
         except CrossdockError as error:
@@ -334,6 +335,10 @@ class _Preview:
             self._listener.refused(dead_letter)
         for binding in decided.suppressed:
             self._listener.suppressed(decided.bound.scope, binding)
+        for item in decided.settled:
+            tally = self._tally(item.intent.identity.stream)
+            tally.count("carried_over")
+            tally.count(settled_term(item, first_time=item.intent.operation == "create"))
 
     def _operation(self, operation: Operation) -> None:
         scope, identity = operation.scope, operation.identity
@@ -356,7 +361,7 @@ class _Preview:
             self._first_steps.add(record)
             return
         is_first = operation.kind == "create" or record in self._first_steps
-        tally.count(delivered_term(operation.kind, first_time=is_first))
+        tally.count(expected_term(target, scope.resource, operation.kind, first_time=is_first))
         two_steps = is_first and operation.kind == "update"
         whole = replace(operation, kind="create", changes=operation.after, binding=None) if two_steps else operation
         self._listener.operation(whole)

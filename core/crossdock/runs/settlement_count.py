@@ -8,6 +8,7 @@ from crossdock.runs.run_report import Report
 from crossdock.state import Intent
 from crossdock.values.tally import Term
 from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets.target import Target
 
 
 class SettlementCount:
@@ -31,7 +32,8 @@ class SettlementCount:
         record = identity.stream, identity.key_hash
         if intent.step != "open":
             first_time = intent.operation == "create" or record in self._opened
-            tally.count(_term(item, first_time=first_time))
+            tally.count("carried_over", item.acknowledged)
+            tally.count(settled_term(item, first_time=first_time))
             return True
         if intent.operation == "create":  # otherwise it was taken over
             self._opened.add(record)
@@ -41,11 +43,20 @@ class SettlementCount:
         return False
 
 
-def _term(item: Settlement, *, first_time: bool) -> Term:
+def settled_term(item: Settlement, *, first_time: bool) -> Term:
     intent = item.intent
+    if intent.status in {"rejected", "handed_over"}:
+        return "rejected" if intent.status == "rejected" else "handed_over"
     if intent.status != "delivered":
-        return "rejected" if intent.status == "rejected" else "carried_on"
+        return "carried_on"
     return "suppressed" if item.untouched else delivered_term(intent.operation, first_time=first_time)
+
+
+def expected_term(target: Target, resource: str, operation: str, *, first_time: bool) -> Term:
+    """Return the term of an operation that *target* takes; see `delivered_term`."""
+    kind = target.resources.get(resource)  # a connection may have lost it
+    is_awaited = kind is not None and kind.batch is not None and kind.batch.acknowledged_within_s is not None
+    return "handed_over" if is_awaited else delivered_term(operation, first_time=first_time)
 
 
 def delivered_term(operation: str, *, first_time: bool) -> Term:

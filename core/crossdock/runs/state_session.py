@@ -107,7 +107,8 @@ class Session:
         with self.state.read_only() as tx:
             if target not in self.resumed:
                 return tx.intents.unsettled_at(target)
-            own = [intent for bound in streams for intent in tx.intents.unsettled(bound.scope)]
+            scopes = {bound.scope for bound in streams}
+            own = [intent for intent in tx.intents.unsettled_at(target) if intent.scope in scopes]
         return sorted(own, key=lambda intent: intent.id)
 
     @contextmanager

@@ -10,7 +10,7 @@ from datetime import datetime
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.references import placeholder
 from crossdock.runs.plan_result import PlanListener
-from crossdock.runs.settlement_count import delivered_term
+from crossdock.runs.settlement_count import expected_term
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.in_doubt_rules import is_held, may_be_forgotten, rule_for
@@ -25,11 +25,13 @@ class UnsettledOperations:
     Attributes:
         held: They are sent before the first stream of records that are written once, or at the end of the run.
         in_doubt: They are not sent. A person decides, or the config no longer has the target.
+        awaited: Their target has them, or may have them, and acknowledges them later.
     """
 
     sent_first: list[Intent] = field(default_factory=list)
     held: list[Intent] = field(default_factory=list)
     in_doubt: list[Intent] = field(default_factory=list)
+    awaited: list[Intent] = field(default_factory=list)
 
     @classmethod
     def sorted_out(
@@ -45,6 +47,9 @@ class UnsettledOperations:
         left = cls()
         for intent in unsettled:
             target = targets.get(intent.scope.target)
+            if intent.is_awaited:
+                left.awaited.append(intent)
+                continue
             if target is None:
                 left.in_doubt.append(intent)
                 continue
@@ -60,7 +65,9 @@ class UnsettledOperations:
             (left.in_doubt if is_in_doubt else left.sent_first).append(intent)
         return left
 
-    def count(self, tally: Callable[[str], Tally], listener: PlanListener) -> set[tuple[Scope, int]]:
+    def count(
+        self, tally: Callable[[str], Tally], listener: PlanListener, targets: Mapping[str, Target]
+    ) -> set[tuple[Scope, int]]:
         """Count and report the results as if the targets accept everything. Return the records with a first step."""
         first_steps = set[tuple[Scope, int]]()
         for intent in self.in_doubt:
@@ -76,7 +83,8 @@ class UnsettledOperations:
                 continue
             is_first = intent.operation == "create" or record in first_steps
             tally(intent.identity.stream).count("carried_over")
-            tally(intent.identity.stream).count(delivered_term(intent.operation, first_time=is_first))
+            term = expected_term(targets[intent.scope.target], intent.resource, intent.operation, first_time=is_first)
+            tally(intent.identity.stream).count(term)
         return first_steps
 
 
@@ -101,4 +109,6 @@ def expected_delivery(intent: Intent) -> ExpectedDelivery:
 
 def cannot_be_found(resource: str, operation: str, target: Target) -> bool:
     """Return whether a restored state leaves this operation in doubt. The platform's lists show forgotten records."""
+    if operation != "create":
+        return False
     return target.name != PLATFORM and not target.resources[resource].endpoint.can_verify(operation)

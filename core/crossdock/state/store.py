@@ -34,6 +34,7 @@ from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files import fence_files
 from crossdock.state.sidecar_files.fence_files import FenceFiles
 from crossdock.state.sidecar_files.input_marks import ReadingMarks
+from crossdock.state.tables.batches import Batches
 from crossdock.state.tables.begun_undos import BegunUndos
 from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.crashing_inputs import CrashingInputs
@@ -80,6 +81,7 @@ class Transaction:
     unverified = cached_property(lambda tx: Unverified(tx.connection, tx.bindings))
     runs = cached_property(lambda tx: Runs(tx.connection))
     intents = cached_property(lambda tx: Intents(tx.connection))
+    batches = cached_property(lambda tx: Batches(tx.connection))
     intake = cached_property(lambda tx: Intake(tx.connection))
     dead_letters = cached_property(lambda tx: DeadLetters(tx.connection))
     waiting_records = cached_property(lambda tx: WaitingRecords(tx.connection))

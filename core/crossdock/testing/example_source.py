@@ -10,7 +10,7 @@ from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.platform.retry_settings import Retry
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
-from crossdock.targets import ApiTarget
+from crossdock.targets import ConnectorTarget
 from crossdock.values import exact_json
 from crossdock.values.config_models import ConfigPath
 
@@ -85,7 +85,7 @@ def hurried(connector: Connector[Any]) -> Connector[Any]:
     make = connector.target
     assert make is not None, f"the connector {connector.name!r} declares no target"
 
-    def target(settings: Any) -> ApiTarget:
+    def target(settings: Any) -> ConnectorTarget:
         made = make(settings)
         assert made is not None, f"the connector {connector.name!r} makes no target of these settings"
         made.retry, made.settle_s = _HURRIED, _SETTLE_S

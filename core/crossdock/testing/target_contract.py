@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from crossdock.targets import Answer, ApiTarget, Outcome, Request
+from crossdock.targets import Answer, ConnectorTarget, Outcome, Request
 from crossdock.testing.target_request_contract import TargetRequestContract
 from crossdock.testing.target_under_test import STATUS, Example, json_answer
 from crossdock.values import exact_json
@@ -276,6 +276,6 @@ def _protocol_of(request: Request) -> str | None:
 
 
 def _outcome(one: Example, operation: str, request: Request, answer: Answer) -> Outcome:
-    target: ApiTarget = one.target
+    target: ConnectorTarget = one.target
     target_id = None if operation == "create" else one.target_id
     return target.outcome(one.resource, answer, one.expected(request, target_id))

@@ -9,7 +9,7 @@ from typing import Any
 from unittest import SkipTest
 
 from crossdock.errors import RecordError
-from crossdock.targets import ApiTarget, Request
+from crossdock.targets import ConnectorTarget, Request
 from crossdock.testing.connector_under_test import method_of
 from crossdock.testing.example_gaps import gaps_of_drafts
 from crossdock.testing.expected_members import mismatch
@@ -31,7 +31,7 @@ _SHORT, _DECIMALS = "4321", 4
 class TargetRequestContract(TargetUnderTest):
     """Tests of requests; `TargetContract` also tests answers."""
 
-    def targets(self) -> Iterator[tuple[ApiTarget, str]]:
+    def targets(self) -> Iterator[tuple[ConnectorTarget, str]]:
         """Yield a new target for each of its resources, and the resource."""
         for resource in self.new_target().resources:
             yield self.new_target(), resource
@@ -133,7 +133,7 @@ class TargetRequestContract(TargetUnderTest):
     def _first_key(self, resource: str) -> str:
         return key_text(self.key(resource, 0))
 
-    def _long_names(self, target: ApiTarget, resource: str) -> None:
+    def _long_names(self, target: ConnectorTarget, resource: str) -> None:
         length = _longest_key(target, resource)
         check_key, payload = method_of(unguarded(target), "check_key"), method_of(unguarded(target), "payload")
         assert length < _LONGEST, f"{check_key}, {resource}: accepts a name of {_LONGEST} characters; set name_limit"
@@ -265,7 +265,7 @@ def _write(one: Example, what: str, after: dict[str, Any]) -> Request:
     return one.requests(after, _PLAIN_ID, (what,))[what]
 
 
-def _longest_key(target: ApiTarget, resource: str) -> int:
+def _longest_key(target: ConnectorTarget, resource: str) -> int:
     accepted, refused = 0, _LONGEST
     while refused - accepted > 1:
         middle = (accepted + refused) // 2
@@ -327,7 +327,7 @@ def _difference(request: Request, method: str, path: str, body: Any) -> str:
     return mismatch(body, None if request.body is None else exact_json.loads(request.body))
 
 
-def _is_implemented(target: ApiTarget, operation: str) -> bool:
+def _is_implemented(target: ConnectorTarget, operation: str) -> bool:
     """Return whether the author wrote the method of *operation*."""
     names = ("create", "create_from") if operation == "create" else (operation,)
-    return any(getattr(type(unguarded(target)), name) is not getattr(ApiTarget, name) for name in names)
+    return any(getattr(type(unguarded(target)), name) is not getattr(ConnectorTarget, name) for name in names)

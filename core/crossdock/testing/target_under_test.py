@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote
 
 from crossdock.config.project.connections import Connection
 from crossdock.resources import Reference
-from crossdock.targets import Answer, ApiTarget, ExpectedRecord, Request, Update
+from crossdock.targets import Answer, ConnectorTarget, ExpectedRecord, Request, Update
 from crossdock.testing.connector_context import context
 from crossdock.testing.connector_under_test import ConnectorUnderTest, method_of
 from crossdock.testing.manual_clock import ManualClock
@@ -114,7 +114,7 @@ class TargetUnderTest(ConnectorUnderTest):
 
     # ---- the target
 
-    def new_target(self) -> ApiTarget:
+    def new_target(self) -> ConnectorTarget:
         """Make the target of a connection with *settings*."""
         with self.in_environment():
             settings = context(self.connector, self.settings).settings
@@ -122,7 +122,7 @@ class TargetUnderTest(ConnectorUnderTest):
         assert made is not None, f"the connector {self.connector.name!r} declares no target, or no API"
         return made
 
-    def example(self, target: ApiTarget, resource: str, number: int = 0, key: str | None = None) -> Example:
+    def example(self, target: ConnectorTarget, resource: str, number: int = 0, key: str | None = None) -> Example:
         """Return a record with the members of *number*, under its own key unless another one is given."""
         draft = target.resources[resource].draft.model_validate(dict(self.members(resource, number)))
         members = json_value(draft.payload(), lambda reference: f"id-{reference.resource}-{reference.key}")
@@ -153,7 +153,7 @@ class Example:
         found: What the look-up before an update finds, if there is one.
     """
 
-    target: ApiTarget
+    target: ConnectorTarget
     resource: str
     key: str
     payload: dict[str, Any]
@@ -164,7 +164,13 @@ class Example:
 
     @classmethod
     def of(
-        cls, target: ApiTarget, resource: str, key: str, members: dict[str, Any], target_id: str, held: dict[str, Any]
+        cls,
+        target: ConnectorTarget,
+        resource: str,
+        key: str,
+        members: dict[str, Any],
+        target_id: str,
+        held: dict[str, Any],
     ) -> Example:
         payload, name = target.payload(resource, NAMESPACE, key, members), target.name_of(resource, NAMESPACE, key)
         own_id = name if name and target.resources[resource].shape.id is None else target_id

@@ -52,6 +52,8 @@ class RecordState(StateWord):
     WAITING = "waiting", "it refers to a record that is not delivered yet"
     PENDING = "pending", "an operation on it is stored, which the next run sends, or sends again"
     IN_DOUBT = "in_doubt", "an operation on it may or may not have been carried out"
+    HANDED_OVER = "handed_over", "its file was handed over, and the partner has not acknowledged it yet"
+    OVERDUE = "overdue", "its file was handed over, and the time in which the partner acknowledges it is over"
     UNVERIFIED = (
         "unverified",
         "the state was restored, or it was imported, and it was not compared with what its target holds yet",
@@ -81,6 +83,8 @@ class RecordTerm(StateWord):
     CREATED = "created", "the target has created it"
     UPDATED = "updated", "the target has updated it"
     DELETED = "deleted", "the target has deleted it"
+    HANDED_OVER = "handed_over", RecordState.HANDED_OVER.meaning
+    ACKNOWLEDGED = "acknowledged", "it is an acknowledgement, which has settled what was handed over"
     REJECTED = "rejected", RecordState.REJECTED.meaning
     REPLACED = "replaced", "a newer version took its place before it was sent"
     IGNORED = (

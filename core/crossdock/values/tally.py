@@ -12,12 +12,14 @@ from crossdock.values.state_words import RecordState
 Term = Literal[
     "carried_over", "read", "gone",
     "unchanged", "suppressed", "created", "updated", "deleted",
+    "handed_over", "acknowledged",
     "rejected", "replaced", "ignored", "dropped", "carried_on",
 ]  # fmt: skip
 IN: tuple[Term, ...] = ("carried_over", "read", "gone")
 DELIVERED: tuple[Term, ...] = ("created", "updated", "deleted")
 OUT: tuple[Term, ...] = (
-    "unchanged", "suppressed", *DELIVERED, "rejected", "replaced", "ignored", "dropped", "carried_on",
+    "unchanged", "suppressed", *DELIVERED, "handed_over", "acknowledged", "rejected", "replaced",
+    "ignored", "dropped", "carried_on",
 )  # fmt: skip
 
 
@@ -91,6 +93,7 @@ class OpenCounts:
     waiting: int = 0
     pending: int = 0
     in_doubt: int = 0
+    overdue: int = 0
     unverified: int = 0
 
     @classmethod

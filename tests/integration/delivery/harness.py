@@ -196,6 +196,7 @@ def _merge(held: dict[str, Any], changes: dict[str, Any]) -> None:
 @dataclass
 class Batch:
     operations: list[Operation]
+    settled: Sequence[Settlement] = ()
 
     def write(self, tx: Transaction) -> None:
         """Nothing else."""

@@ -29,7 +29,7 @@ from crossdock.values.config_file import Document
 from crossdock.values.misspelt_attributes import misspelt
 from crossdock.values.record_keys import key_text, trimmed_key
 from crossdock.webhooks import Webhooks
-from crossdock.writing.targets.api_target import ApiTarget
+from crossdock.writing.targets.connector_target import ConnectorTarget
 from crossdock.writing.targets.guarded_target import fault_of, guarded_target
 from crossdock.writing.targets.target import Target, TargetResource
 
@@ -119,10 +119,10 @@ class Connection:
         except CrossdockError:
             return False
 
-    def target(self, account: str, clock: Clock) -> ApiTarget | None:
+    def target(self, account: str, clock: Clock) -> ConnectorTarget | None:
         """Return the target that the connection is, or None. *account* is the one whose data it changes."""
         connector = self.connector
-        if connector.target is None or connector.api is None:
+        if connector.target is None:
             return None
         with guarded("target", self.name, code=connector.target, settings=self.settings):
             made = connector.target(self.settings)
@@ -272,7 +272,7 @@ def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load
 
 
 def _resources(connector: Connector[Any], made: object) -> Mapping[str, ResourceType]:
-    if not isinstance(made, ApiTarget):
+    if not isinstance(made, ConnectorTarget):
         raise _returned(connector, "target", made, "an ApiTarget")
     resources: object = getattr(made, "resources", None)
     if not (isinstance(resources, Mapping) and all(isinstance(each, TargetResource) for each in resources.values())):

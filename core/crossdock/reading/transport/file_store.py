@@ -111,6 +111,37 @@ class ArchivingStore(FileStore, Protocol):
         """
 
 
+@runtime_checkable
+class WritableStore(FileStore, Protocol):
+    """A store to which files can be handed over."""
+
+    def described(self, path: str) -> RemoteFile | None:
+        """Return the regular file at *path*, or None if there is none.
+
+        Raises:
+            ConfigError: If its folder does not exist.
+            RefusedError: If something else is there.
+        """
+
+    def write(self, path: str, data: bytes) -> None:
+        """Create a file or replace its content, flushed to the disk where the store can.
+
+        Raises:
+            ConfigError: If its folder does not exist.
+            UnauthorizedError: If the store does not allow it.
+            RemoteError: If it fails, for example because the disk is full. A part may then be there.
+        """
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a file in one step where the store can. *new* must be free, which the caller has checked.
+
+        Raises:
+            RemoteError: If it fails. It may have been renamed.
+        """
+
+    def remove(self, path: str) -> None: ...
+
+
 def archive_names(file: RemoteFile) -> tuple[str, str]:
     """Return the name of *file*, and the one for an archive where that is taken, with its modification time in UTC."""
     path = PurePosixPath(file.name)

@@ -36,6 +36,7 @@ from crossdock.reading.transport.file_store import (
 _BLOCK = 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe opens at once and is then refused
+_WRITTEN = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_FILE = {errno.ELOOP, errno.ENXIO}  # a link, a socket
 _UNREACHABLE = {  # errors of a share whose server does not answer
     errno.EIO, errno.ENODEV, errno.ENOTCONN, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH,
@@ -141,6 +142,38 @@ class FolderStore:
                 os.unlink(name, dir_fd=target)
                 raise
             return name
+
+    def described(self, path: str) -> RemoteFile | None:
+        os.close(self._folder(path.rpartition("/")[0] or ".", self._no_folder(path)))
+        return self._stat_or_none(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        with self._inside(path, f"writing {path!r}") as (inside, name):
+            opened = os.open(name, _WRITTEN, 0o666, dir_fd=inside)
+            with open(opened, "wb") as stream:  # noqa: PTH123  it is a descriptor
+                stream.write(data)
+                stream.flush()
+                os.fsync(opened)
+
+    def rename(self, old: str, new: str) -> None:
+        doing = f"renaming {old!r} to {new!r}"
+        with self._inside(old, doing) as (source, name), self._inside(new, doing) as (target, new_name):
+            os.rename(name, new_name, src_dir_fd=source, dst_dir_fd=target)
+            os.fsync(target)
+
+    def remove(self, path: str) -> None:
+        with self._inside(path, f"removing {path!r}") as (inside, name):
+            os.unlink(name, dir_fd=inside)
+
+    @contextmanager
+    def _inside(self, path: str, doing: str) -> Iterator[tuple[int, str]]:
+        folder, _, name = path.rpartition("/")
+        with _closing(self._folder(folder or ".", self._no_folder(path))) as inside, self._translated(doing):
+            yield inside, name
+
+    def _no_folder(self, path: str) -> ConfigError:
+        folder, hint = path.rpartition("/")[0], "create it, or correct the folder of the target"
+        return ConfigError(f"folder {folder!r} does not exist", where=self._where, hint=hint)
 
     def _compare_moved(self, file: RemoteFile, folder: int, name: str) -> None:
         now = _regular(file.name, file.folder, os.stat(name, dir_fd=folder, follow_symlinks=False))

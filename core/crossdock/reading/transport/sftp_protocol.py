@@ -1,4 +1,4 @@
-"""The part of SFTP version 3 that reading and moving files needs, over any byte stream.
+"""The part of SFTP version 3 that reading, writing and moving files needs, over any byte stream.
 
 paramiko's reader stops a listing at a name that is not UTF-8, takes an early end for the end of the file, and keeps
 everything after a short answer in memory.
@@ -16,8 +16,9 @@ MAX_MESSAGE = 256 * 1024 + 1024
 FREE_ANSWERS, LEAST_ANSWER = 10_000, 512  # answers of any size; beyond them, the average must have this many bytes
 RECEIVE = 4 * 1024 * 1024
 
-INIT, SERVER_VERSION, OPEN, CLOSE, READ, LSTAT, OPENDIR, READDIR = 1, 2, 3, 4, 5, 7, 11, 12
-STAT, RENAME, READLINK = 17, 18, 19
+INIT, SERVER_VERSION, OPEN, CLOSE, READ, WRITE, LSTAT, OPENDIR, READDIR = 1, 2, 3, 4, 5, 6, 7, 11, 12
+REMOVE, STAT, RENAME, READLINK, EXTENDED = 13, 17, 18, 19, 200
+FSYNC, POSIX_RENAME = b"fsync@openssh.com", b"posix-rename@openssh.com"  # PROTOCOL of OpenSSH, section 4
 STATUS, HANDLE, DATA, NAME, ATTRS = 101, 102, 103, 104, 105
 OK, END, NO_SUCH_FILE, PERMISSION_DENIED = 0, 1, 2, 3
 _REASONS = {  # draft-ietf-secsh-filexfer-02, section 7
@@ -31,6 +32,8 @@ _REASONS = {  # draft-ietf-secsh-filexfer-02, section 7
     8: "operation unsupported",
 }
 _OPEN_TO_READ = struct.pack(">II", 1, 0)
+_OPEN_TO_WRITE = struct.pack(">II", 2 | 8 | 16, 0)  # write, create, truncate; without attributes
+_WRITES_AHEAD = 32
 _SIZE, _OWNER, _PERMISSIONS, _TIMES, _EXTENDED = 1, 2, 4, 8, 0x8000_0000
 
 
@@ -58,6 +61,10 @@ class Attributes:
 class Message:
     def __init__(self, body: bytes) -> None:
         self._body, self._at = body, 0
+
+    @property
+    def is_read(self) -> bool:
+        return self._at == len(self._body)
 
     def take(self, count: int) -> bytes:
         if count > len(self._body) - self._at:
@@ -92,6 +99,7 @@ class SftpWire:
         self._buffer, self._at = b"", 0
         self._number = 0
         self._unanswered: set[int] = set()
+        self._extensions: set[bytes] = set()
 
     def hello(self) -> None:
         self._send(struct.pack(">IBI", 5, INIT, VERSION))
@@ -100,6 +108,9 @@ class SftpWire:
             raise ProtocolError(f"received message {kind} instead of the version")
         if (version := answer.number()) != VERSION:
             raise ProtocolError(f"the server speaks SFTP version {version}, not {VERSION}")
+        while not answer.is_read:
+            self._extensions.add(answer.text())
+            answer.text()  # its version
 
     def lstat(self, path: bytes) -> Attributes:
         return self._ask(LSTAT, _text(path), ATTRS).attributes()
@@ -122,9 +133,44 @@ class SftpWire:
 
     def rename(self, old: bytes, new: bytes) -> None:
         """Rename a file. Servers that follow the draft (6.5) refuse to overwrite another one."""
-        status = StatusError(self._ask(RENAME, _text(old) + _text(new), STATUS))
-        if status.code != OK:
-            raise status
+        self._do(RENAME, _text(old) + _text(new))
+
+    def rename_at_once(self, old: bytes, new: bytes) -> None:
+        """Rename a file in one step where the server can, which may overwrite another one.
+
+        OpenSSH makes two steps of `rename`, a link and the removal of the old name.
+        """
+        if POSIX_RENAME in self._extensions:
+            self._do(EXTENDED, _text(POSIX_RENAME) + _text(old) + _text(new))
+        else:
+            self.rename(old, new)
+
+    def remove(self, path: bytes) -> None:
+        self._do(REMOVE, _text(path))
+
+    def write(self, path: bytes, data: bytes) -> None:
+        """Create a file, or replace its content, and have the server flush it to its disk where it can."""
+        handle = self._ask(OPEN, _text(path) + _OPEN_TO_WRITE, HANDLE).text()
+        unanswered = set[int]()
+        for start in range(0, len(data), CHUNK):
+            block = data[start : start + CHUNK]
+            self._send(self._request(WRITE, _text(handle) + struct.pack(">Q", start) + _text(block)))
+            unanswered.add(self._number)
+            if len(unanswered) == _WRITES_AHEAD:
+                self._written(unanswered)
+        while unanswered:
+            self._written(unanswered)
+        if FSYNC in self._extensions:
+            self._do(EXTENDED, _text(FSYNC) + _text(handle))
+        self._do(CLOSE, _text(handle))
+
+    def _written(self, unanswered: set[int]) -> None:
+        number, answer = self._answer(unanswered, STATUS)
+        unanswered.discard(number)
+        _check_done(answer)
+
+    def _do(self, kind: int, body: bytes) -> None:
+        _check_done(self._ask(kind, body, STATUS))
 
     def names(self, folder: bytes) -> Iterator[tuple[bytes, Attributes]]:
         handle = self._ask(OPENDIR, _text(folder), HANDLE).text()
@@ -229,6 +275,13 @@ class SftpWire:
             self._at = 0
         self._at += count
         return self._buffer[self._at - count : self._at]
+
+
+def _check_done(answer: Message | None) -> None:
+    if answer is None:
+        raise ProtocolError("unexpected end of file")
+    if (status := StatusError(answer)).code != OK:
+        raise status
 
 
 def _text(value: bytes) -> bytes:

@@ -167,6 +167,33 @@ class SftpSession:
             raise
         return name
 
+    def described(self, path: str) -> RemoteFile | None:
+        folder = path.rpartition("/")[0]
+        try:
+            return self.stat(path)
+        except _MissingError:
+            with self._translated(f"describing folder {folder!r}", self._no_folder(folder)):
+                self._wire.lstat(_encoded(folder or "."))
+            return None
+
+    def write(self, path: str, data: bytes) -> None:
+        login = self._line.login
+        budget = Budget(login.timeout_s + len(data) / login.min_bytes_per_s, "lower `min_bytes_per_s`")
+        with self._translated(f"writing {path!r}", self._no_folder(path.rpartition("/")[0]), budget):
+            self._wire.write(_encoded(path), data)
+
+    def rename(self, old: str, new: str) -> None:
+        with self._translated(f"renaming {old!r} to {new!r}"):
+            self._wire.rename_at_once(_encoded(old), _encoded(new))
+
+    def remove(self, path: str) -> None:
+        with self._translated(f"removing {path!r}"):
+            self._wire.remove(_encoded(path))
+
+    def _no_folder(self, folder: str) -> ConfigError:
+        hint = "create it, or correct the folder of the target"
+        return ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
+
     def _is_free(self, path: str) -> bool:
         try:
             with self._translated(f"describing {path!r}", _MissingError("", where=self._where)):

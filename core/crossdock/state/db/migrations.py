@@ -131,6 +131,14 @@ def _index_what_is_due_by_stream(connection: Connection) -> None:
         index.create(connection, checkfirst=True)
 
 
+def _add_batches(connection: Connection) -> None:
+    schema.metadata.create_all(connection, tables=[schema.batches, schema.sequences])
+    connection.execute(text("ALTER TABLE intents ADD COLUMN batch_id BIGINT REFERENCES batches (id)"))
+    connection.execute(text("ALTER TABLE intents ADD COLUMN place INTEGER"))
+    index = next(each for each in schema.intents.indexes if each.name == "ix_intents_batch")
+    index.create(connection)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -150,6 +158,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _store_decisions,
     _add_unknown_references,
     _index_what_is_due_by_stream,
+    _add_batches,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record_columns, scope_columns, stream_and_key
 
-VERSION = 19
+VERSION = 20
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -147,9 +147,39 @@ intents = Table(
     Column("untouched", Boolean),  # delivered without a write: the target already held it
     Column("only_unchanged", String(8)),  # what no one else may have changed in the record
     Column("resolved_at", UtcDateTime),  # by a person or a list, after it was in doubt
+    Column("batch_id", ForeignKey("batches.id")),
+    Column("place", Integer),  # in its batch, from 0
     Index("ix_intents_key", "target", "resource", "namespace", "key_hash"),
     Index("ix_intents_status", "status"),
     Index("ix_intents_run", "run_id"),
+    Index("ix_intents_batch", "batch_id"),
+)
+
+batches = Table(  # whose bytes are made once, such as files
+    "batches",
+    metadata,
+    Column("id", _Serial, primary_key=True),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("target", String(64), nullable=False),
+    Column("resource", String(32), nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("key", String(64), nullable=False, unique=True),  # of the transaction that made it, which may be repeated
+    Column("name", Text, nullable=False),
+    Column("body", LargeBinary),
+    Column("sha256", String(64), nullable=False),
+    Column("records", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("handed_over_at", UtcDateTime),
+    Column("due_at", UtcDateTime),  # for its acknowledgement
+    Index("ix_batches_target_name", "target", "name"),
+    Index("ix_batches_target_number", "target", "number"),
+)
+
+sequences = Table(
+    "sequences",
+    metadata,
+    Column("target", String(64), primary_key=True),
+    Column("last", BigInteger, nullable=False),
 )
 
 attempts = Table(

@@ -151,7 +151,9 @@ class OpenRecords:
         by = intents.c.stream, intents.c.status, intents.c.target, intents.c.resource, intents.c.namespace
         unsettled = select(*by, func.count()).where(intents.c.status.in_(UNSETTLED)).group_by(*by)
         for stream, status, *scope, number in self._connection.execute(unsettled):
-            yield writers.get(Scope(*scope), stream), "in_doubt" if status == "in_doubt" else "pending", number
+            if status != "handed_over":
+                state = status if status in {"in_doubt", "overdue"} else "pending"
+                yield writers.get(Scope(*scope), stream), state, number
         for each, number in self._unverified.counts():
             if each in writers:
                 yield writers[each], "unverified", number

@@ -17,9 +17,14 @@ from crossdock.state.tables.dead_letters import ALL, DeadLetterFilter
 from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
 from crossdock.state.tables.record_identity import RecordIdentity, Scope, Step, within, within_given
 
-Status = Literal["pending", "sending", "in_doubt", "delivered", "rejected", "replaced", "dropped"]
+Status = Literal[
+    "pending", "sending", "in_doubt", "handed_over", "overdue", "delivered", "rejected", "replaced", "dropped"
+]
 Unchanged = Literal["record", "members"]
-UNSETTLED: tuple[Status, ...] = ("pending", "sending", "in_doubt")
+TO_SEND: tuple[Status, ...] = ("pending", "sending", "in_doubt")
+AWAITED: tuple[Status, ...] = ("handed_over", "overdue")
+"""Operations that the target has, and has not acknowledged yet."""
+UNSETTLED: tuple[Status, ...] = (*TO_SEND, *AWAITED)
 
 
 @dataclass(slots=True)
@@ -34,6 +39,7 @@ class Intent:
             that we write, whichever run sends it; None to decide about the record again.
         resolved_at: When a person or a complete list of the target resolved what was in doubt, or what a restored
             backup would send again.
+        batch_id: The stored batch that it is a part of, at *place*; None for a request of its own.
         id: 0 until it is written.
     """
 
@@ -58,11 +64,18 @@ class Intent:
     untouched: bool | None = None
     only_unchanged: Unchanged | None = None
     resolved_at: datetime | None = None
+    batch_id: int | None = None
+    place: int | None = None
     id: int = field(default=0, kw_only=True)
 
     @property
     def resource(self) -> str:
         return self.scope.resource
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it is one of a stored batch that was, or may have been, handed over, and is not acknowledged."""
+        return self.status in AWAITED or (self.status == "in_doubt" and self.batch_id is not None)
 
     def mark_sending(self, at: datetime) -> None:
         self.status, self.attempts = "sending", self.attempts + 1
@@ -91,7 +104,7 @@ _SENDING = ("method", "path", "attempts", "first_sent_at")
 _MARK = sql_statements.Bulk(
     update(table).where(_THIS).values(status="sending", **{name: bindparam(f"new_{name}") for name in _SENDING})
 )
-_RESULT = ("status", "http_status", "target_id", "first_sent_at", "untouched", "resolved_at")
+_RESULT = ("status", "http_status", "target_id", "first_sent_at", "untouched", "resolved_at", "batch_id", "place")
 _MOVED: dict[str, Any] = {name: bindparam(f"new_{name}") for name in (*_RESULT, "settled_at")}
 _MOVE = sql_statements.Bulk(update(table).where(_THIS).values(_MOVED))
 _FINISH = sql_statements.Bulk(update(table).where(_THIS).values({**_MOVED, "raw": {}}))
@@ -146,13 +159,29 @@ class Intents:
             statement.run(self._connection, columns)
 
     def unsettled_at(self, target: str) -> list[Intent]:
-        """Return the unsettled intents of all scopes of *target*, oldest first."""
-        query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED), table.c.target == target)
+        """Return the intents of all scopes of *target* that are to be sent, oldest first.
+
+        One of a stored batch that is in doubt is not: an acknowledgement, or a person, decides about it.
+        """
+        return [each for each in self._at(target, TO_SEND) if not each.is_awaited]
+
+    def awaited_at(self, target: str) -> list[Intent]:
+        """Return the intents of *target* whose batch was, or may have been, handed over, oldest first."""
+        return [each for each in self._at(target, (*AWAITED, "in_doubt")) if each.is_awaited]
+
+    def settled_in_batches(self, target: str, batches: Sequence[int] | None, target_id: str | None) -> list[Intent]:
+        """Return the settled intents of *target* in these batches, or any if None, with this id unless it is None."""
+        query = select(*_FIELDS).where(table.c.target == target, table.c.status.not_in(UNSETTLED))
+        query = query.where(table.c.batch_id.is_not(None) if batches is None else table.c.batch_id.in_(batches))
+        return self._listed(query if target_id is None else query.where(table.c.target_id == target_id))
+
+    def _at(self, target: str, statuses: Iterable[Status]) -> list[Intent]:
+        query = select(*_FIELDS).where(table.c.status.in_(list(statuses)), table.c.target == target)
         return self._listed(query.order_by(table.c.id))
 
     def unsettled_counts(self) -> dict[str, int]:
-        """Return the number of unsettled intents of each target that has some."""
-        query = select(table.c.target, func.count()).where(table.c.status.in_(UNSETTLED)).group_by(table.c.target)
+        """Return the number of intents that are to be sent to each target that has some."""
+        query = select(table.c.target, func.count()).where(table.c.status.in_(TO_SEND)).group_by(table.c.target)
         return {target: number for target, number in self._connection.execute(query)}
 
     def unsettled(self, scope: Scope | None = None, among: Sequence[int] | None = None) -> list[Intent]:

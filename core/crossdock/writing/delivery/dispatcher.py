@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import queue
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from crossdock.errors import StoppedError
 from crossdock.pacing.allowance import Allowance
-from crossdock.state import Intent
+from crossdock.state import Intent, StoredBatch
 from crossdock.writing.delivery.delivery_context import (
     NOTHING_TAKEN_OVER,
     AdoptionRules,
@@ -19,7 +20,7 @@ from crossdock.writing.delivery.delivery_context import (
 )
 from crossdock.writing.delivery.outcome_policy import OutcomePolicy
 from crossdock.writing.delivery.restored_state import NO_DOUBTS, StateDoubts
-from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult
+from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.turn_writer import Chunk, Decisions, TurnWriter
 from crossdock.writing.delivery.undecided_requests import PostponedError
@@ -60,7 +61,10 @@ class Dispatcher:
         decisions = Decisions()
         self._own_records.work_on(intents)
         for intent in intents:
-            self._policy.resume(intent, decisions)
+            if intent.batch_id is None:
+                self._policy.resume(intent, decisions)
+        for stored, members in self._stored_batches(intents):
+            self._policy.resume_batch(stored, members, decisions)
         self._commit(decisions)
         self._delivery.resuming = True
         try:
@@ -71,6 +75,17 @@ class Dispatcher:
             self._run.warn(f"delivery of what the last run left unsettled is postponed: {error.message}")
             self._delivery.reset()
         self._delivery.resuming = False
+
+    def _stored_batches(self, intents: Sequence[Intent]) -> Iterator[tuple[StoredBatch, list[Intent]]]:
+        """Yield the stored batches with their operations among *intents*, in the order of their numbers."""
+        members: dict[int, list[Intent]] = defaultdict(list)
+        for intent in intents:
+            if intent.batch_id is not None:
+                members[intent.batch_id].append(intent)
+        with self._run.state.read_only() as tx:
+            batches = tx.batches.get(members)
+        for stored in sorted(batches.values(), key=lambda each: each.number):
+            yield stored, sorted(members[stored.id], key=lambda each: each.place or 0)
 
     def release(self) -> bool:
         """Deliver what `resume` held back. Returns and fails as `deliver`."""
@@ -128,6 +143,7 @@ class Dispatcher:
             chunk, fresh = self._next(chunks, decisions)
             if chunk is None:
                 self._own_records.stored()  # nothing was planned: others need not wait until an answer comes
+        decisions.settled += chunk.settled if chunk is not None else ()
         for intent in fresh:
             if intent.status != "rejected":
                 self._policy.admit(intent, decisions)
@@ -211,16 +227,23 @@ class Dispatcher:
         batches = self._queue.take(min(self._room(), self._queue.due()), only_full=only_full)
         tokens = self._allowance.take(len(batches)) if batches else []
         self._queue.put_back(batches[len(tokens) :])
-        batches = batches[: len(tokens)]
-        self._queue.count(batches)
         leaving = []
-        for batch, token in zip(batches, tokens, strict=True):
+        for batch, token in zip(batches, tokens, strict=False):
             tasks = [task for task in batch if self._policy.may_leave(task, decisions)]
             if tasks:
-                leaving.append(SendBatch(tasks, token))
+                leaving.append(SendBatch(self._staged_first(tasks), token))
             else:
                 self._allowance.lost(token)
+        self._queue.count([batch.tasks for batch in leaving])
         return leaving
+
+    def _staged_first(self, tasks: list[SendTask]) -> list[SendTask]:
+        """Have a stored batch staged before it is handed over."""
+        profile = self._delivery.target.resources[tasks[0].intent.resource].batch
+        if profile is not None and profile.stored:
+            for task in tasks:
+                task.purpose = "send" if task.is_staged else "stage"
+        return tasks
 
     def _room(self) -> int:
         number = len(self._in_flight)

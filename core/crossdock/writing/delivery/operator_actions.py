@@ -92,6 +92,7 @@ def settle_as_not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: d
     """Settle operations in doubt as not delivered. The next run sends them with the same key and bytes."""
     for intent in intents:
         intent.status, intent.first_sent_at, intent.resolved_at = "pending", None, at
+        intent.batch_id = intent.place = None  # it goes into another one, with another number
     tx.intents.write_outcomes(intents, at=at)
     restored_state.trust_if_settled(tx)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
 from crossdock.errors import CrossdockError, RecordError, UnavailableError
-from crossdock.state import Intent
+from crossdock.state import Intent, StoredBatch
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
@@ -29,6 +29,7 @@ from crossdock.writing.targets.target import Request, Rule
 
 CONFLICT = 409  # to a delete: other records refer to it
 UNREAD = frozenset({405, 413, 415})  # refusals of a whole batch by which nothing of it was executed
+MAY_BE_FORGOTTEN = "may have been delivered before the state was restored"
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 
 
@@ -66,8 +67,7 @@ class OutcomePolicy:
             self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than the record
         elif known is None or not known.knows(intent):
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
-            message = "may have been delivered before the state was restored"
-            decisions.settle("in_doubt", intent, Outcome("in_doubt", message))
+            decisions.settle("in_doubt", intent, Outcome("in_doubt", MAY_BE_FORGOTTEN))
         elif (target_id := known.claim(intent)) is None:
             self._run.queue.put(SendTask(intent))
         else:
@@ -79,6 +79,8 @@ class OutcomePolicy:
         endpoint = self._target.resources[intent.resource].endpoint
         if is_looked_up_first(intent.operation, intent.before, endpoint):
             return True
+        if not endpoint.reads:
+            return False
         replaces_unknown = intent.operation == "update" and not intent.before
         is_unsure = intent.only_unchanged and intent.operation != "create" and not self._is_conditional(intent)
         return is_unsure or (replaces_unknown and self._run.doubts.restored)
@@ -94,6 +96,19 @@ class OutcomePolicy:
                 self._admit_forgettable(intent, decisions)
             else:
                 self._resume_sent(intent, decisions, intent.first_sent_at)
+
+    def resume_batch(self, stored: StoredBatch, intents: Sequence[Intent], decisions: Decisions) -> None:
+        """Hand a stored batch over that an earlier run left. What may have been handed over is looked for first."""
+        was_sent = any(intent.first_sent_at is not None for intent in intents)
+        if not was_sent and self._run.doubts.restored:
+            for intent in intents:
+                intent.first_sent_at = self._clock.now()
+                decisions.settle("in_doubt", intent, Outcome("in_doubt", MAY_BE_FORGOTTEN))
+            return
+        tasks = [SendTask(intent, retry_state=RetryState(ambiguous=was_sent), is_staged=was_sent) for intent in intents]
+        first, *others = tasks
+        first.lead(others, stored)
+        self._run.queue.put(first)
 
     def _resume_sent(self, intent: Intent, decisions: Decisions, sent_at: datetime) -> None:
         rule = in_doubt_rules.rule_for(intent, self._target, self._clock.now())
@@ -134,7 +149,7 @@ class OutcomePolicy:
 
     def may_leave(self, task: SendTask, decisions: Decisions) -> bool:
         """Return whether *task* may be sent now. If its key expired while it waited, it is decided again."""
-        if task.purpose != "send" or not task.retry_state.ambiguous:
+        if task.purpose != "send" or not task.retry_state.ambiguous or task.stored is not None:
             return True
         rule: Rule | None = None
         with self._settling(task.intent, decisions, task.retry_state):
@@ -254,6 +269,10 @@ class OutcomePolicy:
 
     def _answered(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         match outcome.kind:
+            case "staged":
+                self._run.queue.put(replace(task, purpose="send", is_staged=True), first=True)
+            case "delivered" if self._is_acknowledged(task):
+                decisions.settle("handed_over", task.intent, outcome)
             case "delivered":
                 self._accepted.add(task.intent.resource)
                 self._existing.accepted += 1
@@ -270,6 +289,10 @@ class OutcomePolicy:
                 self._run.queue.put(replace(task, purpose="look_up"))
             case _:
                 self._refused(task, outcome, decisions)
+
+    def _is_acknowledged(self, task: SendTask) -> bool:
+        profile = self._target.resources[task.intent.resource].batch
+        return task.stored is not None and profile is not None and profile.acknowledged_within_s is not None
 
     def _may_be_ours(self, task: SendTask) -> bool:
         """Return whether an earlier attempt of the same operation may be the change. A delete leaves no record."""

@@ -32,10 +32,19 @@ class SendQueue:
     Args:
         limit: Most requests in flight.
         sizes: How many operations a request takes, by resource and operation; otherwise one.
+        mixed: The resources whose requests take operations of all kinds.
     """
 
-    def __init__(self, clock: Clock, limit: int, rng: random.Random, sizes: Mapping[tuple[str, str], int] = {}) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        limit: int,
+        rng: random.Random,
+        sizes: Mapping[tuple[str, str], int] = {},
+        mixed: AbstractSet[str] = frozenset(),
+    ) -> None:
         self._clock, self._limit, self._sizes = clock, limit * max(sizes.values(), default=1), sizes
+        self._mixed = mixed
         self._ready: deque[SendTask] = deque()
         self._delayed: list[_Delayed] = []
         self._held: list[SendTask] = []
@@ -44,6 +53,8 @@ class SendQueue:
         self.circuit_breaker = CircuitBreaker(limit, rng)
 
     def put(self, task: SendTask, *, first: bool = False) -> None:
+        if task.is_led:
+            return
         if first:
             self._ready.appendleft(task)
         else:
@@ -51,11 +62,14 @@ class SendQueue:
 
     def delay(self, task: SendTask, seconds: float, *, free: bool = False) -> None:
         """Send *task* after *seconds*, when the retry budget allows. A *free* one costs no budget."""
+        if task.is_led:
+            return
         ready_at = self._clock.monotonic() + seconds
         heapq.heappush(self._delayed, _Delayed(ready_at, next(self._numbers), task, free))
 
     def hold(self, task: SendTask) -> None:
-        self._held.append(task)
+        if not task.is_led:
+            self._held.append(task)
 
     def release(self, but: AbstractSet[str] = frozenset()) -> None:
         self._ready.extend(task for task in self._held if task.intent.identity.stream not in but)
@@ -73,14 +87,26 @@ class SendQueue:
     def _next_batch(self) -> tuple[list[SendTask], int]:
         first = self._ready.popleft()
         size = self._size(first)
+        if first.stored is not None:
+            for other in first.others:
+                other.purpose, other.is_staged = first.purpose, first.is_staged
+            return [first, *first.others], 1
+        if size == 1:
+            return [first], 1
         batch, others, records = [first], list[SendTask](), {_record(first)}
         while size > len(batch) and self._ready and len(others) < LOOK_AHEAD:
             task = self._ready.popleft()
-            fits = _kind(task) == _kind(first) and self._size(task) == size and _record(task) not in records
+            fits = self._kind(task) == self._kind(first) and self._size(task) == size and _record(task) not in records
             (batch if fits else others).append(task)
             records.add(_record(task))
         self._ready.extendleft(reversed(others))
         return batch, size
+
+    def _kind(self, task: SendTask) -> tuple[str, ...]:
+        intent = task.intent
+        if intent.resource in self._mixed:
+            return task.purpose, intent.resource
+        return task.purpose, intent.resource, intent.operation, intent.method, intent.path
 
     def _size(self, task: SendTask) -> int:
         if task.purpose != "send":
@@ -91,21 +117,22 @@ class SendQueue:
     def put_back(self, batches: Sequence[Sequence[SendTask]]) -> None:
         """Put back what `take` has taken, at its place."""
         for batch in reversed(batches):
-            self._ready.extendleft(reversed(batch))
+            self._ready.extendleft(task for task in reversed(batch) if not task.is_led)
 
     def count(self, batches: Sequence[Sequence[SendTask]]) -> None:
         """Count the requests that are sent: first attempts earn retries."""
         self._budget.first(sum(batch[0].purpose == "send" and batch[0].intent.attempts == 0 for batch in batches))
         for batch in batches:
             for number, task in enumerate(batch):
-                task.batch_size, task.is_first = len(batch), number == 0
+                if task.stored is None:
+                    task.batch_size, task.is_first = len(batch), number == 0
                 task.probe = self.circuit_breaker.is_open
 
     def clear(self) -> list[SendTask]:
         left = [*(delayed.task for delayed in self._delayed), *self._ready, *self._held]
         for each in (self._delayed, self._ready, self._held):
             each.clear()
-        return left
+        return [each for task in left for each in (task, *task.others)]
 
     def __bool__(self) -> bool:
         return bool(self._ready or self._delayed)
@@ -131,11 +158,6 @@ class SendQueue:
             return 0.0
         left = self._delayed[0].ready_at - now
         return left if left > 0 else 1.0
-
-
-def _kind(task: SendTask) -> tuple[str, str, str, str, str]:
-    intent = task.intent
-    return task.purpose, intent.resource, intent.operation, intent.method, intent.path
 
 
 def _record(task: SendTask) -> tuple[object, ...]:

@@ -13,18 +13,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self, TypeVar
+from uuid import uuid4
 
 from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.problem_answers import MAX_POINTER, SHOWN
-from crossdock.state import Intent, Scope
+from crossdock.state import Intent, Scope, StoredBatch
 from crossdock.values.author_code import AUTH, AuthorCodeError, guarded
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.writing.targets.target import Client, Request, Target, unknown_name
+from crossdock.writing.targets.target import (
+    HAND_OVER,
+    HAND_OVER_AGAIN,
+    STAGE,
+    Client,
+    Request,
+    Target,
+    unknown_name,
+)
 
 T = TypeVar("T")
 _TOKEN = re.compile(r"[\w@.+-]{3,}")
@@ -56,19 +65,36 @@ class SendTask:
     """What is to be sent for an intent.
 
     Attributes:
-        purpose: ``send`` it, ``look_up`` whether it was executed, or ``ping`` a target that seems to fail.
+        purpose: ``send`` it, ``stage`` its stored batch before that, ``look_up`` whether it was executed, or ``ping`` a
+            target that seems to fail.
         batch_limit: The most operations of the next request, smaller after a failure; None for those of the target.
         batch_size: The number of operations of its last request, this one included.
         is_first: Whether it is the first of them, and stands for the request where requests are counted.
+        stored: The stored batch that it is a part of. The first task of the batch stands for the *others* in the queue.
+        is_staged: Whether the first part of that was sent.
     """
 
     intent: Intent
-    purpose: Literal["send", "look_up", "ping"] = "send"
+    purpose: Literal["send", "stage", "look_up", "ping"] = "send"
     probe: bool = False
     retry_state: RetryState = field(default_factory=RetryState)
     batch_limit: int | None = None
     batch_size: int = 1
     is_first: bool = True
+    stored: StoredBatch | None = None
+    others: Sequence[SendTask] = ()
+    is_staged: bool = False
+
+    @property
+    def is_led(self) -> bool:
+        """Whether another task stands for it in the queue."""
+        return self.stored is not None and not self.is_first
+
+    def lead(self, others: Sequence[SendTask], stored: StoredBatch) -> None:
+        """Make this task and *others* those of a stored batch."""
+        self.others = others
+        for number, task in enumerate((self, *others)):
+            task.stored, task.is_first, task.batch_size = stored, number == 0, 1
 
 
 @dataclass(slots=True)
@@ -77,11 +103,15 @@ class SendBatch:
 
     Attributes:
         may_leave: Returns False once the time in which its transaction permits sending is over.
+        stored: The stored batch that its transaction has made of the tasks; None for others.
+        key: What makes that transaction known if it is repeated.
     """
 
     tasks: Sequence[SendTask]
     token: Token
     may_leave: Callable[[], bool] = lambda: True
+    stored: StoredBatch | None = None
+    key: str = field(default_factory=lambda: uuid4().hex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +232,8 @@ class Senders:
             case "look_up":
                 expected = ExpectedRecord(target_id=intent.target_id, name=self._name(intent))
                 return target.found(intent.resource, answer, expected)
+            case "stage":
+                return outcomes.of_stage(answer)
             case "ping":
                 return outcomes.of_ping(answer)
 
@@ -232,6 +264,11 @@ class Senders:
         task, target = batch.tasks[0], self._target
         intent = task.intent
         match task.purpose:
+            case "stage" | "send" if task.stored is not None:
+                method = STAGE if task.purpose == "stage" else HAND_OVER
+                method = HAND_OVER_AGAIN if method == HAND_OVER and task.retry_state.ambiguous else method
+                request = Request(method, f"/{task.stored.name}", task.stored.body)
+                return target.send(client, intent.resource, request, may_leave=batch.may_leave)
             case "send":
                 requests = [Request(one.intent.method, one.intent.path, one.intent.body) for one in batch.tasks]
                 if self._takes_together(task):
@@ -243,7 +280,7 @@ class Senders:
             case "look_up":
                 request = target.look_up(intent.resource, self._name(intent), intent.target_id)
                 return target.send(client, intent.resource, request)
-            case "ping":
+            case _:
                 return target.send(client, intent.resource, target.ping(intent.resource))
 
     def close(self) -> None:

@@ -16,9 +16,12 @@ from crossdock.writing.targets.target import Answers, Target
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
+    """What became of an intent: *acknowledged* after it had been handed over, in this run or an earlier one."""
+
     intent: Intent
     outcome: Outcome
     untouched: bool = False
+    acknowledged: bool = False
 
 
 def write(

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import Any, Protocol, cast
 from uuid import uuid4
 
 from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Allowance
-from crossdock.state import Attempt, Intent, Scope, Transaction
+from crossdock.state import Attempt, Intent, Scope, StoredBatch, Transaction
 from crossdock.state.tables.intents import Status
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.delivery_context import DeliveringRun
-from crossdock.writing.delivery.operations import Operation, make_intent, unsent_intent
+from crossdock.writing.delivery.operations import Operation, make_intent, payload_after, unsent_intent
 from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.senders import SendBatch, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import Outcome
-from crossdock.writing.targets.target import Target
+from crossdock.writing.targets.target import BatchItem, Target
 
 LEAVE_WITHIN_S = 1.0  # after the lease was confirmed; a slower machine gets more time
 LEAVE_AT_MOST_S = 20.0  # much less than `crossdock.state.db.run_lease.LEASE_S`
@@ -30,6 +31,10 @@ LEAVE_AT_MOST_S = 20.0  # much less than `crossdock.state.db.run_lease.LEASE_S`
 class Chunk(Protocol):
     @property
     def operations(self) -> Sequence[Operation]: ...
+
+    @property
+    def settled(self) -> Sequence[Settlement]:
+        """Operations that its records acknowledge."""
 
     def write(self, tx: Transaction) -> None:
         """Write the rest: dead letters, waiting records, fingerprints of suppressed records."""
@@ -102,6 +107,9 @@ class TurnWriter:
             if chunk:
                 chunk.write(tx)
             tx.intents.mark_sending(known)  # the new ones were written as sending
+            for batch in leaving:
+                self._store(tx, batch, at=now)
+            self._mark_handed_over(tx, decisions.settled, at=now)
             if leaving:
                 tx.buckets.put(self._target.name, self._allowance.bucket_state)
                 tx.runs.count_requests(run.id, requests=run.counters.requests, throttled=run.counters.throttled)
@@ -112,6 +120,46 @@ class TurnWriter:
         self._state.run_transaction(write)
         for batch in leaving:
             batch.may_leave = lambda: self._clock.monotonic() <= leave_by
+            if batch.stored is not None:
+                first, *others = batch.tasks
+                first.lead(others, batch.stored)
+
+    def _store(self, tx: Transaction, batch: SendBatch, *, at: datetime) -> None:
+        """Make and store a batch that is about to be staged, unless it is. *tx* may be repeated after its commit."""
+        first = batch.tasks[0]
+        if first.purpose != "stage" or first.stored is not None:
+            return
+        intents = [task.intent for task in batch.tasks]
+        stored = tx.batches.by_key(batch.key)
+        if stored is None:
+            number = tx.batches.next_number(self._target.name)
+            items = [self._item(intent) for intent in intents]
+            request = self._target.stored_batch(intents[0].resource, items, number, at)
+            name, body = request.path.removeprefix("/"), request.body or b""
+            made = StoredBatch(0, self._target.name, intents[0].resource, number, name, body, len(intents))
+            stored = tx.batches.add(made, batch.key, run_id=self._run.id, at=at)
+        for intent in intents:
+            intent.target_id = intent.target_id or self._name(intent)
+        tx.batches.assign(stored, intents)
+        batch.stored = stored
+
+    def _item(self, intent: Intent) -> BatchItem:
+        payload = intent.before or {} if intent.operation == "delete" else payload_after(intent)
+        return BatchItem(cast("Any", intent.operation), intent.target_id or self._name(intent) or "", payload)
+
+    def _name(self, intent: Intent) -> str | None:
+        return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
+
+    def _mark_handed_over(self, tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
+        ids: dict[str, set[int]] = defaultdict(set)
+        for intent in (item.intent for item in settled):
+            if intent.batch_id is not None and intent.status in {"delivered", "handed_over"}:
+                ids[intent.resource].add(intent.batch_id)
+        for resource, of_resource in ids.items():
+            profile = self._target.resources[resource].batch
+            within_s = profile.acknowledged_within_s if profile is not None else None
+            due_at = None if within_s is None else at + timedelta(seconds=within_s)
+            tx.batches.handed_over(of_resource, at=at, due_at=due_at)
 
     def allow_more_time(self) -> None:
         """Double the time for the next request. One was too late to be sent, so the machine may be slow."""

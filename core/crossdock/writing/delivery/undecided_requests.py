@@ -46,7 +46,12 @@ class UndecidedRequests:
         if retry_state.failures >= limits.attempts and not self._is_outage(retry_state):
             self.leave_out(task, outcome, decisions)
             return
-        if retry_state.failures == limits.attempts and outcome.kind == "in_doubt" and not self._is_too_late():
+        if (
+            retry_state.failures == limits.attempts
+            and outcome.kind == "in_doubt"
+            and not self._is_too_late()
+            and (task.stored is None)
+        ):
             retry_state.interrupted = "look_up" if task.purpose == "look_up" else "send"
             self._run.queue.put(replace(task, purpose="ping"), first=True)  # is it the target, or this one record?
             return

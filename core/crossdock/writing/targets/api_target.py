@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.throttled_waits import Throttling
-from crossdock.platform.retry_settings import Retry
 from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
-from crossdock.values.clock import Clock
 from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.connector_target import ConnectorTarget
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape
 from crossdock.writing.targets.target import Client, Target, unknown_name
 
@@ -29,35 +27,10 @@ _NO_REASON = "the answer says that it failed, and gives no reason"
 _THROTTLED = 429
 
 
-class ApiTarget(Target):
-    """Base class of connectors' targets. A subclass declares `resources` and makes the requests.
+class ApiTarget(ConnectorTarget):
+    """Base class of the targets behind HTTP APIs; see `ConnectorTarget` for the attributes."""
 
-    It may set the attributes up to `settle_s`; `connect` sets those from `name` on.
-
-    Attributes:
-        resources: The resources by name, parents before those that refer to them.
-        retry: How often a request is sent again, and after which pauses.
-        in_flight: Most requests in flight, and thus most that can be in doubt after a crash.
-        kept_s: Seconds for which the API keeps an idempotency key; a request is not resent after that.
-        settle_s: Seconds after which an unanswered request has either taken effect or never will.
-        is_of_author: Whether an author has written it, so that its code may fail.
-        name: The name of the connection, in the state, in reports, and in ``to`` of streams.
-        title: The words for the target in a sentence.
-        account: The account whose data the requests change; part of idempotency keys.
-        place: Its section in the config, for hints.
-    """
-
-    retry = Retry()
-    in_flight = 8
-    kept_s: float = 86_400
-    settle_s: float = 60.0
-
-    def connect(self, connection: str, account: str, api: Callable[[], Api], clock: Clock) -> None:
-        """Called by the engine before anything is sent. *api* declares the API of the connection."""
-        self.name = self.title = connection
-        self.account, self.place = account, f"connections.{connection}"
-        self._declared, self._clock = api, clock
-        self._api: Api | None = None
+    _api: Api | None = None
 
     @property
     def api(self) -> Api:
@@ -137,9 +110,6 @@ class ApiTarget(Target):
 
     def _read(self, answer: Answer) -> ApiAnswer:
         return ApiAnswer(self.address, outcomes.body_of(answer), answer.status, answer.headers)
-
-    def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002  for subclasses
-        return f"check {self.place}"
 
     # ---- sending
 

@@ -16,12 +16,13 @@ from crossdock.records import REASONS
 from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of, shortened_error
 from crossdock.values.misspelt_attributes import misspelt
 from crossdock.writing.targets.api_target import ApiTarget
+from crossdock.writing.targets.connector_target import ConnectorTarget
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.target import Request, Target, Update, lacking_method
 
 BEFORE_SENDING = frozenset({
-    "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "batch", "with_key", "look_up",
-    "headers",
+    "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "batch", "stored_batch", "with_key",
+    "look_up", "headers",
 })  # fmt: skip
 """Methods whose `RecordError` is the reason of a dead letter, because nothing was sent."""
 _INSTEAD: Mapping[str, Callable[[AuthorCodeError], Any]] = {
@@ -37,17 +38,17 @@ def take_defects(target: Target) -> Sequence[AuthorCodeError]:
     return target.take_defects() if isinstance(target, _GuardedTarget) else ()
 
 
-def guarded_target(own: ApiTarget, settings: object) -> ApiTarget:
+def guarded_target(own: ConnectorTarget, settings: object) -> ConnectorTarget:
     """Put a guard around *own*. Secrets in *settings*, those of its connection, are masked."""
-    return cast("ApiTarget", _GuardedTarget(own, settings))
+    return cast("ConnectorTarget", _GuardedTarget(own, settings))
 
 
-def unguarded(target: ApiTarget) -> ApiTarget:
+def unguarded(target: ConnectorTarget) -> ConnectorTarget:
     """Return the author's target."""
     return target._own if isinstance(target, _GuardedTarget) else target  # noqa: SLF001  of this module
 
 
-def fault_of(own: ApiTarget) -> str | None:
+def fault_of(own: ConnectorTarget) -> str | None:
     """Return what is wrong with the class of *own*: a misspelt name, a wrong type, or a missing method; or None."""
     wrong = misspelt(own, lambda name, value: _fits(value, _hint(name)))
     if wrong is not None:
@@ -61,7 +62,7 @@ def fault_of(own: ApiTarget) -> str | None:
 class _GuardedTarget:
     """Passes each access to an attribute to the author's target. New methods of `Target` are guarded, too."""
 
-    def __init__(self, own: ApiTarget, settings: object) -> None:
+    def __init__(self, own: ConnectorTarget, settings: object) -> None:
         self._own, self._settings = own, settings
         self._defects = dict[str, AuthorCodeError]()
 

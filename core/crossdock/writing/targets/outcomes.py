@@ -26,6 +26,7 @@ Class = Literal[
     "delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized",
     "expired",  # not sent, because it might have been too late
     "changed",  # the target holds another version than the known one (412)
+    "staged",  # the first part of a stored batch
     "found", "absent",  # answers to a look-up
     "removed",  # the same by external id: only removed records have it
     "answered",  # a ping
@@ -225,6 +226,11 @@ def _is_of(record: object, subject: ExpectedRecord, shape: RecordShape) -> bool:
 def of_ping(answer: Answer) -> Outcome:
     """Return the outcome of a ping: any status below 500 shows that the platform works."""
     return Outcome("answered" if answer.status < 500 else "unavailable", status=answer.status)
+
+
+def of_stage(answer: Answer) -> Outcome:
+    """Return the outcome of the first part of a stored batch, which has no effect."""
+    return Outcome("staged" if 200 <= answer.status < 300 else "unavailable", status=answer.status)
 
 
 def _is_running(problem: Problem, wait_s: float | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, Protocol, final
 from uuid import uuid4
 
@@ -102,10 +103,12 @@ class EndpointProfile:
             that, of what was found: a create by `Requests.create_from`, an update with it as `Update.before`.
         header: The header with the idempotency key; None for a target that relies on the external id.
         rules: What is done about an operation in doubt, by operation, where it is not what the other guarantees give.
+        reads: Whether a record can be read by its id.
     """
 
     idempotent: bool = False
     look_up: bool = False
+    reads: bool = field(default=True, kw_only=True)
     conditional: bool = False
     compares: bool = False
     looks_up_first: frozenset[Literal["create", "update"]] = frozenset()
@@ -125,8 +128,8 @@ class EndpointProfile:
         return "verify" if self.can_verify(operation) else "park"
 
     def can_verify(self, operation: str) -> bool:
-        """Return whether a look-up can verify the operation: any with a known id, a create only by external id."""
-        return operation != "create" or self.look_up
+        """Return whether a look-up can verify the operation: by the known id, or a create by external id."""
+        return self.look_up if operation == "create" else self.reads
 
 
 @final
@@ -139,11 +142,40 @@ class BatchProfile:
         operations: The operations that it takes; others are sent one by one.
         atomic: Whether a request that is refused as a whole has changed nothing. If it may have changed something, its
             operations are in doubt, and `EndpointProfile.rule` decides about each.
+        stored: Whether it is made once, by `Requests.stored_batch`, and stored with a number, as a file is. It is sent
+            in two parts, `STAGE` and `HAND_OVER`, of which only the second has an effect, and never divided.
+        mixed: Whether a stored batch has operations of different kinds, in their order.
+        acknowledged_within_s: Seconds in which the target acknowledges each operation of a stored batch, by other
+            means; None if it does not, and a batch that was handed over is delivered.
     """
 
     size: int
     operations: frozenset[Literal["create", "update", "delete"]] = frozenset({"create"})
     atomic: bool = False
+    stored: bool = field(default=False, kw_only=True)
+    mixed: bool = field(default=False, kw_only=True)
+    acknowledged_within_s: float | None = field(default=None, kw_only=True)
+
+
+STAGE, HAND_OVER, HAND_OVER_AGAIN = "STAGE", "HAND_OVER", "HAND_OVER_AGAIN"
+"""The methods of the requests of a stored batch: one that has no effect and may be repeated, such as the upload under a
+temporary name; the one that has the effect; and that again, after one that may have had it.
+"""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """One operation of a stored batch.
+
+    Attributes:
+        name: The external id of its record.
+        payload: What the target will hold; of a delete, what it holds.
+    """
+
+    operation: Literal["create", "update", "delete"]
+    name: str
+    payload: Mapping[str, Any]
 
 
 @final
@@ -161,6 +193,8 @@ class TargetResource(ResourceType):
         look_up_setting: The setting below the target's section that controls look-ups, for hints.
         look_up_filter: The parameter of a look-up by external id, for messages.
         batch: The operations that are sent together; None if each has a request of its own.
+        acknowledges: Whether its records are acknowledgements of what was handed over to this target, which are
+            settled and not sent; its draft is `crossdock.planning.acknowledgements.Acknowledgement`.
     """
 
     endpoint: EndpointProfile = EndpointProfile()
@@ -172,6 +206,7 @@ class TargetResource(ResourceType):
     look_up_filter: str = field(default="of a look-up", kw_only=True)
     name_form: str = field(default=DEFAULT_FORM, kw_only=True)
     batch: BatchProfile | None = field(default=None, kw_only=True)
+    acknowledges: bool = field(default=False, kw_only=True)
 
     def together(self, operation: str) -> int | None:
         """Return how many operations of this kind one request takes at most; None if each has its own form."""
@@ -258,6 +293,19 @@ class Requests(ABC):
         """Make one request of *requests*: operations of one kind with the same method and path, in this order.
 
         For resources with `TargetResource.batch`. Each comes as `create`, `update` or `delete` made it, with its key.
+        """
+        raise NotImplementedError
+
+    def stored_batch(self, resource: str, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
+        """Make the request of a batch that is stored, for resources with `BatchProfile.stored`.
+
+        Args:
+            number: Of the batches of this target, from 1. None has it twice.
+            at: When it is made.
+
+        Returns:
+            A request whose path is a slash and a name that no other batch of the target has, and whose body has its
+            exact bytes.
         """
         raise NotImplementedError
 
@@ -385,7 +433,9 @@ def lacking_method(target: Target) -> str | None:
     for kind in target.resources.values():
         create = "create_from" if "create" in kind.endpoint.looks_up_first else "create"
         needed = {create: kind.creates, "update": not kind.write_once, "delete": kind.deletes}
-        needed |= dict.fromkeys(("batch", "batch_outcomes"), kind.batch is not None)
+        is_stored = kind.batch is not None and kind.batch.stored
+        needed |= {"batch": kind.batch is not None and not is_stored, "stored_batch": is_stored}
+        needed |= {"batch_outcomes": kind.batch is not None}
         for method in (name for name, is_needed in needed.items() if is_needed):
             if getattr(type(target), method) is getattr(Target, method):
                 return f"it has no method {method}, which its resource {kind.name} needs"

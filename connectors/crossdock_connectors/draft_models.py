@@ -24,7 +24,7 @@ from crossdock.resources import ResourceModel
 from crossdock.values.config_models import misplaced
 from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, Exact, Instant
 from crossdock.values.time_zones import zone_name
-from crossdock_connectors.http_json.request_times import TimeLayout, in_layout
+from crossdock_connectors.request_times import TimeLayout, in_layout
 
 MemberType = Literal["text", "number", "integer", "boolean", "instant", "date", "object", "list"]
 MemberName = Annotated[str, Field(min_length=1, max_length=200)]

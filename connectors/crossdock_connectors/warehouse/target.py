@@ -1,0 +1,152 @@
+"""The section ``target`` of a warehouse: the records that it takes in files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock import ConfigModel
+from crossdock.platform.retry_settings import Retry
+from crossdock.reading.sources.expected_files import Interval
+from crossdock.sources import NameForm, WritableStore
+from crossdock.targets import (
+    ACKNOWLEDGEMENTS,
+    BatchProfile,
+    EndpointProfile,
+    FileContentConfig,
+    FileResource,
+    FileTarget,
+    HandOver,
+    IfMissing,
+    RecordShape,
+    TargetResource,
+)
+from crossdock.values.config_durations import span
+from crossdock.values.config_models import misplaced
+from crossdock.values.field_types import MAX_ID_LENGTH
+from crossdock.values.time_zones import zone_name
+from crossdock_connectors.draft_models import Members, draft_model
+
+ResourceKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")]
+_FILE_NAME = re.compile(r"(?:[A-Za-z0-9_.,+=-]|\{number(?::[1-9])?\}|\{at:(?:%[YymdHMSj]|[A-Za-z0-9_.-])+\})+")
+_BESIDE = re.compile(r"(?:[A-Za-z0-9_.+=-]|\{name\}|\{stem\})+")
+
+
+def _file_name(text: str) -> str:
+    if _FILE_NAME.fullmatch(text) is None or text.startswith(".") or "{number" not in text:
+        raise ValueError(
+            "must be a file name with {number} or {number:6}, so that no name comes twice, and else only {at:%Y%m%d},"
+            " letters, digits and . _ , + = -, such as ord_{at:%Y%m%d}_{number:6}.csv"
+        )
+    return text
+
+
+def _beside(text: str) -> str:
+    if _BESIDE.fullmatch(text) is None or "{name}" not in text.replace("{stem}", "{name}"):
+        raise ValueError("must be a file name with {name} or {stem}, such as {name}.ok")
+    return text
+
+
+class AcknowledgementConfig(ConfigModel):
+    """How the partner acknowledges what it has taken: a stream ``to: CONNECTION.acknowledgements`` reads it."""
+
+    within: Interval
+    """The time in which it does, such as ``4h``; after that its records are overdue, and the run is degraded."""
+
+
+class FileResourceConfig(ConfigModel):
+    """A type of record that is handed over in files."""
+
+    members: Members
+    """The members of a record, which streams map, by names of your choice."""
+    name: Annotated[str, Field(min_length=1)]
+    """The member that has the external id of the record, such as the number of the order, which the file shows."""
+    name_form: NameForm = "{key}"
+    """How it is made of ``{namespace}`` and ``{key}``."""
+    name_max_length: Annotated[int, Field(ge=1, le=MAX_ID_LENGTH)] = MAX_ID_LENGTH
+    """The most characters of a name; a record with a longer one is a dead letter."""
+    folder: str = ""
+    """The folder in which the partner expects the files, relative to the login folder or ``path``."""
+    file: Annotated[str, AfterValidator(_file_name)]
+    """The name of a file: ``{number}`` is its number, ``{number:6}`` with at least six digits, and ``{at:%Y%m%d}`` the
+    time at which it is made. The numbers of one connection have no gaps, and no number comes twice."""
+    content: FileContentConfig
+    """What the file contains."""
+    records_per_file: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    """The most records of one file; 1 for a file for each record."""
+    temporary: Annotated[str, AfterValidator(_beside)] = ".{name}.part"
+    """The name under which a file is written, in the same folder, before it is renamed. Nobody else may remove it."""
+    marker: Annotated[str, AfterValidator(_beside)] | None = None
+    """The name of an empty file that follows the file, such as ``{name}.ok`` or ``{stem}.done``; none without it."""
+    taken: tuple[str, ...] = ()
+    """The folders to which the partner moves files that it has taken, under the same name."""
+    if_missing: IfMissing = "in_doubt"
+    """What it means if an answer was lost, and neither the file nor the temporary one is found: ``in_doubt``, and a
+    person or an acknowledgement decides; ``handed_over``, for a partner that deletes what it takes and removes nothing
+    else; ``resend`` under the same name, for a partner that ignores a name that it knows."""
+    acknowledged: AcknowledgementConfig | None = None
+    """How the partner acknowledges records; without it, a record that was handed over is delivered."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.name in self.members:
+            raise misplaced(("name",), "holds the external id of the record: leave it out of members")
+        if "create" not in self.content.operations:
+            raise misplaced(("content",), "cannot express a new record")
+        for place in ("folder", "taken"):
+            value = getattr(self, place)
+            for folder in (value,) if isinstance(value, str) else value:
+                if ".." in folder.split("/"):
+                    raise misplaced((place,), "must not lead upwards")
+        return self
+
+
+class FileTargetConfig(ConfigModel):
+    """What makes a warehouse a target of streams, ``to: CONNECTION.RESOURCE``."""
+
+    resources: Annotated[Mapping[ResourceKey, FileResourceConfig], Field(min_length=1)]
+    """By name, those that others depend on first."""
+    timezone: Annotated[str, AfterValidator(zone_name)] = "UTC"
+    """The IANA time zone of the partner, for dates in names and contents of files."""
+    retry: Retry = Retry()
+    """Retries of hand-overs that failed for now."""
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> Self:
+        if ACKNOWLEDGEMENTS in self.resources:
+            raise misplaced(("resources", ACKNOWLEDGEMENTS), "is the name for what the partner acknowledges")
+        return self
+
+
+def target(config: FileTargetConfig, open_store: Callable[[], WritableStore], address: str) -> FileTarget:
+    """Return the target of a warehouse with these settings."""
+    resources = {name: _resource(name, each) for name, each in config.resources.items()}
+    return FileTarget(resources, open_store, address, ZoneInfo(config.timezone), config.retry)
+
+
+def _resource(name: str, config: FileResourceConfig) -> FileResource:
+    operations, within = config.content.operations, config.acknowledged and span(config.acknowledged.within)
+    kind = TargetResource(
+        name,
+        draft_model(name, config.members),
+        write_once="update" not in operations,
+        deletes="delete" in operations,
+        endpoint=EndpointProfile(reads=False, rules=dict.fromkeys(("create", "update", "delete"), "resend")),
+        shape=RecordShape(id=None),
+        name_member=config.name,
+        name_form=config.name_form,
+        name_limit=config.name_max_length,
+        batch=BatchProfile(
+            config.records_per_file,
+            operations,
+            stored=True,
+            mixed=True,
+            acknowledged_within_s=within.total_seconds() if within else None,
+        ),
+    )
+    hand_over = HandOver(config.folder, config.temporary, config.marker, config.taken, config.if_missing)
+    return FileResource(kind, config.file, config.content, hand_over)

@@ -1,0 +1,111 @@
+"""Batches whose bytes are made once, with a number that is never used again: files that are handed over (law 2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, func, select, update
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import batches, intents, sequences
+from crossdock.state.tables.intents import Intent
+
+_ANY = ""  # the last number that is left out for targets that have no file yet
+GAP = 1_000  # numbers that are left out after a backup was restored, whose files since then are unknown
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """A batch with its exact bytes.
+
+    Attributes:
+        number: Its number in the sequence of the target, from 1.
+        name: Such as the path of a file.
+        records: The number of its operations.
+    """
+
+    id: int
+    target: str
+    resource: str
+    number: int
+    name: str
+    body: bytes
+    records: int
+
+
+_FIELDS = tuple(batches.c[name] for name in StoredBatch.__slots__)
+_THIS = intents.c.id == bindparam("row")
+_ASSIGN = sql_statements.Bulk(
+    update(intents).where(_THIS).values(batch_id=bindparam("new_batch_id"), place=bindparam("new_place"))
+)
+
+
+class Batches:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def next_number(self, target: str) -> int:
+        """Return the number of the next batch of *target*."""
+        return 1 + self._last((target, _ANY))
+
+    def _last(self, targets: Sequence[str]) -> int:
+        last = select(func.max(sequences.c.last)).where(sequences.c.target.in_(targets))
+        return self._connection.execute(last).scalar() or 0
+
+    def leave_gap(self) -> None:
+        """Leave out `GAP` numbers of each target: a restored backup does not know which were used since."""
+        sql_statements.upsert(self._connection, sequences, [{"target": _ANY, "last": self._last((_ANY,))}])
+        self._connection.execute(update(sequences).values(last=sequences.c.last + GAP))
+
+    def by_key(self, key: str) -> StoredBatch | None:
+        """Return the batch that was added with *key*, or None."""
+        row = self._connection.execute(select(*_FIELDS).where(batches.c.key == key)).first()
+        return None if row is None else StoredBatch(*row)
+
+    def add(self, batch: StoredBatch, key: str, *, run_id: int, at: datetime) -> StoredBatch:
+        """Store a batch and use its number up. Return it with its id."""
+        sql_statements.upsert(self._connection, sequences, [{"target": batch.target, "last": batch.number}])
+        facts = {name: getattr(batch, name) for name in StoredBatch.__slots__ if name != "id"}
+        facts |= {"run_id": run_id, "created_at": at, "key": key}
+        facts["sha256"] = hashlib.sha256(batch.body).hexdigest()
+        added = self._connection.execute(batches.insert().values(facts).returning(batches.c.id)).scalar_one()
+        return StoredBatch(added, *(getattr(batch, name) for name in StoredBatch.__slots__ if name != "id"))
+
+    def assign(self, batch: StoredBatch, members: Sequence[Intent]) -> None:
+        """Make *members*, which are stored, the operations of *batch*, in this order."""
+        for place, intent in enumerate(members):
+            intent.batch_id, intent.place = batch.id, place
+        columns = sql_statements.by_column(members, row="id", new_batch_id="batch_id", new_place="place")
+        _ASSIGN.run(self._connection, columns)
+
+    def get(self, ids: Collection[int]) -> Mapping[int, StoredBatch]:
+        """Return the batches with these ids."""
+        found = dict[int, StoredBatch]()
+        for part in sql_statements.chunks(list(ids)):
+            rows = self._connection.execute(select(*_FIELDS).where(batches.c.id.in_(part)))
+            found.update((row.id, StoredBatch(*row)) for row in rows)
+        return found
+
+    def handed_over(self, ids: Collection[int], *, at: datetime, due_at: datetime | None) -> None:
+        """Store when batches were handed over, once, and when their acknowledgement is due."""
+        for part in sql_statements.chunks(list(ids)):
+            first = batches.c.id.in_(part), batches.c.handed_over_at.is_(None)
+            self._connection.execute(update(batches).where(*first).values(handed_over_at=at, due_at=due_at))
+
+    def mark_overdue(self, *, at: datetime) -> int:
+        """Mark the operations whose acknowledgement is late, and return their number."""
+        late = select(batches.c.id).where(batches.c.due_at < at)
+        is_late = intents.c.status == "handed_over", intents.c.batch_id.in_(late)
+        return self._connection.execute(update(intents).where(*is_late).values(status="overdue")).rowcount
+
+    def named(self, target: str, names: Collection[str], numbers: Collection[int]) -> Mapping[str | int, int]:
+        """Return the ids of the batches of *target* with these names or numbers."""
+        found = dict[str | int, int]()
+        for column, wanted in ((batches.c.name, list(names)), (batches.c.number, list(numbers))):
+            for part in sql_statements.chunks(wanted):
+                query = select(column, func.max(batches.c.id)).where(batches.c.target == target, column.in_(part))
+                found.update((each, number) for each, number in self._connection.execute(query.group_by(column)))
+        return found

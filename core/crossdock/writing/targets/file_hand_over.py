@@ -1,0 +1,146 @@
+"""The hand-over of one file to a partner, exactly once.
+
+The file is written under a temporary name, described, and only then renamed, in one step. Before the rename, the state
+has stored that it follows. So after a lost answer or a kill, what is there shows what has happened: the temporary file,
+if it was not renamed; the file, or one in a folder to which the partner moves what it has taken, if it was. If none of
+them is there, the partner has taken and deleted the file, unless somebody else has removed the temporary one: the
+config says what that means.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal, TypeVar
+
+from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError
+from crossdock.reading.transport.file_store import RemoteFile, WritableStore
+from crossdock.reading.transport.http_results import AmbiguousError, ExpiredError, NotSentError
+
+IfMissing = Literal["in_doubt", "handed_over", "resend"]
+"""What it means that neither a file nor its temporary file is found after a lost answer."""
+T = TypeVar("T")
+Found = Literal["handed_over", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """How files are handed over.
+
+    Attributes:
+        folder: The folder for files; empty for the store's own.
+        temporary: The temporary name, below *folder*, with ``{name}``.
+        marker: The name of an empty file that follows, with ``{name}`` or ``{stem}``; None for none.
+        taken: Folders where the partner has files that it has taken.
+    """
+
+    folder: str
+    temporary: str
+    marker: str | None = None
+    taken: Sequence[str] = ()
+    if_missing: IfMissing = "in_doubt"
+
+    def stage(self, store: WritableStore, name: str, data: bytes) -> None:
+        """Write the file under its temporary name, unless it is there already. It may be repeated.
+
+        Raises:
+            NotSentError: If the store fails for now.
+            RefusedError: If another file has the name.
+            ConfigError, UnauthorizedError: If the folder does not exist, or the store does not allow it.
+        """
+        _harmless(lambda: self._stage(store, name, data))
+
+    def complete(
+        self, store: WritableStore, name: str, data: bytes, *, again: bool, may_leave: Callable[[], bool]
+    ) -> Found:
+        """Rename the staged file to *name*, then write the marker.
+
+        Args:
+            again: Whether an earlier attempt may have renamed it.
+            may_leave: Returns False once it is too late to begin.
+
+        Raises:
+            AmbiguousError: If it may have been renamed.
+            NotSentError, RefusedError, ConfigError, UnauthorizedError: As `stage`. It was not renamed.
+        """
+        path, temporary = self._path(name), self._path(self.temporary.format(name=name))
+        is_there = _harmless(lambda: self._is_handed_over(store, name, data))
+        if not is_there:
+            staged = _harmless(lambda: store.described(temporary))
+            if staged is None and again and self.if_missing != "resend":
+                return "missing" if self.if_missing == "in_doubt" else "handed_over"
+            if staged is None or staged.size != len(data):
+                _harmless(lambda: self._stage(store, name, data))
+            if not may_leave():
+                raise ExpiredError("it was too late to hand the file over", where=path)
+            _ambiguous(lambda: store.rename(temporary, path))
+        if self.marker is not None:
+            _ambiguous(lambda: self._mark(store, name))
+        return "handed_over"
+
+    def _stage(self, store: WritableStore, name: str, data: bytes) -> None:
+        if self._is_handed_over(store, name, data):
+            return
+        temporary = self._path(self.temporary.format(name=name))
+        staged = store.described(temporary)
+        if staged is not None and _content(store, staged, len(data)) == data:
+            return
+        store.write(temporary, data)
+        staged = store.described(temporary)
+        if staged is None or staged.size != len(data):
+            size = "is not there" if staged is None else f"has {staged.size} bytes"
+            message = f"{temporary!r} {size} after {len(data)} bytes were written"
+            raise RemoteError(message, hint="the disk of the partner may be full")
+
+    def _is_handed_over(self, store: WritableStore, name: str, data: bytes) -> bool:
+        """Return whether this file is in its folder, or where the partner has what it has taken."""
+        for path in (self._path(name), *(f"{folder}/{name}" for folder in self.taken)):
+            if (file := store.described(path)) is None:
+                continue
+            if file.size != len(data) or _content(store, file, len(data)) != data:
+                hint = "if the state was restored from a backup, run 'crossdock state restored'; else rename that file"
+                raise RefusedError(f"another file has the name {path!r}; nothing was overwritten", hint=hint)
+            return True
+        return False
+
+    def _mark(self, store: WritableStore, name: str) -> None:
+        assert self.marker is not None
+        marker = self._path(self.marker.format(name=name, stem=PurePosixPath(name).stem))
+        if store.described(self._path(name)) is not None and store.described(marker) is None:
+            temporary = self._path(self.temporary.format(name=PurePosixPath(marker).name))
+            store.write(temporary, b"")
+            store.rename(temporary, marker)
+
+    def _path(self, name: str) -> str:
+        return f"{self.folder}/{name}" if self.folder else name
+
+
+def _content(store: WritableStore, file: RemoteFile, most: int) -> bytes | None:
+    """Return the bytes of *file*; None if there are more than *most*, or it changes meanwhile."""
+    if file.size > most:
+        return None
+    sink = io.BytesIO()
+    try:
+        store.fetch(file, sink)
+    except RefusedError:
+        return None
+    return sink.getvalue()
+
+
+def _harmless(step: Callable[[], T]) -> T:
+    """Run a step that has no effect for the partner. A failure of the store is one for now."""
+    try:
+        return step()
+    except (RefusedError, ConfigError, UnauthorizedError):
+        raise
+    except CrossdockError as error:
+        raise NotSentError(error.message, where=error.where, hint=error.hint) from error
+
+
+def _ambiguous(step: Callable[[], None]) -> None:
+    try:
+        step()
+    except CrossdockError as error:
+        raise AmbiguousError(error.message, where=error.where, hint=error.hint) from error

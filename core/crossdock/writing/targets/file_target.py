@@ -1,0 +1,208 @@
+"""A target that hands over files: a partner's folder, on a disk or a server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from crossdock.errors import CrossdockError, RecordError, UnavailableError
+from crossdock.pacing.rate_limit import LimitSettings, RateLimit
+from crossdock.platform.retry_settings import Retry
+from crossdock.reading.transport.file_store import WritableStore
+from crossdock.reading.transport.http_results import Answer, NotSentError
+from crossdock.values import exact_json
+from crossdock.writing.files.file_content import FileContent, FileFacts, FileRecord
+from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS, acknowledgements
+from crossdock.writing.targets.connector_target import ConnectorTarget
+from crossdock.writing.targets.file_hand_over import HandOver
+from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets.target import (
+    HAND_OVER_AGAIN,
+    STAGE,
+    BatchItem,
+    Client,
+    Request,
+    TargetResource,
+    Update,
+)
+
+_FOREVER_S = 10.0**11
+_PLACE = re.compile(r"\{(number|at)(?::([^{}]*))?\}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileResource:
+    """A resource whose records are handed over in files.
+
+    Attributes:
+        name: The name of a file, with ``{number}``, ``{number:6}`` with at least six digits, and ``{at:%Y%m%d}``.
+    """
+
+    kind: TargetResource
+    name: str
+    content: FileContent
+    hand_over: HandOver
+
+    def file_name(self, number: int, at: datetime) -> str:
+        """Return the name of file *number*, made *at* a time in the partner's zone."""
+
+        def filled(place: re.Match[str]) -> str:
+            form = place[2] or ""
+            return f"{number:0{form or 1}d}" if place[1] == "number" else at.strftime(form)
+
+        return _PLACE.sub(filled, self.name)
+
+
+class FileTarget(ConnectorTarget):
+    """Hands over files with the records of its resources.
+
+    Args:
+        open_store: Opens the store of the files.
+        address: For messages.
+    """
+
+    in_flight = 1  # files come in the order of their numbers
+    kept_s = _FOREVER_S  # a file is never handed over under another name
+    settle_s = 0.0
+
+    def __init__(
+        self,
+        resources: Mapping[str, FileResource],
+        open_store: Callable[[], WritableStore],
+        address: str,
+        zone: ZoneInfo,
+        retry: Retry,
+    ) -> None:
+        self._files, self._open, self._address, self._zone, self.retry = resources, open_store, address, zone, retry
+        own = {name: each.kind for name, each in resources.items()}
+        self.resources = {ACKNOWLEDGEMENTS: acknowledgements(), **own}  # they come first: changes wait for them
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    @property
+    def rate(self) -> LimitSettings:
+        return RateLimit(per_minute=60_000, burst=1_000)
+
+    # ---- requests
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        return self._checked(resource, "create", payload)
+
+    def update(self, resource: str, target_id: str, update: Update) -> Request:  # noqa: ARG002  a file has whole records
+        return self._checked(resource, "update", update.after)
+
+    def delete(self, resource: str, target_id: str) -> Request:  # noqa: ARG002  it is the name in the file
+        return Request("DELETE", f"/{resource}")
+
+    def _checked(self, resource: str, operation: Any, payload: dict[str, Any]) -> Request:
+        if resource != ACKNOWLEDGEMENTS:
+            name = self.name_in(resource, payload) or ""
+            self._files[resource].content.check(FileRecord(operation, name, payload))
+        return Request("PUT", f"/{resource}", exact_json.dumps(payload), holds_payload=True)
+
+    def stored_batch(self, resource: str, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
+        form, local = self._files[resource], at.astimezone(self._zone)
+        name = form.file_name(number, local)
+        records = [FileRecord(item.operation, item.name, item.payload) for item in items]
+        return Request(STAGE, f"/{name}", form.content.content(records, FileFacts(number, local, name)))
+
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:  # noqa: ARG002  never sent
+        raise RecordError("target_failed", "a partner that takes files cannot be asked for a record")
+
+    def ping(self, resource: str) -> Request:
+        return Request("PING", f"/{resource}")
+
+    def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:  # noqa: ARG002
+        return {"resource": resource}
+
+    # ---- answers
+
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:  # noqa: ARG002  all alike
+        return _outcome(answer, expected)
+
+    def batch_outcomes(
+        self,
+        resource: str,  # noqa: ARG002  all alike
+        answer: Answer,
+        expected: Sequence[ExpectedRecord],
+    ) -> Outcome | Sequence[Outcome]:
+        return [_outcome(answer, each) for each in expected]
+
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:  # noqa: ARG002  never asked
+        return Outcome("unavailable", "a partner that takes files cannot be asked for a record")
+
+    # ---- sending
+
+    def client(self) -> Client:
+        return _Client(self._files, self._open)
+
+    def reach(self) -> str:
+        with self._open() as store:
+            for form in self._files.values():
+                for folder in (form.hand_over.folder, *form.hand_over.taken):
+                    store.list(folder, "")
+        written = ", ".join(f"{name} in {each.hand_over.folder or '.'}" for name, each in self._files.items())
+        return f"{self._address} answers; files can be handed over: {written}"
+
+
+def _outcome(answer: Answer, expected: ExpectedRecord) -> Outcome:
+    if answer.status == 200:
+        return Outcome("delivered", status=200, target_id=expected.target_id or expected.name)
+    message = "neither the file nor its temporary file is there: the partner may have taken it"
+    return Outcome("undecided", message, answer.status)
+
+
+class _Client:
+    """Hands over files in one session, which is opened when it is needed, and again after a failure."""
+
+    def __init__(self, files: Mapping[str, FileResource], open_store: Callable[[], WritableStore]) -> None:
+        self._files, self._open = files, open_store
+        self._store: WritableStore | None = None
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        may_leave: Callable[[], bool] = lambda: True,
+    ) -> Answer:
+        try:
+            return self._sent(method, path.removeprefix("/"), body or b"", (headers or {}).get("resource", ""), may_leave)
+        except CrossdockError:
+            self.close()
+            raise
+
+    def _sent(self, method: str, name: str, body: bytes, resource: str, may_leave: Callable[[], bool]) -> Answer:
+        store, hand_over = self._session(), self._files[resource].hand_over
+        if method == STAGE:
+            hand_over.stage(store, name, body)
+            return Answer(200, {}, b"")
+        if method == "PING":
+            store.list(hand_over.folder, "")
+            return Answer(200, {}, b"")
+        again = method == HAND_OVER_AGAIN
+        found = hand_over.complete(store, name, body, again=again, may_leave=may_leave)
+        return Answer(200 if found == "handed_over" else 404, {}, b"")
+
+    def _session(self) -> WritableStore:
+        if self._store is None:
+            try:
+                self._store = self._open()
+            except UnavailableError as error:
+                raise NotSentError(error.message, where=error.where, hint=error.hint) from error
+        return self._store
+
+    def close(self) -> None:
+        store, self._store = self._store, None
+        if store is not None:
+            with suppress(CrossdockError):
+                store.__exit__(None, None, None)

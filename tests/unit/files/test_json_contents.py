@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from tests.examples import examples
 from tests.unit.files.contents import content_of, is_writable, json_back, record, refusal, text_of
 
@@ -72,3 +75,29 @@ def test_what_json_cannot_hold_is_refused() -> None:
         assert "cannot be written as JSON" in refusal(content, record({"a": value}))[1]
     assert refusal(content_of(kind="json_lines", rows=[{"value": "{a}"}]), record({"a": 1}))[1] == "is no object"
     assert text_of(content, record({"a": "\u2028\0\ufeff\n"})) == '{"a":"\\u2028\\u0000\\ufeff\\n"}\n'
+
+
+def test_a_document_has_a_list_and_members_around_it(tmp_path: Path) -> None:
+    """At the declared paths; the reader proves the count."""
+    content = content_of(
+        kind="json",
+        records="data.orders",
+        header={"meta.count": "{records}", "meta.units": {"sum": "n"}, "data.no": "{file_number}"},
+        rows=WHOLE,
+    )
+    data = text_of(content, record({"n": 1}), record({"n": Decimal("2.5")}))
+    assert data == '{"data":{"no":7,"orders":[{"n":1},{"n":2.5}]},"meta":{"count":2,"units":3.5}}\n'
+    assert json_back(tmp_path, data.encode(), kind="json", records="data.orders", count="meta.count") == [
+        '{"n":1}',
+        '{"n":2.5}',
+    ]
+    assert text_of(content_of(kind="json", rows=WHOLE), record({"n": 1})) == '[{"n":1}]\n'
+    for header in (
+        {"a": "{external_id}"},
+        {"data": "x"},
+        {"data.orders.x": "x"},
+        {"a.b": "x", "a": "y"},
+        {"a..b": "x"},
+    ):
+        with pytest.raises(ValidationError):
+            content_of(kind="json", records="data.orders", header=header, rows=WHOLE)

@@ -51,6 +51,8 @@ class Notation:
 
     decimal_mark: DecimalMark = "."
     encoding: str = "utf-8"
+    sign: WrittenSign = "leading"
+    """Where the sign of a number is that declares none of its own."""
 
 
 class Cell(ConfigModel):
@@ -102,7 +104,7 @@ class Cell(ConfigModel):
         given = [name for name in _SOURCES if self._given(name) is not None]
         if len(given) != 1:
             raise ValueError(f"give one of {', '.join(_SOURCES)}")
-        source, number = given[0], self.shown_as in _NUMERIC
+        source, number = given[0], self.is_number
         needs_number = None if number else "needs as: decimal or as: integer"
         timed = None if self.as_ in {"date", "instant"} else "needs as: date or as: instant"
         text = None if source == "from" and self.as_ == "text" else "looks up the text of from, without as"
@@ -125,7 +127,7 @@ class Cell(ConfigModel):
             raise misplaced(("as",), "needs from or sum")
         if source == "sum" and self.shown_as not in _NUMERIC:
             raise misplaced(("as",), "a sum is a decimal or an integer")
-        if self.cut and (self.max_length is None or number):
+        if self.cut and (self.most is None or number):
             raise misplaced(("cut",), "needs max_length, and is for texts: a number is never cut")
         return self
 
@@ -134,10 +136,19 @@ class Cell(ConfigModel):
         return found
 
     @property
+    def is_number(self) -> bool:
+        return self.shown_as in _NUMERIC
+
+    @property
     def shown_as(self) -> As:
         if self.sum is not None and "as_" not in self.model_fields_set:
             return "decimal"
         return "integer" if self.count is not None else self.as_
+
+    @property
+    def most(self) -> int | None:
+        """The most characters of the text."""
+        return self.max_length
 
     # ---- what it names
 
@@ -161,18 +172,18 @@ class Cell(ConfigModel):
     def text(self, scope: Scope, notation: Notation) -> tuple[str, str]:
         """Return the text of the cell, with its place. Raises RecordError at the member that does not fit."""
         written, place = self._written(scope, notation)
-        if self.max_length is None or len(written) <= self.max_length:
+        if self.most is None or len(written) <= self.most:
             return written, place
         if self.cut:
-            return written[: self.max_length], place
-        raise refused(f"has {len(written):,} characters, and at most {self.max_length:,} are allowed", place)
+            return written[: self.most], place
+        raise refused(f"has {len(written):,} characters, and at most {self.most:,} are allowed", place)
 
     def value(self, scope: Scope, notation: Notation) -> Any:
         """Return the value for JSON: the member as it is, if the cell declares no other text of it.
 
         `MISSING` stands for a cell that would be empty.
         """
-        if self.shown_as in _NUMERIC:
+        if self.is_number:
             number = self.number(scope)[0] if self._is_plain_number else None
             return self.text(scope, notation)[0] or MISSING if number is None else number
         if (path := self._whole_member) is not None:
@@ -207,7 +218,7 @@ class Cell(ConfigModel):
         if self.template is not None:
             places = [scope.found(hole.removesuffix(_OPTIONAL))[1] for hole in _HOLE.findall(self.template)]
             return _HOLE.sub(lambda hole: _hole_text(hole[1], scope), self.template), ", ".join(places)
-        if self.shown_as in _NUMERIC:
+        if self.is_number:
             number, place = self.number(scope)
             return (self.default or "" if number is None else self.number_text(number, place, notation)), place
         value, place = scope.found(self.from_ or "")
@@ -260,7 +271,7 @@ class Cell(ConfigModel):
             places=self.places,
             decimals=self.decimals,
             digits=self.digits or 1,
-            sign=self.sign or "leading",
+            sign=self.sign or notation.sign,
             encoding=notation.encoding,
         )
         try:

@@ -9,14 +9,19 @@ from pydantic import Discriminator, Tag
 
 from crossdock.writing.files.content_model import FileContent, FileFacts, FileOperation, FileRecord
 from crossdock.writing.files.delimited_content import DelimitedContent
-from crossdock.writing.files.json_contents import JsonLinesContent
+from crossdock.writing.files.fixed_width_content import FixedWidthContent
+from crossdock.writing.files.json_contents import JsonContent, JsonLinesContent
 from crossdock.writing.files.x12_content import X12Content
+from crossdock.writing.files.xml_content import XmlContent
 
 __all__ = ["CONTENTS", "FileContent", "FileContentConfig", "FileFacts", "FileOperation", "FileRecord"]
 
 CONTENTS: Mapping[str, type[FileContent]] = {
     "delimited": DelimitedContent,
+    "fixed_width": FixedWidthContent,
     "json_lines": JsonLinesContent,
+    "json": JsonContent,
+    "xml": XmlContent,
     "x12": X12Content,
 }
 

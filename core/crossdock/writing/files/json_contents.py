@@ -1,20 +1,23 @@
-"""JSON: one object in each line."""
+"""JSON: one object in each line, or one document with a list."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.printable import printable_json
+from crossdock.reading.formats.json_documents import checked_path, names_in
 from crossdock.values import exact_json
+from crossdock.values.config_models import misplaced
 from crossdock.values.json_paths import MISSING
-from crossdock.writing.files.cells import Cell, Notation, full_cell
+from crossdock.writing.files.cells import Cell, CellValue, Notation, full_cell
 from crossdock.writing.files.content_model import FileFacts, FileRecord
-from crossdock.writing.files.rows import RowPart, RowsContent
+from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, totals
 from crossdock.writing.files.scopes import Scope, refused
 
+JsonPath = Annotated[str, AfterValidator(checked_path)]
 _NOTATION = Notation()
 _PARTS = frozenset({"object", "value", "rows"})
 
@@ -103,3 +106,40 @@ def _object(made: Any) -> Any:
     if not isinstance(made, Mapping):
         raise refused("is no object", "")
     return made
+
+
+class JsonContent(RowsContent[JsonRow]):
+    """A file in UTF-8 with one JSON document, which has a list of records."""
+
+    kind: Literal["json"]
+    records: JsonPath = ""
+    """The dotted path, or JSON pointer, of the list of records; by default the document is the list."""
+    header: Mapping[JsonPath, CellValue] = {}
+    """Members outside of the records by their paths, such as ``meta.count: "{records}"``."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        check_totals("header", iter(self.header.values()))
+        paths = [names_in(path) for path in (self.records, *self.header)]
+        for number, path in enumerate(paths):
+            for other in paths[number + 1 :]:
+                shorter = min(len(path), len(other))
+                if path[:shorter] == other[:shorter]:
+                    raise misplaced(("header",), "has two members at one place, or one inside of the records")
+        return self
+
+    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+        rows = [found for each in self.expanded(records, facts) for found in each]
+        scope = totals(records, facts, rows=len(rows), lines=len(rows))
+        document: Any = [row.made(each) for row, each in rows]
+        if self.records:
+            document = _with({}, names_in(self.records), document)
+        for path, cell in self.header.items():
+            if (value := cell.value(scope, _NOTATION)) is not MISSING:
+                document = _with(document, names_in(path), value)
+        return f"{json_text(document)}\n".encode()
+
+
+def _with(document: dict[str, Any], names: Sequence[str], value: Any) -> dict[str, Any]:
+    first, *rest = names
+    return {**document, first: _with(document.get(first, {}), rest, value) if rest else value}

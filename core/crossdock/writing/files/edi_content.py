@@ -21,6 +21,8 @@ from crossdock.writing.files.rows import RowPart, RowsContent
 from crossdock.writing.files.scopes import Scope, refused
 
 MAX_ELEMENTS = 99
+Separator = Annotated[str, Field(pattern=r"^[^A-Za-z0-9 \x00]$")]
+"""A character that separates elements, components or segments, or releases one of these."""
 _FOLDER = files("crossdock.writing.files").joinpath("ready_contents")
 
 

@@ -9,6 +9,7 @@ from pydantic import Discriminator, Tag
 
 from crossdock.writing.files.content_model import FileContent, FileFacts, FileOperation, FileRecord
 from crossdock.writing.files.delimited_content import DelimitedContent
+from crossdock.writing.files.edifact_content import EdifactContent
 from crossdock.writing.files.fixed_width_content import FixedWidthContent
 from crossdock.writing.files.json_contents import JsonContent, JsonLinesContent
 from crossdock.writing.files.x12_content import X12Content
@@ -23,6 +24,7 @@ CONTENTS: Mapping[str, type[FileContent]] = {
     "json": JsonContent,
     "xml": XmlContent,
     "x12": X12Content,
+    "edifact": EdifactContent,
 }
 
 

@@ -14,7 +14,7 @@ from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import misplaced
 from crossdock.writing.files.cells import Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
-from crossdock.writing.files.edi_content import EdiContent
+from crossdock.writing.files.edi_content import EdiContent, Separator
 from crossdock.writing.files.scopes import refused
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 from crossdock.writing.files.written_values import time_text
@@ -30,7 +30,6 @@ _CHARACTERS = {"basic": re.compile(f"[^{_BASIC}]"), "extended": re.compile(f"[^{
 
 InterchangeId = Annotated[str, Field(min_length=1, max_length=15, pattern=r"^\S(.*\S)?$")]
 Qualifier = Annotated[str, Field(pattern="^[A-Z0-9]{2}$")]
-Separator = Annotated[str, Field(pattern=r"^[^A-Za-z0-9 \x00]$")]
 
 
 class X12Content(EdiContent):

@@ -10,8 +10,9 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictStr, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field, GetJsonSchemaHandler, StrictStr, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import PydanticCustomError, core_schema
 
 from crossdock.errors import RecordError
 from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark
@@ -86,7 +87,9 @@ class Cell(ConfigModel):
     sign: WrittenSign | None = None
     """Where the sign of a number is: ``leading`` by default; with ``none``, negative numbers are refused."""
     true_text: str = "true"
+    """The text of a boolean that is true."""
     false_text: str = "false"
+    """The text of one that is false."""
     table: Annotated[Mapping[str, str], Field(min_length=1)] | None = None
     """The text of each text of the member, such as ``{create: N, update: R, delete: F}`` of ``operation``. Another
     one refuses the record, unless ``otherwise`` is set."""
@@ -98,6 +101,20 @@ class Cell(ConfigModel):
     """The most characters; a longer text refuses the record."""
     cut: bool = False
     """Whether a longer text is cut instead."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _full(cls, data: Any) -> Any:
+        """Take a text as short for a template."""
+        if isinstance(data, bool | int | Decimal):
+            raise PydanticCustomError("string_type", "must be text: quote numbers and words such as yes and no")
+        return {"template": data} if isinstance(data, str) else data
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {**handler(schema), "type": ["object", "string"]} if cls is Cell else handler(schema)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -351,13 +368,3 @@ def _instant(value: Any, place: str) -> datetime:
         return TimeFormat().instant(plain_text(value, place), place).astimezone(UTC)
     except RecordError as error:
         raise refused(error.message, place) from None
-
-
-def full_cell(value: Any) -> Any:
-    """Take a text as short for a template."""
-    if isinstance(value, bool | int | Decimal):
-        raise PydanticCustomError("string_type", "must be text: quote numbers and words such as yes and no")
-    return {"template": value} if isinstance(value, str) else value
-
-
-CellValue = Annotated[Cell, BeforeValidator(full_cell, json_schema_input_type=str | Cell)]

@@ -11,7 +11,7 @@ from crossdock.reading.formats.column_names import check_column_names
 from crossdock.reading.formats.delimited_format import Delimiter
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import misplaced
-from crossdock.writing.files.cells import Cell, CellValue, Notation
+from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import OPERATIONS, FileFacts, FileRecord
 from crossdock.writing.files.rows import FramedContent, RowPart
 from crossdock.writing.files.scopes import Scope, refused
@@ -21,7 +21,7 @@ from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 class DelimitedRow(RowPart):
     """A row of a delimited file, or a group of rows."""
 
-    columns: Annotated[Mapping[str, CellValue], Field(min_length=1)] | None = None
+    columns: Annotated[Mapping[str, Cell], Field(min_length=1)] | None = None
     """The columns by name, in their order."""
     rows: Annotated[tuple[DelimitedRow, ...], Field(min_length=1)] | None = None
     """In place of columns: rows that are written one after the other, such as those of each element."""

@@ -8,14 +8,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, get_args
 
-from pydantic import BeforeValidator, Discriminator, Field, GetJsonSchemaHandler, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, GetJsonSchemaHandler, Tag, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from crossdock.reading.formats.edi_layout import SEGMENT_TAG
 from crossdock.values import yaml_reader
 from crossdock.values.config_models import misplaced
-from crossdock.writing.files.cells import Cell, Notation, full_cell
+from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
 from crossdock.writing.files.rows import RowPart, RowsContent
 from crossdock.writing.files.scopes import Scope, refused
@@ -30,12 +30,10 @@ def _form(value: Any) -> str:
     return "components" if isinstance(value, list | tuple) else "cell"
 
 
-_Cell = Annotated[Cell, BeforeValidator(full_cell, json_schema_input_type=str | Cell)]
-_Components = Annotated[tuple[_Cell, ...], Field(min_length=1, max_length=MAX_ELEMENTS)]
+_Components = Annotated[tuple[Cell, ...], Field(min_length=1, max_length=MAX_ELEMENTS)]
 Element = Annotated[
     Annotated[Cell, Tag("cell")] | Annotated[_Components, Tag("components")],
     Discriminator(_form),
-    BeforeValidator(full_cell, json_schema_input_type=str | Cell | list[str | Cell]),
 ]
 
 
@@ -57,8 +55,7 @@ class EdiRow(RowPart):
     def __get_pydantic_json_schema__(
         cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        segment = {"type": "array", "minItems": 1, "maxItems": MAX_ELEMENTS}
-        return {"anyOf": [handler(schema), segment]}
+        return {**handler(schema), "type": ["object", "array"], "minItems": 1, "maxItems": MAX_ELEMENTS}
 
     @model_validator(mode="after")
     def _is_one(self) -> EdiRow:
@@ -83,8 +80,17 @@ class EdiRow(RowPart):
             yield from (element,) if isinstance(element, Cell) else element
 
 
+def _layout_is_enough(schema: dict[str, Any]) -> None:
+    """Change the JSON Schema of a content: a ready declaration has what is otherwise required."""
+    given = [key for key in schema["required"] if key in {"rows", "set", "message"}]
+    schema["required"] = [key for key in schema["required"] if key not in given]
+    schema["anyOf"] = [{"required": given}, {"required": ["layout"]}]
+
+
 class EdiContent(RowsContent[EdiRow]):
     """An interchange with one set or message for each record."""
+
+    model_config = ConfigDict(json_schema_extra=_layout_is_enough)
 
     layout: str | None = None
     """A ready declaration, such as ``x12/940``; keys beside it take the place of its own."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.printable import printable_json
 from crossdock.reading.formats.json_documents import checked_path, names_in
 from crossdock.values import exact_json
 from crossdock.values.config_models import misplaced
 from crossdock.values.json_paths import MISSING
-from crossdock.writing.files.cells import Cell, CellValue, Notation, full_cell
+from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
 from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, totals
 from crossdock.writing.files.scopes import Scope, refused
@@ -31,7 +31,6 @@ def _form(value: Any) -> str:
 JsonValue = Annotated[
     Annotated[Cell, Tag("cell")] | Annotated["JsonRow", Tag("part")],
     Discriminator(_form),
-    BeforeValidator(full_cell, json_schema_input_type=str | Cell),
 ]
 
 
@@ -114,7 +113,7 @@ class JsonContent(RowsContent[JsonRow]):
     kind: Literal["json"]
     records: JsonPath = ""
     """The dotted path, or JSON pointer, of the list of records; by default the document is the list."""
-    header: Mapping[JsonPath, CellValue] = {}
+    header: Mapping[JsonPath, Cell] = {}
     """Members outside of the records by their paths, such as ``meta.count: "{records}"``."""
 
     @model_validator(mode="after")

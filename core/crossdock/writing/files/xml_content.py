@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.reading.formats import xml_format
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import misplaced
-from crossdock.writing.files.cells import Cell, CellValue, Notation, full_cell
+from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
 from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, totals
 from crossdock.writing.files.scopes import Scope, refused
@@ -45,7 +45,6 @@ def _form(value: Any) -> str:
 XmlValue = Annotated[
     Annotated[Cell, Tag("cell")] | Annotated["XmlRow", Tag("part")],
     Discriminator(_form),
-    BeforeValidator(full_cell, json_schema_input_type=str | Cell),
 ]
 
 
@@ -151,9 +150,9 @@ class XmlContent(RowsContent[XmlRow]):
     kind: Literal["xml"]
     record: Annotated[str, AfterValidator(xml_format.check_record_path)]
     """The path of the records from the root, such as ``/Orders/Order``."""
-    header: Mapping[XmlPath, CellValue] = {}
+    header: Mapping[XmlPath, Cell] = {}
     """Values before the records by their paths inside of the root, such as ``@version`` or ``Header/Sent``."""
-    trailer: Mapping[XmlPath, CellValue] = {}
+    trailer: Mapping[XmlPath, Cell] = {}
     """Values after the records, likewise."""
     namespaces: Mapping[str, Annotated[str, Field(min_length=1, pattern=r"^\S+$")]] = {}
     """The namespaces of the prefixes in paths; that of the empty prefix is the one of elements without a prefix."""

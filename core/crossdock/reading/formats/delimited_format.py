@@ -38,6 +38,9 @@ def _row_end(value: str) -> str:
     return value
 
 
+Delimiter = Annotated[str, AfterValidator(_delimiter)]
+
+
 class Trailer(ConfigModel):
     """The last line, which shows that the file is whole."""
 
@@ -64,7 +67,7 @@ class DelimitedFormat(FileLayout):
     """The layout of a delimited text file. All lines of a file end with LF, or all with CRLF."""
 
     kind: Literal["delimited"] = "delimited"
-    delimiter: Annotated[str, AfterValidator(_delimiter)] = ","
+    delimiter: Delimiter = ","
     """Separates two fields: 1 to 8 characters, or ``tab``."""
     quote: Literal['"', "'"] | None = '"'
     """Encloses fields that hold delimiters or line ends; null where quotes are ordinary characters."""

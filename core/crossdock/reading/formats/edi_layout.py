@@ -23,6 +23,7 @@ SET = "set"
 """The name of the outermost loop: the transaction set or message, with the headers around it."""
 _TAG = "[A-Z][A-Z0-9]{1,2}"
 _NUMBER = "[1-9][0-9]?"
+SEGMENT_TAG = re.compile(_TAG)
 _PATH = re.compile(rf"({_TAG})\.({_NUMBER})(?:\.({_NUMBER}))?")
 _PLACE = re.compile(rf"({_NUMBER})(?:\.({_NUMBER}))?")
 _FOLDER = files("crossdock.reading.formats").joinpath("edi_layouts")

@@ -20,19 +20,19 @@ from typing import NamedTuple, NoReturn
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import Readable
+from crossdock.reading.formats.edi_layout import SEGMENT_TAG
 from crossdock.reading.formats.other_kinds import HEAD, refuse_other_kind
 
 MAX_SEGMENT = 256 << 10
 """Characters of one segment. A terminator that is never found makes one segment of the rest of the file."""
 _CHUNK_BYTES = 256 << 10
 _ISA_ELEMENTS = 16
-_TAG = re.compile("[A-Z][A-Z0-9]{1,2}")
-_REPETITION_SINCE = "00402"
+REPETITION_SINCE = "00402"
 _BLANK = "\r\n\t \x1a"
 _BLANKS = re.compile(f"[{_BLANK}]+")
 _HELD = 0xFDD0  # released separators are noncharacters of Unicode until elements are split
 _ASK = "Fetch the file again, or ask the sender."
-_CHARSETS = {
+CHARSETS = {
     **dict.fromkeys(("UNOA", "UNOB"), "ascii"),
     **{
         f"UNO{letter}": f"iso8859-{part}" for letter, part in zip("CDEFGHIJK", (1, 2, 5, 7, 3, 4, 6, 8, 9), strict=True)
@@ -78,7 +78,7 @@ class Separators:
 
 def _is_known(tag: str, tags: set[str]) -> bool:
     """Return whether *tag* has the form of one, and add it to *tags* then."""
-    is_tag = _TAG.fullmatch(tag) is not None
+    is_tag = SEGMENT_TAG.fullmatch(tag) is not None
     if is_tag:
         tags.add(tag)
     return is_tag
@@ -137,7 +137,7 @@ class Segments:
         encoding = self._encoding
         if encoding is None:
             named = re.match(rb"(?:\xef\xbb\xbf)?\s*(?:UNA.{6}\s*)?UNB.(UNO.)", head[:HEAD], re.DOTALL)
-            encoding = _CHARSETS.get(named[1].decode("latin-1"), "") if named else "ascii"
+            encoding = CHARSETS.get(named[1].decode("latin-1"), "") if named else "ascii"
             if not encoding:
                 self.refuse("UNB names a character set that is not known", "Declare encoding, such as encoding: utf-8.")
             if named is None and not head.lstrip().startswith((b"UNA", b"UNB")):
@@ -175,7 +175,7 @@ class Segments:
         elements = head.split(head[3], _ISA_ELEMENTS)
         if len(elements) <= _ISA_ELEMENTS or len(elements[-1]) < len(">~") or "\n" in head[: -len(elements[-1])]:
             self.refuse("ISA has no 16 elements with a terminator: the file is cut, or its separators are unknown")
-        repetition = elements[11] if elements[12] >= _REPETITION_SINCE and len(elements[11]) == 1 else ""
+        repetition = elements[11] if elements[12] >= REPETITION_SINCE and len(elements[11]) == 1 else ""
         repetition = "" if repetition.isalnum() or repetition == " " else repetition
         return Separators(head[3], elements[16][0], elements[16][1], repetition)
 

@@ -36,8 +36,9 @@ _HINT = "The file must be one JSON document: ask the sender, or fetch the file a
 _COUNT = "The file is damaged or incomplete: fetch it again, or ask the sender what the number counts."
 
 
-def _path(text: str) -> str:
-    names = _names(text)
+def checked_path(text: str) -> str:
+    """Return *text* if it is a dotted path or JSON pointer. Raises ValueError."""
+    names = names_in(text)
     if text.startswith("/") and not is_pointer(text):
         raise ValueError("must be a JSON pointer (RFC 6901), such as /data/items, or a dotted path")
     if len(names) > MAX_STEPS or (not text.startswith("/") and not all(names)):
@@ -45,7 +46,8 @@ def _path(text: str) -> str:
     return text
 
 
-def _names(path: str) -> tuple[str, ...]:
+def names_in(path: str) -> tuple[str, ...]:
+    """Return the names of members on a dotted path or JSON pointer, from the outermost one."""
     if path.startswith("/"):
         return tuple(map(member_name, path.split("/")[1:]))
     return tuple(path.split(".")) if path else ()
@@ -55,9 +57,9 @@ class JsonFormat(FileLayout):
     """A file with one JSON document in UTF-8. Members of its records are named by dotted paths, as those of an API."""
 
     kind: Literal["json"]
-    records: Annotated[str, AfterValidator(_path)] = ""
+    records: Annotated[str, AfterValidator(checked_path)] = ""
     """The dotted path, or JSON pointer, of the list of records; by default the document is the list."""
-    count: Annotated[str, AfterValidator(_path)] | None = None
+    count: Annotated[str, AfterValidator(checked_path)] | None = None
     """The path of a member outside of the records that states their number."""
 
     @property
@@ -70,8 +72,8 @@ class JsonFormat(FileLayout):
 
     @model_validator(mode="after")
     def _count_is_outside(self) -> Self:
-        records = _names(self.records)
-        if self.count is not None and _names(self.count)[: len(records)] == records:
+        records = names_in(self.records)
+        if self.count is not None and names_in(self.count)[: len(records)] == records:
             raise misplaced(("count",), "must be outside of the records")
         return self
 
@@ -98,7 +100,7 @@ class _Document:
 
     def __init__(self, stream: Readable, layout: JsonFormat, file: str) -> None:
         self._stream, self._layout, self._file = stream, layout, file
-        self._path, self._count = _names(layout.records), _names(layout.count or "")
+        self._path, self._count = names_in(layout.records), names_in(layout.count or "")
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._text, self._at, self._is_ended = "", 0, False
         self._lines, self._column = 0, 0  # before the window

@@ -16,11 +16,11 @@ from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import misplaced
 
 _NAME = r"[^\W\d][\w.\-]*"
-_STEP = rf"(?:{_NAME}:)?{_NAME}"
-_ELEMENT = re.compile(rf"{_STEP}(?:/{_STEP})*")
-_COLUMN = re.compile(rf"\.|/?(?:{_STEP}/)*@?{_STEP}")
+STEP = rf"(?:{_NAME}:)?{_NAME}"
+_ELEMENT = re.compile(rf"{STEP}(?:/{STEP})*")
+_COLUMN = re.compile(rf"\.|/?(?:{STEP}/)*@?{STEP}")
 _BUILT_IN = {"xml": "http://www.w3.org/XML/1998/namespace"}
-MAX_STEPS = 32
+MAXSTEPS = 32
 BETWEEN = " "
 """Comes between the namespace of a name and its local part; no namespace holds it."""
 
@@ -36,25 +36,27 @@ class XmlPath:
         return self.elements[: len(outer)] == outer
 
 
-def _checked(pattern: re.Pattern[str], form: str, text: str) -> str:
-    if not pattern.fullmatch(text) or text.count("/") > MAX_STEPS:
-        raise ValueError(f"must be {form}, of at most {MAX_STEPS} names")
+def checked_path(pattern: re.Pattern[str], form: str, text: str) -> str:
+    """Return *text* if it is a path. Raises ValueError."""
+    if not pattern.fullmatch(text) or text.count("/") > MAXSTEPS:
+        raise ValueError(f"must be {form}, of at most {MAXSTEPS} names")
     return text
 
 
-def _record(text: str) -> str:
-    _checked(_ELEMENT, "a path of elements from the root, such as /Orders/Order", text.removeprefix("/"))
+def check_record_path(text: str) -> str:
+    """Return *text* if it is a path of elements from the root. Raises ValueError."""
+    checked_path(_ELEMENT, "a path of elements from the root, such as /Orders/Order", text.removeprefix("/"))
     if not text.startswith("/"):
         raise ValueError("must be a path from the root, such as /Orders/Order")
     return text
 
 
 def _rows(text: str) -> str:
-    return _checked(_ELEMENT, "a path of elements inside of the record, such as Lines/Line", text)
+    return checked_path(_ELEMENT, "a path of elements inside of the record, such as Lines/Line", text)
 
 
 def _column(text: str) -> str:
-    return _checked(_COLUMN, "a path such as No, @id, Address/City, /Orders/Header/Sent, or a dot", text)
+    return checked_path(_COLUMN, "a path such as No, @id, Address/City, /Orders/Header/Sent, or a dot", text)
 
 
 def _count(text: str) -> str:
@@ -67,7 +69,7 @@ class XmlFormat(FileLayout):
     """The layout of an XML file: one document with a list of records. Elements without a declared path are not read."""
 
     kind: Literal["xml"]
-    record: Annotated[str, AfterValidator(_record)]
+    record: Annotated[str, AfterValidator(check_record_path)]
     """The path of the records from the root."""
     columns: Annotated[Mapping[str, Annotated[str, AfterValidator(_column)]], Field(min_length=1)]
     """The columns, each with the path of its element or attribute: inside of the record, or from the root."""

@@ -1,0 +1,121 @@
+"""Delimited text files, such as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.delimited_format import Delimiter
+from crossdock.reading.formats.text_encodings import known_encoding
+from crossdock.values.config_models import misplaced
+from crossdock.writing.files.cells import Cell, Notation
+from crossdock.writing.files.content_model import OPERATIONS, FileFacts, FileRecord
+from crossdock.writing.files.rows import FramedContent, RowPart
+from crossdock.writing.files.scopes import Scope, refused
+from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
+
+
+class DelimitedRow(RowPart):
+    """A row of a delimited file, or a group of rows."""
+
+    columns: Annotated[Mapping[str, Cell], Field(min_length=1)] | None = None
+    """The columns by name, in their order."""
+    rows: Annotated[tuple[DelimitedRow, ...], Field(min_length=1)] | None = None
+    """In place of columns: rows that are written one after the other, such as those of each element."""
+
+    @property
+    def inner(self) -> Sequence[DelimitedRow]:
+        return self.rows or ()
+
+    def own_cells(self) -> Iterator[Cell]:
+        yield from (self.columns or {}).values()
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.columns is None) == (self.rows is None):
+            raise ValueError("give either columns or rows")
+        return self
+
+    def names(self) -> Iterator[tuple[str, ...]]:
+        if self.columns is not None:
+            yield tuple(self.columns)
+        for row in self.inner:
+            yield from row.names()
+
+
+class DelimitedContent(FramedContent[DelimitedRow]):
+    """A text file with a delimiter between its fields."""
+
+    kind: Literal["delimited"]
+    delimiter: Delimiter = ","
+    """Separates two fields: 1 to 8 characters, or ``tab``."""
+    quote: Literal['"', "'"] = '"'
+    """Encloses fields; inside of one it is doubled."""
+    quoting: Literal["minimal", "all", "none"] = "minimal"
+    """Which fields are quoted: those that need it, all, or none. With ``none``, a field that holds the delimiter or a
+    line break refuses the record, and quotes are ordinary characters."""
+    column_names: bool = True
+    """Whether a row with the names of the columns precedes those of the records, which then have the same columns."""
+    line_end: Literal["lf", "crlf"] = "lf"
+    """What ends each line, with the last one: LF or CRLF."""
+    encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
+    """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp850 (DOS), utf-16."""
+    bom: bool = False
+    """Whether the file begins with a byte order mark, as some programs expect of UTF-8."""
+    decimal_mark: Literal[".", ","] = "."
+    """The decimal mark of numbers that declare none of their own."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.quote in self.delimiter:
+            raise misplaced(("delimiter",), "must not contain the quote")
+        if self.column_names:
+            rows = [row for operation in OPERATIONS for row in self.rows_of(operation)]
+            names = [found for row in rows for found in row.names()]
+            if any(each != names[0] for each in names):
+                raise misplaced(("column_names",), "is for rows with the same columns: declare column_names: false")
+            try:
+                check_column_names(names[0])
+            except ValueError as error:
+                raise misplaced(("rows",), str(error)) from None
+        return self
+
+    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+        header, rows, trailer = self.all_rows(records, facts)
+        lines = [self._line(row, scope) for row, scope in header]
+        if self.column_names:
+            names = rows[0][0].columns if rows else next(self.rows[0].names())
+            lines.append(self._joined((name, f"the column name {name!r}") for name in names or ()))
+        lines += [self._line(row, scope) for row, scope in [*rows, *trailer]]
+        end = line_end_text(self.line_end)
+        return self._encoder.bytes_of("".join(line + end for line in lines))
+
+    @property
+    def _encoder(self) -> TextEncoder:
+        return TextEncoder(self.encoding, self.bom)
+
+    def _line(self, row: DelimitedRow, scope: Scope) -> str:
+        notation = Notation(self.decimal_mark, self.encoding)
+        return self._joined(cell.text(scope, notation) for cell in (row.columns or {}).values())
+
+    def _joined(self, cells: Iterator[tuple[str, str]]) -> str:
+        fields = [self._field(text, place) for text, place in cells]
+        if fields == [""]:
+            if self.quoting == "none":
+                raise refused("is the only field of its line and empty, so the line would be blank", "")
+            return self.quote * 2
+        return self.delimiter.join(fields)
+
+    def _field(self, text: str, place: str) -> str:
+        if self.quoting == "none":
+            if any(each in text for each in self.delimiter):
+                raise refused("holds the delimiter, and fields are not quoted", place)
+            return self._encoder.check(text, place)
+        self._encoder.check(text, place, line_breaks=True)
+        marks = {*self.delimiter, self.quote, "\n", "\r", "\t"}
+        if self.quoting == "all" or not marks.isdisjoint(text) or text != text.strip():
+            return f"{self.quote}{text.replace(self.quote, self.quote * 2)}{self.quote}"
+        return text

@@ -1,0 +1,147 @@
+"""What X12 and EDIFACT have in common: segments of elements and components, and ready declarations."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Any, get_args
+
+from pydantic import ConfigDict, Discriminator, Field, GetJsonSchemaHandler, Tag, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import core_schema
+
+from crossdock.reading.formats.edi_layout import SEGMENT_TAG
+from crossdock.values import yaml_reader
+from crossdock.values.config_models import misplaced
+from crossdock.writing.files.cells import Cell, Notation
+from crossdock.writing.files.content_model import FileFacts, FileRecord
+from crossdock.writing.files.rows import RowPart, RowsContent
+from crossdock.writing.files.scopes import Scope, refused
+
+MAX_ELEMENTS = 99
+Separator = Annotated[str, Field(pattern=r"^[^A-Za-z0-9 \x00]$")]
+"""A character that separates elements, components or segments, or releases one of these."""
+_FOLDER = files("crossdock.writing.files").joinpath("ready_contents")
+
+
+def _form(value: Any) -> str:
+    return "components" if isinstance(value, list | tuple) else "cell"
+
+
+_Components = Annotated[tuple[Cell, ...], Field(min_length=1, max_length=MAX_ELEMENTS)]
+Element = Annotated[
+    Annotated[Cell, Tag("cell")] | Annotated[_Components, Tag("components")],
+    Discriminator(_form),
+]
+
+
+class EdiRow(RowPart):
+    """A segment, or a group of them. A list alone is short for a segment."""
+
+    segment: Annotated[tuple[Element, ...], Field(min_length=1, max_length=MAX_ELEMENTS)] | None = None
+    """The tag and the elements, such as ``[N1, ST, "{ship_to.name}"]``. A list in its place is an element of several
+    components. Empty ones at the end are left out, and so is a segment that has no other."""
+    rows: Annotated[tuple[EdiRow, ...], Field(min_length=1)] | None = None
+    """In place of a segment: those that are written one after the other, such as those of each element."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _full(cls, data: Any) -> Any:
+        return {"segment": data} if isinstance(data, list | tuple) else data
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {**handler(schema), "type": ["object", "array"], "minItems": 1, "maxItems": MAX_ELEMENTS}
+
+    @model_validator(mode="after")
+    def _is_one(self) -> EdiRow:
+        if (self.segment is None) == (self.rows is None):
+            raise ValueError("give either segment or rows")
+        if self.segment is not None and self.tag is None:
+            raise misplaced(("segment",), "begins with a tag of two or three capital letters and digits")
+        return self
+
+    @property
+    def tag(self) -> str | None:
+        first = self.segment[0] if self.segment else None
+        text = first.template if isinstance(first, Cell) else None
+        return text if text is not None and SEGMENT_TAG.fullmatch(text) else None
+
+    @property
+    def inner(self) -> Sequence[EdiRow]:
+        return self.rows or ()
+
+    def own_cells(self) -> Iterator[Cell]:
+        for element in self.segment or ():
+            yield from (element,) if isinstance(element, Cell) else element
+
+
+def _layout_is_enough(schema: dict[str, Any]) -> None:
+    """Change the JSON Schema of a content: a ready declaration has what is otherwise required."""
+    given = [key for key in schema["required"] if key in {"rows", "set", "message"}]
+    schema["required"] = [key for key in schema["required"] if key not in given]
+    schema["anyOf"] = [{"required": given}, {"required": ["layout"]}]
+
+
+class EdiContent(RowsContent[EdiRow]):
+    """An interchange with one set or message for each record."""
+
+    model_config = ConfigDict(json_schema_extra=_layout_is_enough)
+
+    layout: str | None = None
+    """A ready declaration, such as ``x12/940``; keys beside it take the place of its own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _completed(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or not isinstance(name := data.get("layout"), str):
+            return data
+        kind = cls.model_fields["kind"].annotation
+        known = sorted(each for each in ready_contents() if each.partition("/")[0] in get_args(kind))
+        if name not in known:
+            raise misplaced(("layout",), f"is no ready declaration: there are {', '.join(known)}")
+        return {**ready_contents()[name], **data}
+
+    def segments(
+        self, records: Sequence[FileRecord], facts: FileFacts, notation: Notation
+    ) -> Iterator[list[list[list[str]]]]:
+        """Yield the segments of each record: elements of one or more components, escaped and without empty ends."""
+        for rows in self.expanded(records, facts):
+            made = [self._segment(row, scope, notation) for row, scope in rows]
+            found = [each for each in made if len(each) > 1]
+            if not found:
+                raise refused("no segment is written of this record", "")
+            yield found
+
+    def _segment(self, row: EdiRow, scope: Scope, notation: Notation) -> list[list[str]]:
+        elements = []
+        for element in row.segment or ():
+            cells = (element,) if isinstance(element, Cell) else element
+            elements.append(_trimmed([self.escaped(*cell.text(scope, notation)) for cell in cells], ""))
+        return _trimmed(elements, [])
+
+    @abstractmethod
+    def escaped(self, text: str, place: str) -> str:
+        """Return *text* as a segment has it. Raises RecordError at *place* if it cannot have it."""
+
+
+def _trimmed(parts: list[Any], empty: Any) -> list[Any]:
+    while parts and parts[-1] == empty:
+        parts.pop()
+    return parts
+
+
+@cache
+def ready_contents() -> Mapping[str, Mapping[str, Any]]:
+    """Return the ready declarations by name: ``x12/940`` is the file ``x12_940.yaml``."""
+    found = {}
+    for file in sorted(_FOLDER.iterdir(), key=lambda each: each.name):
+        name = file.name.removesuffix(".yaml")
+        if name != file.name:
+            data = yaml_reader.parse(file.read_text("utf-8"), file.name, None).data
+            found[f"{data['kind']}/{name.partition('_')[2]}"] = data
+    return found

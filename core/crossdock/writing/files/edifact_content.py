@@ -1,0 +1,156 @@
+"""EDIFACT interchanges: the envelope around messages, released separators, and the character sets of syntax levels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock.errors import RecordError
+from crossdock.reading.formats.edi_segments import CHARSETS
+from crossdock.reading.formats.text_encodings import known_encoding
+from crossdock.values.config_models import misplaced
+from crossdock.writing.files.cells import Notation
+from crossdock.writing.files.content_model import FileFacts, FileRecord
+from crossdock.writing.files.edi_content import EdiContent, Separator
+from crossdock.writing.files.scopes import refused
+from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
+from crossdock.writing.files.written_values import time_text
+
+_LEVEL_A = "A-Z0-9 .,\\-()/='+:?!\"%&*;<>"
+_CHARACTERS = {"UNOA": re.compile(f"[^{_LEVEL_A}]"), "UNOB": re.compile(f"[^{_LEVEL_A}a-z]")}
+_REPETITION = "*"
+_FOUR = "4"
+"""The syntax version since which elements may be repeated, and years have four digits."""
+
+PartnerId = Annotated[str, Field(min_length=1, max_length=35, pattern=r"^\S(.*\S)?$")]
+PartnerQualifier = Annotated[str, Field(pattern="^[A-Z0-9]{1,4}$")]
+
+
+class EdifactContent(EdiContent):
+    """A file with one EDIFACT interchange, which has a message for each record."""
+
+    kind: Literal["edifact"]
+    message: Annotated[str, Field(pattern="^[A-Z]{6}$")]
+    """The message, such as ``DESADV``."""
+    version: Annotated[str, Field(pattern="^[A-Z0-9]{1,3}:[A-Z0-9]{1,3}:[A-Z0-9]{1,3}(:[A-Z0-9]{1,6})?$")] = "D:96A:UN"
+    """Version, release and agency of the message, and the code of an association, such as ``D:96A:UN:EAN008``."""
+    sender: PartnerId
+    """Our identifier, such as a GLN."""
+    sender_qualifier: PartnerQualifier | None = None
+    """What kind of identifier it is: ``14`` GS1, ``1`` DUNS, ``ZZZ`` mutually defined."""
+    receiver: PartnerId
+    """The partner's identifier."""
+    receiver_qualifier: PartnerQualifier | None = None
+    """What kind of identifier it is."""
+    application: Annotated[str, Field(min_length=1, max_length=14)] | None = None
+    """The application reference of UNB (data element 0026)."""
+    agreement: Annotated[str, Field(min_length=1, max_length=35)] | None = None
+    """The identifier of the interchange agreement in UNB (data element 0032)."""
+    test: bool = False
+    """Whether UNB says that the interchange is a test."""
+    acknowledgment: bool = False
+    """Whether UNB asks for an acknowledgment, such as CONTRL."""
+    syntax: Annotated[str, Field(pattern="^UNO[A-Z]$")] = "UNOC"
+    """The syntax identifier, which tells the character set: ``UNOA`` has no lower-case letters, ``UNOB`` those of
+    English, ``UNOC`` is Latin-1, ``UNOY`` UTF-8."""
+    syntax_version: Literal["1", "2", "3", "4"] = "3"
+    """The version of the syntax. In version 4, an asterisk separates repetitions, and is released in texts."""
+    encoding: Annotated[str, AfterValidator(known_encoding)] | None = None
+    """The character encoding by one of Python's names; by default the one of the syntax identifier."""
+    una: bool = True
+    """Whether UNA, which states the separators, precedes UNB. Without it, they are the usual ones."""
+    component: Separator = ":"
+    """The component separator."""
+    element: Separator = "+"
+    """The element separator."""
+    decimal_mark: Literal[".", ","] = "."
+    """The decimal mark of numbers, which UNA states."""
+    release: Separator = "?"
+    """The release character."""
+    segment: Separator = "'"
+    """The segment terminator."""
+    line_end: Literal["none", "lf", "crlf"] = "none"
+    """What follows each segment terminator."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.encoding is None and self.syntax not in CHARSETS:
+            raise misplaced(("encoding",), f"give the one of {self.syntax}")
+        if len(set(self._separators)) < len(self._separators):
+            raise ValueError("the separators component, element, release and segment must differ")
+        usual = type(self).model_fields
+        if not self.una and any(getattr(self, key) != usual[key].default for key in _IN_UNA):
+            raise misplaced(("una",), "states separators that are not the usual ones, so it is needed")
+        for key in ("sender", "receiver", "application", "agreement"):
+            try:
+                self.escaped(getattr(self, key) or "", key)
+            except RecordError as error:
+                raise misplaced((key,), error.message) from None
+        return self
+
+    @property
+    def _separators(self) -> str:
+        repetition = _REPETITION if self.syntax_version == _FOUR else ""
+        return f"{self.component}{self.element}{self.release}{self.segment}{repetition}"
+
+    @property
+    def _encoder(self) -> TextEncoder:
+        return TextEncoder(self.encoding or CHARSETS[self.syntax])
+
+    def escaped(self, text: str, place: str) -> str:
+        if self.syntax in _CHARACTERS and (odd := _CHARACTERS[self.syntax].search(text)) is not None:
+            raise refused(f"has the character U+{ord(odd[0]):04X}, which {self.syntax} has not", place)
+        self._encoder.check(text, place)
+        return "".join(f"{self.release}{each}" if each in self._separators else each for each in text)
+
+    def controls(self, records: Sequence[FileRecord], facts: FileFacts) -> Sequence[str]:  # noqa: ARG002  as declared
+        return [str(number) for number in range(1, len(records) + 1)]
+
+    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+        kind = f"{self.message}:{self.version}".replace(":", self.component)
+        controls, control = self.controls(records, facts), str(facts.number)
+        lines = [self._unb(facts)]
+        notation = Notation(decimal_mark=self.decimal_mark)
+        for reference, segments in zip(controls, self.segments(records, facts, notation), strict=True):
+            lines.append(["UNH", reference, kind])
+            lines += [[self.component.join(element) for element in each] for each in segments]
+            lines.append(["UNT", str(len(segments) + 2), reference])
+        lines.append(["UNZ", str(len(records)), control])
+        end = self.segment + line_end_text(self.line_end)
+        return self._encoder.bytes_of(self._una() + "".join(self.element.join(each) + end for each in lines))
+
+    def _una(self) -> str:
+        if not self.una:
+            return ""
+        repetition = _REPETITION if self.syntax_version == _FOUR else " "
+        marks = f"{self.component}{self.element}{self.decimal_mark}{self.release}{repetition}{self.segment}"
+        return f"UNA{marks}{line_end_text(self.line_end)}"
+
+    def _unb(self, facts: FileFacts) -> list[str]:
+        day = "%Y%m%d" if self.syntax_version == _FOUR else "%y%m%d"
+        header = [
+            "UNB",
+            self._joined(self.syntax, self.syntax_version),
+            self._joined(self.escaped(self.sender, "sender"), self.sender_qualifier),
+            self._joined(self.escaped(self.receiver, "receiver"), self.receiver_qualifier),
+            self._joined(time_text(facts.at, day), time_text(facts.at, "%H%M")),
+            str(facts.number),
+            "",
+            self.escaped(self.application or "", "application"),
+            "",
+            "1" if self.acknowledgment else "",
+            self.escaped(self.agreement or "", "agreement"),
+            "1" if self.test else "",
+        ]
+        while not header[-1]:
+            header.pop()
+        return header
+
+    def _joined(self, first: str, second: str | None) -> str:
+        return f"{first}{self.component}{second}" if second else first
+
+
+_IN_UNA = ("component", "element", "decimal_mark", "release", "segment")

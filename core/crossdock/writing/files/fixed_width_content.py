@@ -1,0 +1,161 @@
+"""Files whose columns are at fixed positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
+from crossdock.reading.formats.text_encodings import is_plain_width, known_encoding
+from crossdock.values.config_models import misplaced
+from crossdock.writing.files.cells import Cell, Notation
+from crossdock.writing.files.content_model import FileFacts, FileRecord
+from crossdock.writing.files.rows import FramedContent, RowPart
+from crossdock.writing.files.scopes import Scope, refused
+from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
+
+
+class WrittenColumn(Cell):
+    """One column by its position, and its value."""
+
+    at: Annotated[int, Field(ge=1, le=MAX_POSITION)]
+    """The position of its first character, from 1."""
+    length: Annotated[int, Field(ge=1, le=MAX_LENGTH)]
+    """The number of its characters, with the sign and all padding."""
+    padding: Literal["left", "right", "none"] | None = None
+    """Where it is filled up; by default right of texts and left of numbers. With ``none``, it must be full."""
+    fill: Annotated[str, Field(min_length=1, max_length=1, pattern="^[^\x00-\x1f]$")] = " "
+    """The character that fills it up, such as ``0`` for numbers, whose sign then comes before it."""
+
+    @model_validator(mode="after")
+    def _fits_column(self) -> Self:
+        if self.is_number and self.fill not in {" ", "0"}:
+            raise misplaced(("fill",), "a number is filled up with spaces or zeros")
+        if self.is_number and self.padding == "right" and self.fill == "0":
+            raise misplaced(("padding",), "zeros after a number would change it")
+        if self.sign == "leading_overpunch" and self.fill != "0":
+            raise misplaced(("fill",), "is 0 where the first digit has the sign")
+        return self
+
+    @property
+    def end(self) -> int:
+        return self.at + self.length - 1
+
+    @property
+    def most(self) -> int | None:
+        return min(self.length, self.max_length or self.length)
+
+    def filled(self, scope: Scope, notation: Notation, encoder: TextEncoder, *, in_bytes: bool) -> str:
+        """Return exactly `length` characters, or bytes in the encoding."""
+        text, place = self._exact_text(scope, notation)
+        encoder.check(text, place)
+        room = self.length - (len(encoder.bytes_of(text)) if in_bytes else len(text))
+        if room < 0:
+            raise refused(f"has {self.length - room:,} bytes, and its column {self.length:,}", place)
+        if room and self.padding == "none":
+            raise refused(f"has {len(text):,} characters, and must have {self.length:,}", place)
+        if not text and self.is_number:
+            return " " * self.length
+        is_right = (self.padding or ("left" if self.is_number else "right")) == "right"
+        edge = text[-1:] if is_right else text[:1]
+        if room and edge == self.fill != " " and not self.is_number:
+            raise refused("has the fill character at its padded end, where nobody could tell them apart", place)
+        return text + self.fill * room if is_right else self.fill * room + text
+
+    def _exact_text(self, scope: Scope, notation: Notation) -> tuple[str, str]:
+        if not self.is_number:
+            return self.text(scope, notation)
+        number, place = self.number(scope)
+        if number is None:
+            text = self.default or ""
+        else:
+            text = self.number_text(number, place, notation, self.length if self.fill == "0" else 0)
+        if len(text) > (self.most or 0):
+            raise refused(f"has {len(text):,} characters as a number, and at most {self.most:,} are allowed", place)
+        return text, place
+
+
+def _columns(columns: Mapping[str, WrittenColumn]) -> Mapping[str, WrittenColumn]:
+    check_column_names(list(columns))
+    placed = sorted(columns.items(), key=lambda item: item[1].at)
+    for (name, column), (other, following) in pairwise(placed):
+        if following.at <= column.end:
+            raise ValueError(
+                f"{name} ends at position {column.end}, and {other} begins at {following.at}: they overlap"
+            )
+    return dict(placed)
+
+
+class FixedWidthRow(RowPart):
+    """A row of a fixed-width file, or a group of rows. Each type of record is a row with other columns."""
+
+    columns: Annotated[Mapping[str, WrittenColumn], Field(min_length=1), AfterValidator(_columns)] | None = None
+    """The columns by name; between them are spaces."""
+    rows: Annotated[tuple[FixedWidthRow, ...], Field(min_length=1)] | None = None
+    """In place of columns: rows that are written one after the other, such as those of each element."""
+
+    @property
+    def inner(self) -> Sequence[FixedWidthRow]:
+        return self.rows or ()
+
+    @property
+    def end(self) -> int:
+        """Where the last column of the longest row ends."""
+        return max([column.end for column in (self.columns or {}).values()] + [row.end for row in self.inner])
+
+    def own_cells(self) -> Iterator[Cell]:
+        yield from (self.columns or {}).values()
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.columns is None) == (self.rows is None):
+            raise ValueError("give either columns or rows")
+        return self
+
+
+class FixedWidthContent(FramedContent[FixedWidthRow]):
+    """A text file whose columns are at fixed positions, counted in characters from 1."""
+
+    kind: Literal["fixed_width"]
+    length: Annotated[int, Field(ge=1, le=MAX_POSITION)] | None = None
+    """The number of characters of each line, with spaces at its end; by default it ends with its last column."""
+    line_end: Literal["lf", "crlf", "nel", "none"] = "lf"
+    """What ends each line: LF, CRLF, NEL (U+0085) or nothing, which needs length."""
+    encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
+    """The character encoding by one of Python's names, such as cp1252 (Windows), cp037 or cp273 (mainframe)."""
+    count: Literal["characters", "bytes"] = "characters"
+    """What positions and lengths count: ``characters``, or ``bytes`` in this encoding, as programs in Shift-JIS do."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.length is None and self.line_end == "none":
+            raise misplaced(("length",), "lines without ends need it")
+        if self.count == "bytes" and not is_plain_width(self.encoding):
+            raise misplaced(("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets")
+        for key, rows in (
+            ("header", self.header), ("rows", self.rows), ("update", self.update), ("delete", self.delete),
+            ("trailer", self.trailer),
+        ):  # fmt: skip
+            end = max((row.end for row in rows or ()), default=0)
+            if self.length is not None and end > self.length:
+                raise misplaced((key,), f"end at position {end}, after the length of {self.length}")
+        return self
+
+    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+        header, rows, trailer = self.all_rows(records, facts)
+        end = line_end_text(self.line_end)
+        lines = [self._line(row, scope) + end for row, scope in [*header, *rows, *trailer]]
+        return TextEncoder(self.encoding).bytes_of("".join(lines))
+
+    def _line(self, row: FixedWidthRow, scope: Scope) -> str:
+        notation, encoder = Notation(encoding=self.encoding, sign="none"), TextEncoder(self.encoding)
+        in_bytes, line, position = self.count == "bytes", "", 1
+        for column in (row.columns or {}).values():
+            line += " " * (column.at - position)
+            line += column.filled(scope, notation, encoder, in_bytes=in_bytes)
+            position = column.end + 1
+        return line + " " * ((self.length or position - 1) - position + 1)

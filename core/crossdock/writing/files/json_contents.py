@@ -1,0 +1,144 @@
+"""JSON: one object in each line, or one document with a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+
+from crossdock.printable import printable_json
+from crossdock.reading.formats.json_documents import checked_path, names_in
+from crossdock.values import exact_json
+from crossdock.values.config_models import misplaced
+from crossdock.values.json_paths import MISSING
+from crossdock.writing.files.cells import Cell, Notation
+from crossdock.writing.files.content_model import FileFacts, FileRecord
+from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, totals
+from crossdock.writing.files.scopes import Scope, refused
+
+JsonPath = Annotated[str, AfterValidator(checked_path)]
+_NOTATION = Notation()
+_PARTS = frozenset({"object", "value", "rows"})
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, JsonRow):
+        return "part"
+    return "part" if isinstance(value, Mapping) and _PARTS & value.keys() else "cell"
+
+
+JsonValue = Annotated[
+    Annotated[Cell, Tag("cell")] | Annotated["JsonRow", Tag("part")],
+    Discriminator(_form),
+]
+
+
+class JsonRow(RowPart):
+    """An object or another value of JSON. With ``each``, inside of an object, it is a list."""
+
+    object: Annotated[Mapping[str, JsonValue], Field(min_length=1)] | None = None
+    """The members by name. One is left out if its text is empty, as a ``default`` or a question mark makes it."""
+    value: JsonValue | None = None
+    """In place of an object: one value, such as ``{from: ""}``, which is the whole payload."""
+    rows: Annotated[tuple[JsonRow, ...], Field(min_length=1)] | None = None
+    """In place of an object: several, which are written one after the other."""
+
+    @property
+    def inner(self) -> Sequence[JsonRow]:
+        return self.rows or ()
+
+    def own_cells(self) -> Iterator[Cell]:
+        for value in [*(self.object or {}).values(), self.value]:
+            if isinstance(value, JsonRow):
+                yield from value.cells()
+            elif value is not None:
+                yield value
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if sum(each is not None for each in (self.object, self.value, self.rows)) != 1:
+            raise ValueError("give one of object, value and rows")
+        return self
+
+    def made(self, scope: Scope) -> Any:
+        """Return the value of one row."""
+        if self.value is not None:
+            return _made(self.value, scope)
+        members = {name: _made(value, scope) for name, value in (self.object or {}).items()}
+        return {name: value for name, value in members.items() if value is not MISSING}
+
+    def inside(self, scope: Scope) -> Any:
+        """Return the value of this part of an object, or `MISSING`."""
+        made = [row.made(each) for row, each in self.expanded(scope)]
+        if self.each is None and not self.inner:
+            return made[0] if made else MISSING
+        return [each for each in made if each is not MISSING]
+
+
+def _made(value: Cell | JsonRow, scope: Scope) -> Any:
+    return value.inside(scope) if isinstance(value, JsonRow) else value.value(scope, _NOTATION)
+
+
+def json_text(value: Any) -> str:
+    """Return JSON in its one exact form: members sorted by name, numbers without an exponent.
+
+    Invisible characters are escapes: programs that take U+2028 or U+0085 for the end of a line read the same lines.
+    """
+    try:
+        return printable_json(exact_json.dumps(value).decode())
+    except (ValueError, TypeError) as error:
+        raise refused(f"cannot be written as JSON: {error}", "") from None
+
+
+class JsonLinesContent(RowsContent[JsonRow]):
+    """A file in UTF-8 with one JSON object in each line, which ends with LF."""
+
+    kind: Literal["json_lines"]
+
+    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+        rows = [found for each in self.expanded(records, facts) for found in each]
+        return "".join(f"{json_text(_object(row.made(scope)))}\n" for row, scope in rows).encode()
+
+
+def _object(made: Any) -> Any:
+    if not isinstance(made, Mapping):
+        raise refused("is no object", "")
+    return made
+
+
+class JsonContent(RowsContent[JsonRow]):
+    """A file in UTF-8 with one JSON document, which has a list of records."""
+
+    kind: Literal["json"]
+    records: JsonPath = ""
+    """The dotted path, or JSON pointer, of the list of records; by default the document is the list."""
+    header: Mapping[JsonPath, Cell] = {}
+    """Members outside of the records by their paths, such as ``meta.count: "{records}"``."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        check_totals("header", iter(self.header.values()))
+        paths = [names_in(path) for path in (self.records, *self.header)]
+        for number, path in enumerate(paths):
+            for other in paths[number + 1 :]:
+                shorter = min(len(path), len(other))
+                if path[:shorter] == other[:shorter]:
+                    raise misplaced(("header",), "has two members at one place, or one inside of the records")
+        return self
+
+    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+        rows = [found for each in self.expanded(records, facts) for found in each]
+        scope = totals(records, facts, rows=len(rows), lines=len(rows))
+        document: Any = [row.made(each) for row, each in rows]
+        if self.records:
+            document = _with({}, names_in(self.records), document)
+        for path, cell in self.header.items():
+            if (value := cell.value(scope, _NOTATION)) is not MISSING:
+                document = _with(document, names_in(path), value)
+        return f"{json_text(document)}\n".encode()
+
+
+def _with(document: dict[str, Any], names: Sequence[str], value: Any) -> dict[str, Any]:
+    first, *rest = names
+    return {**document, first: _with(document.get(first, {}), rest, value) if rest else value}

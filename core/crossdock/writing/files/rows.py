@@ -1,0 +1,175 @@
+"""Rows of a declaration: one each time, one for every element of a list, and those that have a condition."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Generic, Self, TypeVar
+
+from pydantic import Field, model_validator
+
+from crossdock.errors import RecordError, RefusedError
+from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.values.config_models import NOT_NULL, ConfigModel, Name, misplaced
+from crossdock.values.json_paths import text_of
+from crossdock.writing.files.cells import Cell, Path
+from crossdock.writing.files.content_model import OPERATIONS, FileContent, FileFacts, FileOperation, FileRecord
+from crossdock.writing.files.scopes import OWN_NAMES, TOTALS, Scope, of_file, of_record, refused
+
+_SOME_FACTS = FileFacts(1, datetime(2026, 1, 1, tzinfo=UTC), "file")
+
+
+class RowPart(ConfigModel):
+    """A row, or a group of `rows`."""
+
+    each: Annotated[Path | None, NOT_NULL] = None
+    """The list of the payload, or of an element, for each of whose elements this is written. It has at least one."""
+    named: Name = "line"
+    """The name by which cells refer to the element: ``{line.sku}``, and ``{line_number}`` for its number from 1."""
+    when: Filter | None = None
+    """The condition on which this is written, for each element; its fields are members, as in cells."""
+
+    @property
+    @abstractmethod
+    def inner(self) -> Sequence[Self]:
+        """The rows of a group; empty for a row."""
+
+    @abstractmethod
+    def own_cells(self) -> Iterator[Cell]:
+        """Yield the cells of a row."""
+
+    @model_validator(mode="after")
+    def _names_one_thing(self) -> Self:
+        if "named" in self.model_fields_set and self.each is None:
+            raise misplaced(("named",), "needs each")
+        if self.named in OWN_NAMES or f"{self.named}_number" in OWN_NAMES:
+            raise misplaced(("named",), "is a name that crossdock gives to something else")
+        return self
+
+    def cells(self) -> Iterator[Cell]:
+        yield from self.own_cells()
+        for row in self.inner:
+            yield from row.cells()
+
+    def expanded(self, scope: Scope) -> Iterator[tuple[Self, Scope]]:
+        """Yield each row that is written, with its scope."""
+        is_wanted = None if self.when is None else self.when.predicate()
+        for each in scope.of_elements(self.each, self.named):
+            if is_wanted is not None and not is_wanted(_Texts(each)):
+                continue
+            if not self.inner:
+                yield self, each
+            for row in self.inner:
+                yield from row.expanded(each)
+
+
+class _Texts(Mapping[str, str | None]):
+    """Members as the texts that conditions compare."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def __getitem__(self, path: str) -> str | None:
+        value = self._scope.found(path)[0]
+        return None if value in ([], {}) else text_of(value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scope.own)
+
+    def __len__(self) -> int:
+        return len(self._scope.own)
+
+
+R = TypeVar("R", bound=RowPart)
+
+
+class RowsContent(FileContent, Generic[R]):
+    """A file with rows for each record."""
+
+    rows: Annotated[tuple[R, ...], Field(min_length=1)]
+    """The rows of each record, in their order."""
+    update: Annotated[tuple[R, ...], Field(min_length=1)] | None = None
+    """The rows of an update in place of `rows`, which otherwise express one only if a cell shows ``operation``."""
+    delete: Annotated[tuple[R, ...], Field(min_length=1)] | None = None
+    """The rows of a delete, likewise."""
+
+    def rows_of(self, operation: FileOperation) -> Sequence[R]:
+        own = {"create": None, "update": self.update, "delete": self.delete}[operation]
+        return self.rows if own is None else own
+
+    @property
+    def operations(self) -> frozenset[FileOperation]:
+        return frozenset(each for each in OPERATIONS if self._expresses(each))
+
+    def _expresses(self, operation: FileOperation) -> bool:
+        rows = self.rows_of(operation)
+        shown = [told for row in rows for cell in row.cells() if (told := cell.operations())]
+        return all(operation in each for each in shown) and (bool(shown) or operation == "create" or rows != self.rows)
+
+    def check(self, record: FileRecord) -> None:
+        if record.operation not in self.operations:
+            code = "invalid_draft" if record.operation == "create" else "changed_after_delivery"
+            message = f"the file cannot express a {record.operation}: see rows, update and delete of its content"
+            raise RecordError(code, message)
+        self.written([record], _SOME_FACTS)
+
+    def content(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+        try:
+            return self.written(records, facts)
+        except RecordError as error:
+            place = f"{facts.name}: {error.where}" if error.where else facts.name
+            hint = "Declare a larger column, or send fewer records in one file."
+            raise RefusedError(error.message, where=place, hint=hint) from None
+
+    @abstractmethod
+    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+        """Return the bytes of the file. Raises RecordError at the first value that does not fit."""
+
+    def expanded(self, records: Sequence[FileRecord], facts: FileFacts) -> Iterator[list[tuple[R, Scope]]]:
+        """Yield the rows of each record, at least one, with their scopes."""
+        before = 0
+        for number, record in enumerate(records, 1):
+            scope = of_record(record, number, facts)
+            rows = [found for row in self.rows_of(record.operation) for found in row.expanded(scope)]
+            if not rows:
+                raise refused("no row is written of this record, so the file would not name it", "")
+            yield [(row, each.at_row(before + place, place)) for place, (row, each) in enumerate(rows, 1)]
+            before += len(rows)
+
+
+class FramedContent(RowsContent[R], Generic[R]):
+    """A file with rows before and after those of its records."""
+
+    header: tuple[R, ...] = ()
+    """The rows before those of the records. Their cells show facts of the file, counts and sums."""
+    trailer: tuple[R, ...] = ()
+    """The rows after those of the records, likewise."""
+
+    @model_validator(mode="after")
+    def _has_no_record_around(self) -> Self:
+        for key, rows in (("header", self.header), ("trailer", self.trailer)):
+            check_totals(key, (cell for row in rows for cell in row.cells()))
+            if any(row.each is not None or row.when is not None or row.inner for row in rows):
+                raise misplaced((key,), "has single rows: each and when are for the rows of records")
+        return self
+
+    def all_rows(self, records: Sequence[FileRecord], facts: FileFacts) -> tuple[list[tuple[R, Scope]], ...]:
+        """Return the rows of the header, of the records and of the trailer."""
+        rows = [found for each in self.expanded(records, facts) for found in each]
+        lines = len(rows) + len(self.header) + len(self.trailer)
+        around = totals(records, facts, rows=len(rows), lines=lines)
+        return [(row, around) for row in self.header], rows, [(row, around) for row in self.trailer]
+
+
+def check_totals(key: str, cells: Iterator[Cell]) -> None:
+    """Check that *cells* outside of records name no record."""
+    for name in (name for cell in cells for name in cell.names()):
+        if name not in TOTALS:
+            known = ", ".join(sorted(TOTALS))
+            raise misplaced((key,), f"{name} is of one record: here are {known}, sums and counts")
+
+
+def totals(records: Sequence[FileRecord], facts: FileFacts, *, rows: int, lines: int) -> Scope:
+    own = {**of_file(facts), "records": len(records), "rows": rows, "lines": lines}
+    return Scope([each.payload for each in records], own)

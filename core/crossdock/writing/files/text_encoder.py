@@ -1,0 +1,47 @@
+"""Characters of a text file: what its encoding has, what no cell may hold, and the bytes of the whole."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+
+from crossdock.writing.files.scopes import refused
+
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
+_NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ud800-\udfff]|\r(?!\n)")
+
+
+@dataclass(frozen=True, slots=True)
+class TextEncoder:
+    """An encoding by one of Python's names, and whether a byte order mark precedes the text.
+
+    UTF-16 and UTF-32 without a byte order in their names are written in little-endian order with the mark.
+    """
+
+    encoding: str
+    bom: bool = False
+
+    def bytes_of(self, text: str) -> bytes:
+        name = codecs.lookup(self.encoding).name
+        mark = self.bom or name in {"utf-16", "utf-32", "utf-8-sig"}
+        name = f"{name}-le" if name in {"utf-16", "utf-32"} else name.removesuffix("-sig")
+        return (("\ufeff" + text) if mark else text).encode(name)
+
+    def check(self, text: str, place: str, *, line_breaks: bool = False) -> str:
+        """Return *text*. Raises RecordError at *place* for a control character, or one that the encoding lacks.
+
+        With *line_breaks*, tabs, LF and CRLF are text.
+        """
+        if (found := (_NO_TEXT if line_breaks else _CONTROLS).search(text)) is not None:
+            raise refused(f"has the character U+{ord(found[0]):04X}, a control character or line break", place)
+        try:
+            text.encode(self.encoding)
+        except UnicodeEncodeError as error:
+            character = f"U+{ord(text[error.start]):04X}"
+            raise refused(f"has the character {character}, which {self.encoding} has not", place) from None
+        return text
+
+
+def line_end_text(kind: str) -> str:
+    return {"lf": "\n", "crlf": "\r\n", "nel": "\x85", "none": ""}[kind]

@@ -1,0 +1,134 @@
+"""X12 interchanges: the envelope around sets, and the characters that their elements may have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock.errors import RecordError
+from crossdock.reading.formats.edi_segments import REPETITION_SINCE
+from crossdock.reading.formats.text_encodings import known_encoding
+from crossdock.values.config_models import misplaced
+from crossdock.writing.files.cells import Notation
+from crossdock.writing.files.content_model import FileFacts, FileRecord
+from crossdock.writing.files.edi_content import EdiContent, Separator
+from crossdock.writing.files.scopes import refused
+from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
+from crossdock.writing.files.written_values import time_text
+
+_GROUPS = {
+    "810": "IN", "832": "SC", "846": "IB", "850": "PO", "855": "PR", "856": "SH", "860": "PC", "888": "QG", "940": "OW",
+    "943": "AR", "944": "RE", "945": "SW", "947": "AW",
+}  # fmt: skip
+"""The functional identifier codes of sets (data element 479)."""
+_MOST = 999_999_999
+_BASIC = r"A-Z0-9!\"&'()*+,./:;?= \-"
+_CHARACTERS = {"basic": re.compile(f"[^{_BASIC}]"), "extended": re.compile(f"[^{_BASIC}a-z%@\\[\\]_{{}}\\\\|<>~#$]")}
+
+InterchangeId = Annotated[str, Field(min_length=1, max_length=15, pattern=r"^\S(.*\S)?$")]
+Qualifier = Annotated[str, Field(pattern="^[A-Z0-9]{2}$")]
+
+
+class X12Content(EdiContent):
+    """A file with one X12 interchange, which has one functional group with a transaction set for each record."""
+
+    kind: Literal["x12"]
+    set_: Annotated[str, Field(alias="set", pattern="^[0-9]{3}$")]
+    """The transaction set, such as ``"940"``."""
+    group: Annotated[str, Field(pattern="^[A-Z]{2}$")] | None = None
+    """The functional identifier code, GS01; that of common sets is known, such as ``OW`` of 940."""
+    sender: InterchangeId
+    """Our identifier, ISA06."""
+    sender_qualifier: Qualifier = "ZZ"
+    """What kind of identifier it is, ISA05: ``01`` DUNS, ``12`` telephone, ``ZZ`` mutually defined."""
+    receiver: InterchangeId
+    """The partner's identifier, ISA08."""
+    receiver_qualifier: Qualifier = "ZZ"
+    """What kind of identifier it is, ISA07."""
+    group_sender: InterchangeId | None = None
+    """The application sender's code, GS02; by default the sender."""
+    group_receiver: InterchangeId | None = None
+    """The application receiver's code, GS03; by default the receiver."""
+    version: Annotated[str, Field(pattern="^[0-9]{6}$")] = "004010"
+    """The version and release, GS08, whose first five digits are ISA12."""
+    test: bool = False
+    """Whether ISA15 says that the interchange is a test, T, and no production data, P."""
+    acknowledgment: bool = False
+    """Whether ISA14 asks for an interchange acknowledgment, TA1."""
+    element: Separator = "*"
+    """The element separator."""
+    component: Separator = ">"
+    """The component separator, ISA16."""
+    repetition: Separator = "^"
+    """The repetition separator, ISA11, since version 00402."""
+    segment: Separator = "~"
+    """The segment terminator."""
+    line_end: Literal["none", "lf", "crlf"] = "none"
+    """What follows each segment terminator."""
+    characters: Literal["basic", "extended", "any"] = "extended"
+    """The character set of X12 that elements may use: ``basic`` has no lower-case letters, ``extended`` has those of
+    English, and with ``any``, agreed with the partner, all that the encoding has."""
+    encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
+    """The character encoding by one of Python's names."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.group is None and self.set_ not in _GROUPS:
+            raise misplaced(("group",), f"give the functional identifier code of {self.set_}, GS01")
+        separators = self._separators
+        if len(set(separators)) < len(separators):
+            raise ValueError("the separators element, component, repetition and segment must differ")
+        for key in ("sender", "receiver", "group_sender", "group_receiver"):
+            try:
+                self.escaped(getattr(self, key) or "", key)
+            except RecordError as error:
+                raise misplaced((key,), error.message) from None
+        return self
+
+    @property
+    def _separators(self) -> str:
+        return f"{self.element}{self.component}{self.segment}{self.repetition if self._repeats else ''}"
+
+    @property
+    def _repeats(self) -> bool:
+        return self.version[:5] >= REPETITION_SINCE
+
+    def escaped(self, text: str, place: str) -> str:
+        if any(each in text for each in self._separators):
+            raise refused("holds a separator of the interchange, which X12 cannot escape", place)
+        odd = _CHARACTERS[self.characters].search(text) if self.characters != "any" else None
+        if odd is not None:
+            character = f"U+{ord(odd[0]):04X}"
+            raise refused(f"has the character {character}, which the {self.characters} set of X12 has not", place)
+        return TextEncoder(self.encoding).check(text, place)
+
+    def controls(self, records: Sequence[FileRecord], facts: FileFacts) -> Sequence[str]:  # noqa: ARG002  as declared
+        return [f"{number:04}" for number in range(1, len(records) + 1)]
+
+    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+        if facts.number > _MOST:
+            raise refused(f"is above {_MOST:,}, the highest control number of X12", "file_number")
+        controls = self.controls(records, facts)
+        lines = [self._isa(facts), self._gs(facts)]
+        for control, segments in zip(controls, self.segments(records, facts, Notation()), strict=True):
+            lines.append(["ST", self.set_, control])
+            lines += [[self.component.join(element) for element in each] for each in segments]
+            lines.append(["SE", str(len(segments) + 2), control])
+        lines += [["GE", str(len(records)), str(facts.number)], ["IEA", "1", f"{facts.number:09}"]]
+        end = self.segment + line_end_text(self.line_end)
+        return TextEncoder(self.encoding).bytes_of("".join(self.element.join(each) + end for each in lines))
+
+    def _isa(self, facts: FileFacts) -> list[str]:
+        ids = [self.sender_qualifier, self.sender.ljust(15), self.receiver_qualifier, self.receiver.ljust(15)]
+        times = [time_text(facts.at, form) for form in ("%y%m%d", "%H%M")]
+        repetition = self.repetition if self._repeats else "U"
+        flags = [f"{facts.number:09}", str(int(self.acknowledgment)), "T" if self.test else "P", self.component]
+        return ["ISA", "00", " " * 10, "00", " " * 10, *ids, *times, repetition, self.version[:5], *flags]
+
+    def _gs(self, facts: FileFacts) -> list[str]:
+        ids = [self.group or _GROUPS[self.set_], self.group_sender or self.sender, self.group_receiver or self.receiver]
+        times = [time_text(facts.at, form) for form in ("%Y%m%d", "%H%M")]
+        return ["GS", *ids, *times, str(facts.number), "X", self.version]

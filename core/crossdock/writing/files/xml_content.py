@@ -1,0 +1,218 @@
+"""XML: one document with an element for each record."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+
+from crossdock.reading.formats import xml_format
+from crossdock.reading.formats.text_encodings import known_encoding
+from crossdock.values.config_models import misplaced
+from crossdock.writing.files.cells import Cell, Notation
+from crossdock.writing.files.content_model import FileFacts, FileRecord
+from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, totals
+from crossdock.writing.files.scopes import Scope, refused
+
+OWN_TEXT = "."
+_PATH = re.compile(rf"\.|(?:{xml_format.STEP}/)*@?{xml_format.STEP}")
+_PREFIX = re.compile(r"([^/@:]+):")
+_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
+_IN_TEXT = str.maketrans(_ESCAPES)
+_IN_ATTRIBUTE = str.maketrans({**_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
+_PARTS = frozenset({"columns", "rows"})
+_PUBLIC_NAMES = ((re.compile(r"cp(125\d)"), r"windows-\1"), (re.compile(r"iso8859-(\d+)"), r"ISO-8859-\1"))
+
+
+def _column(text: str) -> str:
+    return xml_format.checked_path(_PATH, "a path such as No, @id, Address/City, or a dot", text)
+
+
+XmlPath = Annotated[str, AfterValidator(_column)]
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, XmlRow):
+        return "part"
+    return "part" if isinstance(value, Mapping) and _PARTS & value.keys() else "cell"
+
+
+XmlValue = Annotated[
+    Annotated[Cell, Tag("cell")] | Annotated["XmlRow", Tag("part")],
+    Discriminator(_form),
+]
+
+
+@dataclass(slots=True)
+class _Element:
+    name: str
+    text: str = ""
+    attributes: dict[str, str] = field(default_factory=dict)
+    children: list[_Element] = field(default_factory=list)
+    named: dict[str, _Element] = field(default_factory=dict)
+
+    def at(self, steps: Sequence[str]) -> _Element:
+        """Return the element at the path of *steps*, which is made where there is none."""
+        element = self
+        for step in steps:
+            if step not in element.named:
+                element.named[step] = element.appended(step)
+            element = element.named[step]
+        return element
+
+    def appended(self, name: str) -> _Element:
+        self.children.append(_Element(name))
+        return self.children[-1]
+
+    def set(self, path: str, text: str) -> None:
+        *steps, last = path.split("/")
+        if last == OWN_TEXT:
+            self.text = text
+        elif last.startswith("@"):
+            self.at(steps).attributes[last[1:]] = text
+        else:
+            self.at([*steps, last]).text = text
+
+    def written(self, breaks: int) -> str:
+        """Return the element, with line breaks between its children in the *breaks* outermost levels."""
+        attributes = "".join(f' {name}="{text.translate(_IN_ATTRIBUTE)}"' for name, text in self.attributes.items())
+        end = "\n" if breaks > 0 else ""
+        inner = "".join(f"{end}{child.written(breaks - 1)}" for child in self.children)
+        return f"<{self.name}{attributes}>{self.text.translate(_IN_TEXT)}{inner}{end if inner else ''}</{self.name}>"
+
+
+class XmlRow(RowPart):
+    """The columns of an element, or several such elements. With ``each``, there is one for each element of the list."""
+
+    columns: Annotated[Mapping[XmlPath, XmlValue], Field(min_length=1)] | None = None
+    """The values by the path of their element or attribute inside of this one, in the order of the file. One whose text
+    is empty is left out. A section in place of a value makes elements: ``Lines/Line: {each: lines, columns: ...}``."""
+    rows: Annotated[tuple[XmlRow, ...], Field(min_length=1)] | None = None
+    """In place of columns: several elements, which are written one after the other."""
+
+    @property
+    def inner(self) -> Sequence[XmlRow]:
+        return self.rows or ()
+
+    def own_cells(self) -> Iterator[Cell]:
+        for value in (self.columns or {}).values():
+            if isinstance(value, XmlRow):
+                yield from value.cells()
+            else:
+                yield value
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.columns is None) == (self.rows is None):
+            raise ValueError("give either columns or rows")
+        for path, value in (self.columns or {}).items():
+            is_element = "@" not in path
+            if isinstance(value, XmlRow) and (not is_element or path == OWN_TEXT):
+                raise misplaced(("columns", path), "has rows, so it is an element")
+            if OWN_TEXT in (self.columns or {}) and is_element and path != OWN_TEXT:
+                raise misplaced(("columns", path), "is an element beside the text of the element around it")
+        return self
+
+    def paths(self) -> Iterator[str]:
+        for path, value in (self.columns or {}).items():
+            yield path
+            if isinstance(value, XmlRow):
+                yield from value.paths()
+        for row in self.inner:
+            yield from row.paths()
+
+    def fill(self, element: _Element, scope: Scope, notation: Notation) -> None:
+        for path, value in (self.columns or {}).items():
+            if isinstance(value, XmlRow):
+                *steps, name = path.split("/")
+                for row, each in value.expanded(scope):
+                    row.fill(element.at(steps).appended(name), each, notation)
+            else:
+                _set(element, path, value, scope, notation)
+
+
+def _set(element: _Element, path: str, cell: Cell, scope: Scope, notation: Notation) -> None:
+    text, place = cell.text(scope, notation)
+    if (found := _NO_XML.search(text)) is not None:
+        raise refused(f"has the character U+{ord(found[0]):04X}, which no XML may have", place)
+    if text:
+        element.set(path, text)
+
+
+class XmlContent(RowsContent[XmlRow]):
+    """A file with one XML document."""
+
+    kind: Literal["xml"]
+    record: Annotated[str, AfterValidator(xml_format.check_record_path)]
+    """The path of the records from the root, such as ``/Orders/Order``."""
+    header: Mapping[XmlPath, Cell] = {}
+    """Values before the records by their paths inside of the root, such as ``@version`` or ``Header/Sent``."""
+    trailer: Mapping[XmlPath, Cell] = {}
+    """Values after the records, likewise."""
+    namespaces: Mapping[str, Annotated[str, Field(min_length=1, pattern=r"^\S+$")]] = {}
+    """The namespaces of the prefixes in paths; that of the empty prefix is the one of elements without a prefix."""
+    encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
+    """The character encoding by one of Python's names; characters that it lacks are written as references."""
+    declaration: bool = True
+    """Whether the file begins with an XML declaration, which names the encoding."""
+    decimal_mark: Literal[".", ","] = "."
+    """The decimal mark of numbers that declare none of their own."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        for key, cells in (("header", self.header), ("trailer", self.trailer)):
+            check_totals(key, iter(cells.values()))
+        rows = [*self.rows, *(self.update or ()), *(self.delete or ())]
+        paths = [self.record, *self.header, *self.trailer, *(path for row in rows for path in row.paths())]
+        for path in paths:
+            for prefix in _PREFIX.findall(path):
+                if prefix not in {*self.namespaces, "xml"}:
+                    raise ValueError(f"namespaces lack the prefix {prefix!r} of {path}")
+            try:
+                path.encode(self.encoding)
+            except UnicodeEncodeError:
+                raise misplaced(("encoding",), f"has not all characters of {path}") from None
+        if len(self._steps) == 1:
+            raise misplaced(("record",), "has at least two names: an XML document has one root")
+        return self
+
+    @property
+    def _steps(self) -> Sequence[str]:
+        return self.record.strip("/").split("/")
+
+    def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
+        root, *around, name = self._steps
+        document, notation = _Element(root), Notation(self.decimal_mark)
+        for prefix, namespace in self.namespaces.items():
+            document.attributes[f"xmlns:{prefix}" if prefix else "xmlns"] = namespace
+        rows = [found for each in self.expanded(records, facts) for found in each]
+        scope = totals(records, facts, rows=len(rows), lines=len(rows))
+        for path, cell in self.header.items():
+            _set(document, path, cell, scope, notation)
+        for row, each in rows:
+            row.fill(document.at(around).appended(name), each, notation)
+        for path, cell in self.trailer.items():
+            _set(document, path, cell, scope, notation)
+        text = f"{self._declaration}{document.written(len(around) + 1)}\n"
+        return _bytes(text, self.encoding)
+
+    @property
+    def _declaration(self) -> str:
+        if not self.declaration:
+            return ""
+        name = codecs.lookup(self.encoding).name.removesuffix("-sig")
+        for form, public in _PUBLIC_NAMES:
+            name = form.sub(public, name)
+        return f'<?xml version="1.0" encoding="{name.upper() if name.startswith("utf") else name}"?>\n'
+
+
+def _bytes(text: str, encoding: str) -> bytes:
+    name = codecs.lookup(encoding).name
+    if name in {"utf-16", "utf-32"}:  # the same byte order on every machine
+        return ("\ufeff" + text).encode(f"{name}-le")
+    return text.encode(name, "xmlcharrefreplace")

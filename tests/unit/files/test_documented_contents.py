@@ -1,0 +1,67 @@
+"""The documented declarations are true: they load, editors accept them, and each makes a file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+from pydantic import TypeAdapter
+from tests.unit.files.contents import FACTS, content_of, record
+
+from crossdock.values import yaml_reader
+from crossdock.values.docstring_schemas import DocumentedModel
+from crossdock.writing.files.cells import Cell
+from crossdock.writing.files.edi_content import ready_contents
+from crossdock.writing.files.file_content import CONTENTS, FileContentConfig
+
+PAGE = (Path(__file__).parents[3] / "docs" / "exchange_files.md").read_text("utf-8")
+EXAMPLES = [
+    yaml_reader.parse(text, "page", None).data
+    for text in re.findall(r"^```yml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+]
+SCHEMA = TypeAdapter[Any](FileContentConfig).json_schema(schema_generator=DocumentedModel)
+PAYLOAD = {
+    "ship_on": "2026-11-02",
+    "ship_to": {"name": "Ann", "city": "Reno"},
+    "lines": [{"sku": "A", "quantity": 2, "gtin": "4000862141404", "serials": ["x"]}],
+}
+
+
+def test_each_documented_declaration_makes_a_file() -> None:
+    """One of every kind that has a section, and the JSON Schema accepts them."""
+    schema = jsonschema_rs.validator_for(SCHEMA)
+    for example in EXAMPLES:
+        assert schema.is_valid(example), example["kind"]
+        content = content_of(**example)
+        content.check(record(PAYLOAD))
+        assert content.content([record(PAYLOAD)], FACTS)
+    assert {example["kind"] for example in EXAMPLES} == CONTENTS.keys() - {"json_lines"}
+
+
+def test_the_schema_knows_each_key_and_what_is_wrong() -> None:
+    """Every key has a description, ready declarations are valid, a misspelt key and a missing one are not."""
+    schema = jsonschema_rs.validator_for(SCHEMA)
+    bare = {
+        f"{name}.{key}"
+        for name, part in SCHEMA["$defs"].items()
+        for key, value in part["properties"].items()
+        if "description" not in value
+    }
+    assert {each for each in bare if not each.endswith(".kind") and not each.startswith("Filter.")} == set()
+    partner = {"sender": "A", "receiver": "B"}
+    for name, ready in ready_contents().items():
+        assert schema.is_valid({**ready, **partner}), name
+        assert schema.is_valid({"kind": ready["kind"], "layout": name, **partner}), name
+        assert not schema.is_valid({"kind": ready["kind"], **partner}), name
+    assert not schema.is_valid({**EXAMPLES[0], "delimitr": ";"})
+
+
+def test_the_page_names_each_key_of_a_cell() -> None:
+    """And every ready declaration."""
+    cells = PAGE.partition("### Cells")[2].partition("### Updates")[0]
+    assert {
+        field.alias or name for name, field in Cell.model_fields.items() if f"`{field.alias or name}" not in cells
+    } == set()
+    assert [name for name in ready_contents() if f"| `{name}` |" not in PAGE] == []

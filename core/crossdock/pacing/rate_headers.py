@@ -21,6 +21,8 @@ MOST = 1e9  # a larger number is a mistake or an attack
 _DATE_IS_ROUNDED_S = 2.0
 _BELIEVED_S = 26 * 3_600.0  # a clock may be in a wrong time zone
 LONGEST_FIELD = 256  # the slowest text of this length takes an eighth of a millisecond to parse
+_RESETS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
+_YEAR_2001_S = 1_000_000_000  # a larger number counts since 1970, as GitHub's; a smaller one from now, as ShipStation's
 _WINDOWS = ("w", "window")  # the second name is that of the first drafts, and still in use
 
 _CACHES = (
@@ -40,6 +42,7 @@ _HIT = re.compile(  # a later cache may add its own word to that of an earlier o
 )
 
 _is_seconds = re.compile(r"[0-9]+(?:\.[0-9]+)?").fullmatch
+_is_whole = re.compile(r"[0-9]{1,12}").fullmatch
 _is_decimal = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,20})?").fullmatch
 
 
@@ -245,16 +248,26 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return None if until is None or date is None else min(max(until - date, 0.0), MAX_WAIT_S)
 
 
-def window_rest_s(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds until a window of the rate limit ends, 0 to 900, as BigCommerce states it in milliseconds.
+def until_reset_s(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds until the rate limit is reset, 0 to 900; None if the headers do not state them.
 
-    Every answer has it, so it is a wait only where the answer refuses a request.
+    BigCommerce states milliseconds from now; ``X-RateLimit-Reset`` and the like count seconds from now, or since 1970,
+    which is compared with the answer's ``Date``. Every answer may have them, so they are a wait only where the answer
+    refuses a request.
 
     Args:
         headers: Names in lower case.
     """
     rest_ms = _decimal_in(headers, "x-rate-limit-time-reset-ms")
-    return None if rest_ms is None else min(rest_ms / 1000, MAX_WAIT_S)
+    if rest_ms is not None:
+        return min(rest_ms / 1000, MAX_WAIT_S)
+    text = next((_field(headers, name) for name in _RESETS if name in headers), "")
+    if not _is_whole(text):
+        return None
+    reset_s, date = float(text), http_date(headers.get("date", ""))
+    if reset_s < _YEAR_2001_S:
+        return min(reset_s, MAX_WAIT_S)
+    return None if date is None else min(max(reset_s - date, 0.0), MAX_WAIT_S)
 
 
 def age_s(headers: Mapping[str, str]) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from crossdock.pacing.rate_headers import MAX_WAIT_S, http_date, retry_after_s, window_rest_s
+from crossdock.pacing.rate_headers import MAX_WAIT_S, retry_after_s, until_reset_s
 
 _LONGEST = 10_000  # bytes of a body that are searched
 _STATED = re.compile(
@@ -17,9 +17,6 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _UNITS_S = (0.001, 1.0, 60.0)
-_RESETS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
-_is_whole = re.compile(r"[0-9]{1,12}").fullmatch
-_YEAR_2001_S = 1_000_000_000  # a larger number counts since 1970, as GitHub's; a smaller one from now, as ShipStation's
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +57,7 @@ def throttled_wait_s(headers: Mapping[str, str], body: bytes) -> float | None:
     """
     wait_s = retry_after_s(headers)
     wait_s = _stated_s(body[:_LONGEST]) if wait_s is None else wait_s
-    wait_s = window_rest_s(headers) if wait_s is None else wait_s
-    return _until_reset_s(headers) if wait_s is None else wait_s
+    return until_reset_s(headers) if wait_s is None else wait_s
 
 
 def stated_wait_s(value: str) -> float | None:
@@ -78,13 +74,3 @@ def _stated_s(text: bytes) -> float | None:
     number, *units = stated.groups()
     unit_s = next(seconds for seconds, unit in zip(_UNITS_S, units, strict=True) if unit)
     return min(float(number) * unit_s, MAX_WAIT_S)
-
-
-def _until_reset_s(headers: Mapping[str, str]) -> float | None:
-    text = next((headers[name].strip() for name in _RESETS if name in headers), "")
-    if not _is_whole(text):
-        return None
-    wait_s, date = float(text), http_date(headers.get("date", ""))
-    if wait_s < _YEAR_2001_S:
-        return min(wait_s, MAX_WAIT_S)
-    return None if date is None else min(max(wait_s - date, 0.0), MAX_WAIT_S)

@@ -163,7 +163,7 @@ def _facts(found: Reconciliation) -> dict[str, Any]:
 
 
 def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, Any]:
-    from crossdock.migration.sample_bounds import CONFIDENCE, highest_differing_share
+    from crossdock.migration.confidence_bounds import CONFIDENCE, highest_differing_share
 
     document = _facts(found) | {
         "requests": found.requests,
@@ -248,7 +248,7 @@ def _total_rows(found: Reconciliation) -> Iterator[tuple[str, ...]]:
 
 
 def _lines(found: Reconciliation) -> Iterator[str]:
-    from crossdock.migration.sample_bounds import CONFIDENCE, highest_differing_share
+    from crossdock.migration.confidence_bounds import CONFIDENCE, highest_differing_share
 
     for resource, differing in found.differing_totals.items():
         for each in differing[:_FEW]:

@@ -14,10 +14,10 @@ from crossdock.migration.source_comparison import wanted
 from crossdock.migration.waves import wave_streams
 from crossdock.planning import undo_in_progress
 from crossdock.runs.active_run import REPAIR, ActiveRun
+from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated_error
 from crossdock.runs.plan_result import PlanListener
-from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.saved_digests import check_digest
 from crossdock.runs.state_session import Session, open_session

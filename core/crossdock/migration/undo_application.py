@@ -16,8 +16,8 @@ from crossdock.migration.undo_plan import Undo, check_known, of_migration, of_ru
 from crossdock.planning import undo_in_progress
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.decided_operations import DecidedOperations
+from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.plan_file import PlanFile, outdated_error
-from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction

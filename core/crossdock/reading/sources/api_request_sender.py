@@ -78,7 +78,7 @@ class HttpExchange:
         content = request.content
         if content is not None:
             body["content"] = exact_json.dumps(content)
-            headers = self._without_own({"content-type": "application/json"}) | headers
+            headers = self._unless_own({"content-type": "application/json"}) | headers
         elif request.form is not None:
             body["data"] = dict(request.form)
         with unavailable_errors():
@@ -104,13 +104,13 @@ class HttpExchange:
         self._has_left = False
         with self._auth_guard(), delivery_errors():
             address = quote(self._api.base_url.rstrip("/") + path, safe=UNQUOTED)
-            given = {**self._without_own(_JSON), **(headers or {})}
+            given = {**self._unless_own(_JSON), **(headers or {})}
             extensions = {"may_leave": may_leave}
             made = self._client.build_request(method, address, headers=given, content=body, extensions=extensions)
             self._before_auth, self._added_by_auth = _values(made), set()
             return redacted_answer(_answer(self._client.send(made)), self.redacted)
 
-    def _without_own(self, defaults: Mapping[str, str]) -> dict[str, str]:
+    def _unless_own(self, defaults: Mapping[str, str]) -> dict[str, str]:
         """Return those of *defaults* that the headers of the connection do not set."""
         own = {name.lower() for name in (*self._api.plain_headers, *self._api.headers)}
         return {name: value for name, value in defaults.items() if name not in own}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crossdock.testing.personal_members import Kind, PersonalMembers, is_secret, is_secret_parameter, words_of
+from crossdock.testing.sensitive_data import Kind, PersonalMembers, is_secret, is_secret_parameter, words_of
 
 
 @pytest.mark.parametrize(

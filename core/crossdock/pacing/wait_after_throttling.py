@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from crossdock.pacing.rate_headers import MAX_WAIT_S, retry_after_s, until_reset_s
+from crossdock.pacing.rate_limit_headers import MAX_WAIT_S, retry_after_s, until_reset_s
 
 _LONGEST = 10_000  # bytes of a body that are searched
 _STATED = re.compile(

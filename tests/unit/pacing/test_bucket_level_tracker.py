@@ -7,13 +7,13 @@ import math
 import pytest
 from tests.allowances import configured
 
+from crossdock.pacing.answered_requests import AnsweredRequest, Sample
 from crossdock.pacing.bucket_access import BucketAccess
+from crossdock.pacing.bucket_level_tracker import LevelTracker
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.level_tracker import LevelTracker
-from crossdock.pacing.limit_estimate import LimitEstimate
-from crossdock.pacing.limit_learner import LimitLearner
-from crossdock.pacing.rate_headers import RateHeaders
-from crossdock.pacing.samples import AnsweredRequest, Sample
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.rate_limit_headers import RateHeaders
+from crossdock.pacing.rate_limit_learner import LimitLearner
 from crossdock.testing.manual_clock import ManualClock
 
 LATENCY_S = 0.2

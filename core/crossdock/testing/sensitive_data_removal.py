@@ -16,7 +16,9 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from crossdock.testing import readable_json
-from crossdock.testing.personal_members import (
+from crossdock.testing.personal_data_substitutes import EMAIL, WORD, Substitutes
+from crossdock.testing.readable_json import Number
+from crossdock.testing.sensitive_data import (
     Kind,
     Path,
     PersonalMembers,
@@ -24,8 +26,6 @@ from crossdock.testing.personal_members import (
     is_free_text,
     is_secret_parameter,
 )
-from crossdock.testing.readable_json import Number
-from crossdock.testing.substitutes import EMAIL, WORD, Substitutes
 from crossdock.values.redaction import MASK, SHORTEST
 
 SHORTEST_VALUE = 3  # characters of a value that is replaced outside of personal members
@@ -132,7 +132,7 @@ class CleanedTexts:
         is_personal = kind is Kind.PERSONAL or (kind is Kind.INHERITED and digits >= _SHORTEST_NUMBER)
         if is_personal or kind is Kind.SECRET:
             return self._personal(path[-1], value)
-        return self._known(value, names=False)
+        return self._replace_collected(value, names=False)
 
     def _secret(self, value: str) -> str:
         if self.collecting:
@@ -179,7 +179,7 @@ class CleanedTexts:
             text = _BASE64.sub(lambda found: self._base64(found[0], depth), text)
         for pattern in (EMAIL, _PHONE):
             text = pattern.sub(lambda found: self._personal_in_text(found[0]), text)
-        return self._known(text, names=names)
+        return self._replace_collected(text, names=names)
 
     def _without_credentials(self, text: str) -> str:
         if not self.collecting:
@@ -231,7 +231,7 @@ class CleanedTexts:
             encoded = encoded.replace("+", "-").replace("/", "_")
         return encoded if token.endswith("=") or "=" not in encoded else encoded.rstrip("=")
 
-    def _known(self, text: str, *, names: bool) -> str:
+    def _replace_collected(self, text: str, *, names: bool) -> str:
         """Replace the collected values in *text* that begin and end with its words."""
         if self.collecting:
             return text

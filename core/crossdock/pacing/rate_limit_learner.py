@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from crossdock.pacing.answered_requests import AnsweredRequest
 from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.limit_estimate import UNSURE, LimitEstimate, Origin
-from crossdock.pacing.rate_headers import MAX_WAIT_S, RateHeaders
-from crossdock.pacing.samples import AnsweredRequest
+from crossdock.pacing.rate_limit_estimate import UNSURE, LimitEstimate, Origin
+from crossdock.pacing.rate_limit_headers import MAX_WAIT_S, RateHeaders
 from crossdock.pacing.unreported_burst import BurstEstimator
 from crossdock.pacing.unreported_rate import ACCURACY, CAREFUL_STEP, RateSearch
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.migration.time_left import allowed_again, next_change, time_left
+from crossdock.migration.load_duration import allowed_again, next_change, time_left
 
 
 def config(*hours: tuple[str, str, int], zone: str = "UTC") -> MigrationConfig:

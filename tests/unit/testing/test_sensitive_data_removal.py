@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.testing import readable_json
-from crossdock.testing.cleaned_texts import CleanedTexts
-from crossdock.testing.personal_members import PersonalMembers
+from crossdock.testing.sensitive_data import PersonalMembers
+from crossdock.testing.sensitive_data_removal import CleanedTexts
 
 EMAIL = "ada.lovelace@analytical.example.org"
 NAME = "Ada Lovelace"

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import left_out_lines
+from crossdock.reading.formats import preamble_and_comments
 from crossdock.reading.formats.delimited_files import read_lines, read_rows
 from crossdock.reading.formats.delimited_format import DelimitedFormat
-from crossdock.reading.formats.left_out_lines import without_comments, without_preamble
+from crossdock.reading.formats.preamble_and_comments import without_comments, without_preamble
 from crossdock.reading.formats.text_decoding import Block
 
 REPORT = b"""STOCK "OF 2026-11-22
@@ -99,7 +99,7 @@ def _text(blocks: Iterable[Block]) -> str:
 
 def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded where comments are looked for, too."""
-    monkeypatch.setattr(left_out_lines, "MAX_RECORD_BYTES", 10_000)
+    monkeypatch.setattr(preamble_and_comments, "MAX_RECORD_BYTES", 10_000)
     path = tmp_path / "file"
     path.write_bytes(b"A,B\n" + b"x" * 1_000_000)
     with pytest.raises(RefusedError, match="a record of more than") as refused:

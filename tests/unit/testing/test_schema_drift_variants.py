@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock import Record
-from crossdock.testing.drifted_records import drifted, drifted_objects, numbers_in, with_numbers
+from crossdock.testing.schema_drift_variants import drifted, drifted_objects, numbers_in, with_numbers
 from crossdock.values import exact_json
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=5)

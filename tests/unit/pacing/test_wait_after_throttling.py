@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.pacing.throttled_waits import stated_wait_s, throttled_wait_s
+from crossdock.pacing.wait_after_throttling import stated_wait_s, throttled_wait_s
 
 
 @pytest.mark.parametrize(

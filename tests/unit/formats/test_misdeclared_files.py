@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import read
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.other_kinds import HEAD, refuse_message, refuse_no_sheet, refuse_other_kind
+from crossdock.reading.formats.misdeclared_files import HEAD, refuse_message, refuse_no_sheet, refuse_other_kind
 
 ROWS = b"SKU;NAME\n0017;Bolt\n"
 X12 = (

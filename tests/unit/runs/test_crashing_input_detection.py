@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.runs.marked_reading import marked_reading
+from crossdock.runs.crashing_input_detection import marked_reading
 from crossdock.state import Pin, State, create, parse_url
 from crossdock.state.sidecar_files.input_marks import ReadingMark
 from crossdock.values.clock import SystemClock

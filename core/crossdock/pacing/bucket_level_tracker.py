@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from crossdock.pacing.answered_requests import AnsweredRequest, Sample
 from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_store import BucketState, TakenTokens
-from crossdock.pacing.limit_estimate import DEFAULT_PER_S, UNLIMITED, UNSURE
-from crossdock.pacing.limit_learner import LimitLearner
-from crossdock.pacing.rate_headers import RateHeaders
+from crossdock.pacing.rate_limit_estimate import DEFAULT_PER_S, UNLIMITED, UNSURE
+from crossdock.pacing.rate_limit_headers import RateHeaders
+from crossdock.pacing.rate_limit_learner import LimitLearner
 from crossdock.pacing.reported_levels import ReportedLevels
-from crossdock.pacing.samples import AnsweredRequest, Sample
 from crossdock.pacing.token_bucket import ROUNDING
 
 SMALL = 4  # a bucket with fewer tokens is mostly empty: its levels do not show the rate

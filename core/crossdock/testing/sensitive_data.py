@@ -9,7 +9,7 @@ from functools import cache
 from string import digits
 from typing import Any
 
-from crossdock.testing.substitutes import WORD
+from crossdock.testing.personal_data_substitutes import WORD
 from crossdock.values.addresses import names_secret
 
 Path = tuple[str, ...]

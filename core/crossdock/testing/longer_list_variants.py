@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from crossdock.records import JSON, Record
-from crossdock.testing.drifted_records import Path, changed, is_number, paths, value_at, with_object, written_as
+from crossdock.testing.schema_drift_variants import Path, changed, is_number, paths, value_at, with_object, written_as
 from crossdock.values import exact_json
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from crossdock.reading.formats.prefetch import prefetched
+from crossdock.reading.formats.parallel_map import prefetched
 
 
 def broken_after(count: int) -> Iterator[int]:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crossdock.pacing import rate_headers
-from crossdock.pacing.rate_headers import RateHeaders, http_date, read
+from crossdock.pacing import rate_limit_headers as read_headers
+from crossdock.pacing.rate_limit_headers import RateHeaders, http_date, read
 from crossdock.sandbox import rate_limit_headers
 from crossdock.sandbox.rate_limit_headers import Dialect, Quota
 
@@ -270,9 +270,9 @@ def test_an_answer_from_a_cache_is_ignored(age: str, counts: bool) -> None:
 def test_a_cache_shows_itself_by_its_own_headers(name: str, value: str, hit: str | None) -> None:
     """An answer that it gave without asking the API tells neither the rate limit nor the time of now."""
     headers = {name: value, "ratelimit": LISTED, "date": DATE}
-    assert rate_headers.cache_hit(headers) == (None if hit is None else f"{name}: {hit}")
+    assert read_headers.cache_hit(headers) == (None if hit is None else f"{name}: {hit}")
     assert (read(headers) is None) == (hit is not None)
-    assert (rate_headers.behind_s(headers, NOW + 60) is None) == (hit is not None)
+    assert (read_headers.behind_s(headers, NOW + 60) is None) == (hit is not None)
 
 
 counts = st.integers(0, 10**6)
@@ -328,8 +328,8 @@ def test_no_text_does_harm(given: dict[str, str]) -> None:
 def test_a_long_field_is_not_parsed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A field's parsing time is bounded by its length: a longer one reaches no parser."""
     seen: list[str] = []
-    monkeypatch.setattr(rate_headers, "_is_decimal", seen.append)
-    monkeypatch.setattr(rate_headers, "_parsed", lambda text, _kind: seen.append(text))
+    monkeypatch.setattr(read_headers, "_is_decimal", seen.append)
+    monkeypatch.setattr(read_headers, "_parsed", lambda text, _kind: seen.append(text))
     assert read({name: " " * 250 + "1234567"}) is None
     assert not any(seen)
 
@@ -384,13 +384,13 @@ def within_bounds(found: RateHeaders) -> bool:
 def test_retry_after_in_its_forms(value: str, date: str, seconds: float | None) -> None:
     """A date counts from the answer's own Date; what makes no sense is as if it were not there."""
     headers = {"retry-after": value} | ({"date": date} if date else {})
-    assert rate_headers.retry_after_s(headers) == seconds
+    assert read_headers.retry_after_s(headers) == seconds
 
 
 def test_retry_after_of_shipbob() -> None:
     """ShipBob writes ``x-retry-after``; the standard field counts before it."""
-    assert rate_headers.retry_after_s({"x-retry-after": "7"}) == 7
-    assert rate_headers.retry_after_s({"x-retry-after": "7", "retry-after": "2"}) == 2
+    assert read_headers.retry_after_s({"x-retry-after": "7"}) == 7
+    assert read_headers.retry_after_s({"x-retry-after": "7", "retry-after": "2"}) == 2
 
 
 @pytest.mark.parametrize(
@@ -409,4 +409,4 @@ def test_retry_after_of_shipbob() -> None:
 def test_how_far_a_clock_is_behind(headers: dict[str, str], seconds: float | None) -> None:
     """Date and Age of an answer show it; one that is days old was stored somewhere, and shows nothing."""
     at_0849_37 = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC).timestamp()
-    assert rate_headers.behind_s(headers, at_0849_37) == seconds
+    assert read_headers.behind_s(headers, at_0849_37) == seconds

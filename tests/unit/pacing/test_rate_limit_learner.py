@@ -6,12 +6,12 @@ import math
 
 import pytest
 
+from crossdock.pacing.answered_requests import AnsweredRequest, Sample
 from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.limit_estimate import LimitEstimate, Origin
-from crossdock.pacing.limit_learner import LimitLearner
-from crossdock.pacing.rate_headers import RateHeaders
-from crossdock.pacing.samples import AnsweredRequest, Sample
+from crossdock.pacing.rate_limit_estimate import LimitEstimate, Origin
+from crossdock.pacing.rate_limit_headers import RateHeaders
+from crossdock.pacing.rate_limit_learner import LimitLearner
 from crossdock.pacing.unreported_rate import QUIET_REQUESTS
 from crossdock.testing.manual_clock import ManualClock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.pacing.samples import LOWEST_PER_S, Sample
+from crossdock.pacing.answered_requests import LOWEST_PER_S, Sample
 
 
 @pytest.mark.parametrize(

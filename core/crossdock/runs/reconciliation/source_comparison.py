@@ -11,9 +11,6 @@ from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.migration.platform_comparison import Chosen, PlatformComparison
-from crossdock.migration.reconciliation_result import Reconciliation
-from crossdock.migration.still_referenced import ReferredRecords
 from crossdock.planning.referred_ids import referred_ids
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.records import Record
@@ -23,7 +20,10 @@ from crossdock.runs.dry_run import CorrectedState
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.live_comparison import content_of
 from crossdock.runs.plan_result import PlanListener
+from crossdock.runs.reconciliation.platform_comparison import Chosen, PlatformComparison
+from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 from crossdock.runs.resource_totals import ResourceTotals
+from crossdock.runs.still_referenced import ReferredRecords
 from crossdock.state import (
     Binding,
     DeadLetter,

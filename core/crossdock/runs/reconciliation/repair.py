@@ -8,16 +8,15 @@ from collections.abc import Callable, Iterable
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
-from crossdock.migration.reconcile import reconcile, reconciled_streams
-from crossdock.migration.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
-from crossdock.migration.source_comparison import wanted
-from crossdock.migration.waves import wave_streams
 from crossdock.planning import undo_in_progress
 from crossdock.runs.active_run import REPAIR, ActiveRun
 from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated_error
 from crossdock.runs.plan_result import PlanListener
+from crossdock.runs.reconciliation.reconcile import reconcile, reconciled_streams
+from crossdock.runs.reconciliation.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
+from crossdock.runs.reconciliation.source_comparison import wanted
 from crossdock.runs.run_report import Report
 from crossdock.runs.saved_digests import check_digest
 from crossdock.runs.state_session import Session, open_session
@@ -96,9 +95,9 @@ def repair_part(session: Session, names: set[str]) -> MigrationPart | None:
     """Return the part of a repair of the streams *names* in the open migration that loads them, or None."""
     with session.state.read_only() as tx:
         current = tx.migrations.current()
-    if current is None or session.project.migration is None:
+    if current is None or not names <= session.project.migrated_streams:
         return None
-    return MigrationPart(current.id, "repair") if names <= wave_streams(session.project) else None
+    return MigrationPart(current.id, "repair")
 
 
 class _ApprovedInput(FullInput):

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
-from crossdock.migration.streams_to_undo import operations
-from crossdock.migration.undo_decisions import UndoneRecord
-from crossdock.migration.undo_plan import Undo, check_known, of_migration, of_run, planned
 from crossdock.planning import undo_in_progress
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.decided_operations import DecidedOperations
@@ -20,6 +17,9 @@ from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.plan_file import PlanFile, outdated_error
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
+from crossdock.runs.undo.streams_to_undo import operations
+from crossdock.runs.undo.undo_decisions import UndoneRecord
+from crossdock.runs.undo.undo_plan import Undo, check_known, of_migration, of_run, planned
 from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
 from crossdock.state.tables.pending_approvals import packed
 from crossdock.values.clock import Clock

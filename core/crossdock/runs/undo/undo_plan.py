@@ -1,4 +1,4 @@
-"""Plans the undo of a migration or a run; `crossdock.migration.undo_application` executes it."""
+"""Plans the undo of a migration or a run; `crossdock.runs.undo.undo_application` executes it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.migration.changes_by_others import ChangesByOthers
-from crossdock.migration.still_referenced import StillReferenced
-from crossdock.migration.streams_to_undo import Covers, UndoneStreams
-from crossdock.migration.undo_decisions import Undoing, UndoneRecord
 from crossdock.planning import undo_in_progress
 from crossdock.runs.plan_file import DecisionHash, PlanFile
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.state_session import Session
+from crossdock.runs.still_referenced import StillReferenced
+from crossdock.runs.undo.changes_by_others import ChangesByOthers
+from crossdock.runs.undo.streams_to_undo import Covers, UndoneStreams
+from crossdock.runs.undo.undo_decisions import Undoing, UndoneRecord
 from crossdock.state import Scope, Transaction
 from crossdock.values.progress import Progress
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.migration.reconcile import platform_context
-from crossdock.migration.undo_decisions import Referred, UndoneRecord, nothing_referred, undone_records
+from crossdock.runs.reconciliation.reconcile import platform_context
 from crossdock.runs.state_session import Session
+from crossdock.runs.undo.undo_decisions import Referred, UndoneRecord, nothing_referred, undone_records
 from crossdock.state import Scope
 from crossdock.values.progress import Silent
 from crossdock.writing.delivery.operations import Operation

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from crossdock.cli import reconcile
-from crossdock.migration.reconciliation_result import Reconciliation
 from crossdock.runs.differences import CLASSES, Class, Difference
+from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 from crossdock.state import Scope
 
 PRODUCTS, INVOICES = (Scope("platform", resource, "wms") for resource in ("product", "invoice"))

@@ -10,15 +10,15 @@ from typing import Any, cast
 from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.resource_types import CHANGED, RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.migration.platform_comparison import PlatformComparison
-from crossdock.migration.reconcile import keep_bucket, platform_context
-from crossdock.migration.reconciliation_result import Reconciliation
-from crossdock.migration.still_referenced import ListedReferences, in_pages
-from crossdock.migration.streams_to_undo import UndoneStreams, operations
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.resources import ResourceName
 from crossdock.runs.bindings_by_id import Bound, bindings_to
 from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.reconciliation.platform_comparison import PlatformComparison
+from crossdock.runs.reconciliation.reconcile import keep_bucket, platform_context
+from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
+from crossdock.runs.still_referenced import ListedReferences, in_pages
+from crossdock.runs.undo.streams_to_undo import UndoneStreams, operations
 from crossdock.state import Binding, Scope, State
 from crossdock.values.progress import Progress
 from crossdock.writing.delivery.operations import Operation

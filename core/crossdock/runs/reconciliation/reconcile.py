@@ -10,17 +10,17 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.migration import reconciliation_result
-from crossdock.migration.platform_comparison import Chosen, PlatformComparison
-from crossdock.migration.reconciliation_result import Reconciliation, Sample
-from crossdock.migration.source_comparison import SourceComparison
-from crossdock.migration.still_referenced import ListedReferences
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.reconciliation import reconciliation_result
+from crossdock.runs.reconciliation.platform_comparison import Chosen, PlatformComparison
+from crossdock.runs.reconciliation.reconciliation_result import Reconciliation, Sample
+from crossdock.runs.reconciliation.source_comparison import SourceComparison
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.runs.state_session import Session
+from crossdock.runs.still_referenced import ListedReferences
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.values.progress import Progress
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.migration.changes_by_others import EditedRecords
 from crossdock.runs.bindings_by_id import bindings_to
+from crossdock.runs.undo.changes_by_others import EditedRecords
 from crossdock.state import State
 
 THEN, LATER = "2026-03-29T01:30:00.001Z", "2026-03-29T01:30:00.002Z"

@@ -1,6 +1,5 @@
-"""The undo of a run or of a migration: its plan deletes what was created and restores what was changed.
+"""The undo of a run or of a migration: what was created is deleted, and what was changed is restored.
 
-Input: what the state knows to be delivered, and the records that the platform has now. Output: a plan file, and the
-operations of an approved one, which a run delivers. It may import the reconciliation, for the comparison with the
-platform, and what `crossdock.runs` may import.
+Input: the history in the state, and the records that the platform has now. Output: a plan file, and a run that carries
+out an approved one. It may import `crossdock.runs.reconciliation`, and what `crossdock.runs` may import.
 """

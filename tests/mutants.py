@@ -27,7 +27,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("delta", "mapping", "migration", "planning", "reading", "state", "writing")
+PACKAGES = (
+    "delta",
+    "mapping",
+    "migration",
+    "planning",
+    "reading",
+    "runs/reconciliation",
+    "runs/undo",
+    "state",
+    "writing",
+)
 WITHIN_S = 600
 COMPARISONS = {
     ast.Lt: ast.LtE,

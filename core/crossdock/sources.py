@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from crossdock.mapping.lookups_and_joins import Join, Lookup
     from crossdock.mapping.own_external_ids import NameForm, Ours
     from crossdock.pacing.rate_limit import RateLimit
-    from crossdock.pacing.throttled_waits import stated_wait_s
+    from crossdock.pacing.wait_after_throttling import stated_wait_s
     from crossdock.reading.formats.delimited_format import DelimitedFormat
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.sources.api import Api
@@ -75,7 +75,7 @@ _NAMES = {
     "mapping.own_external_ids": "NameForm Ours",
     "records": "Proof",
     "pacing.rate_limit": "RateLimit",
-    "pacing.throttled_waits": "stated_wait_s",
+    "pacing.wait_after_throttling": "stated_wait_s",
     "reading.sources.api": "Api",
     "reading.sources.api_client": "ApiClient",
     "reading.sources.api_request": "ApiAnswer ApiRequest",

@@ -1,6 +1,6 @@
 """Targets, to which operations are sent. The platform is one; a connector may declare another for its connections."""
 
-from crossdock.pacing.rate_headers import RateHeaders
+from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.reading.transport.http_results import Answer
 from crossdock.writing.files.file_content import FileContentConfig
 from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS

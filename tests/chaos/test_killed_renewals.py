@@ -14,7 +14,7 @@ from tests.partners.token_project import READ, TokenProject
 from tests.partners.token_vendor import TokenVendor
 from tests.waiting import WITHIN_S
 
-from crossdock.reading.sources.given_access import BrowserAccess
+from crossdock.reading.sources.account_owner_consent import BrowserAccess
 from crossdock.sources import Api
 
 

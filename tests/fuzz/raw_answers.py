@@ -13,7 +13,7 @@ from tests.fuzz.readers import meanings
 from tests.servers import served
 
 from crossdock.errors import UnavailableError
-from crossdock.pacing import rate_headers
+from crossdock.pacing import rate_limit_headers
 from crossdock.reading.transport.http_results import Answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 
@@ -98,7 +98,7 @@ def _asked(server: RawServer, which: str) -> bool:
 
 def _is_read(answer: Answer) -> None:
     assert len(answer.body) <= MAX_BYTES
-    rate_headers.read(answer.headers)
+    rate_limit_headers.read(answer.headers)
     list(meanings(answer))
 
 

@@ -52,9 +52,9 @@ def connect(
     api, auth = _declared(config, name)
     auth.prepare()
     if auth.device_url is not None:
-        from crossdock.reading.sources import given_access
+        from crossdock.reading.sources import account_owner_consent
 
-        given_access.by_device(api, auth, SystemClock(), _show_code, within_s)
+        account_owner_consent.by_device(api, auth, SystemClock(), _show_code, within_s)
     else:
         _by_browser(api, auth, redirect_url or auth.redirect_url, within_s, opens=not no_browser)
     path = auth.file.path
@@ -80,13 +80,13 @@ def _declared(config: Path, name: str) -> tuple[Api, AuthorizationCodeAuth]:
 def _by_browser(
     api: Api, auth: AuthorizationCodeAuth, redirect_url: str | None, within_s: float, *, opens: bool
 ) -> None:
-    from crossdock.reading.sources import given_access
+    from crossdock.reading.sources import account_owner_consent
     from crossdock.reading.transport import loopback_redirect
     from crossdock.values.addresses import web_address
 
     if redirect_url is not None and not loopback_redirect.is_on_this_machine(redirect_url):
         try:
-            attempt = given_access.BrowserAccess(api, auth, web_address(redirect_url))
+            attempt = account_owner_consent.BrowserAccess(api, auth, web_address(redirect_url))
         except ValueError as error:
             raise ConfigError(f"--redirect-url {error}") from None
         _show(attempt.address, opens=opens)
@@ -95,11 +95,11 @@ def _by_browser(
         attempt.finish()
         return
     with loopback_redirect.listening(redirect_url) as redirect:
-        attempt = given_access.BrowserAccess(api, auth, redirect.url)
+        attempt = account_owner_consent.BrowserAccess(api, auth, redirect.url)
         redirect.take = attempt.take
         _show(attempt.address, opens=opens)
         if not redirect.wait(within_s):
-            raise given_access.not_given(within_s)
+            raise account_owner_consent.not_given(within_s)
     attempt.finish()
 
 

@@ -20,8 +20,8 @@ from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.migration.reconciliation_result import Reconciliation
     from crossdock.runs.differences import Class, Difference
+    from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 
 _SHOWN = 50
 _FEW = 5  # totals that differ
@@ -103,8 +103,8 @@ def reconciled(
     for_migration: bool = False,
 ) -> tuple[Reconciliation, dict[str, Any]]:
     """Reconcile, print the findings, save a repair, and for a migration store the result in the state."""
-    from crossdock.migration import repair
-    from crossdock.migration.reconciliation_result import Sample
+    from crossdock.runs.reconciliation import repair
+    from crossdock.runs.reconciliation.reconciliation_result import Sample
     from crossdock.runs.state_session import open_session
 
     _check_options(out, sample, seed, remove_extra=remove_extra)
@@ -163,7 +163,7 @@ def _facts(found: Reconciliation) -> dict[str, Any]:
 
 
 def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, Any]:
-    from crossdock.migration.sample_bounds import CONFIDENCE, highest_differing_share
+    from crossdock.migration.confidence_bounds import CONFIDENCE, highest_differing_share
 
     document = _facts(found) | {
         "requests": found.requests,
@@ -248,7 +248,7 @@ def _total_rows(found: Reconciliation) -> Iterator[tuple[str, ...]]:
 
 
 def _lines(found: Reconciliation) -> Iterator[str]:
-    from crossdock.migration.sample_bounds import CONFIDENCE, highest_differing_share
+    from crossdock.migration.confidence_bounds import CONFIDENCE, highest_differing_share
 
     for resource, differing in found.differing_totals.items():
         for each in differing[:_FEW]:

@@ -18,7 +18,7 @@ from crossdock.config.schedules.due_times import Due, due
 from crossdock.config.schedules.job_config import ordered
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.runs import runner, state_session
-from crossdock.runs.refused_runs import Attempt
+from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.services.notifications.events import Event, ScheduledRunEnded

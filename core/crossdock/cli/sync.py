@@ -95,8 +95,9 @@ def apply(plan: Path | None, config: Path, *, resume: bool, give_up: bool, as_js
     Exit codes are those of 'crossdock sync'; 4 if a source, the state or the config has changed since the plan, or the
     platform since a repair or an undo was planned, or if another undo has not ended.
     """
-    from crossdock.migration import repair, undo_application
     from crossdock.runs import plan_file
+    from crossdock.runs.reconciliation import repair
+    from crossdock.runs.undo import undo_application
 
     if (plan is not None) + resume + give_up != 1:
         raise click.UsageError("apply needs a PLAN, or --resume, or --give-up")
@@ -115,7 +116,7 @@ def apply(plan: Path | None, config: Path, *, resume: bool, give_up: bool, as_js
 
 
 def _given_up(loaded: Project, *, as_json: bool) -> int:
-    from crossdock.migration import undo_application
+    from crossdock.runs.undo import undo_application
 
     ended = undo_application.give_up(loaded, clock=SystemClock())
     facts = {"streams": ended.streams, "unsent": ended.unsent, "unanswered": ended.unanswered}

@@ -17,8 +17,8 @@ from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.migration.undo_decisions import UndoneRecord
-    from crossdock.migration.undo_plan import UndoPlan
+    from crossdock.runs.undo.undo_decisions import UndoneRecord
+    from crossdock.runs.undo.undo_plan import UndoPlan
 
 _SHOWN = 50
 _KINDS = ("delete", "restore", "left alone", "impossible")  # what is undone first, then what stays
@@ -52,8 +52,8 @@ def undo(run: int, config: Path, **options: Any) -> int:
 
 
 def planned(loaded: Project, run: int | None, *, out: Path | None, limit: int, as_json: bool) -> int:
-    from crossdock.migration import undo_plan as undoing
     from crossdock.runs.state_session import open_session
+    from crossdock.runs.undo import undo_plan as undoing
 
     check_writable(place := placed(out))
     by_kind: dict[str, list[UndoneRecord]] = {kind: [] for kind in _KINDS}

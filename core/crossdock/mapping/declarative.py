@@ -294,7 +294,7 @@ def _elements(record: Record, path: str, columns: Sequence[str], form: _Compiled
     found = _elements_at(record.json(), path)
     if found is None:
         return None
-    _check_number(len(found), path)
+    _check_element_count(len(found), path)
     members = list[Any]()
     for place, element in found:
         row = {column: text_of(at_path(element, column)) for column in columns}
@@ -330,7 +330,7 @@ def _pointer(place: str) -> str:
     return f"{around if around.startswith('/') else '/' + around.replace('.', '/')}/{number}"
 
 
-def _check_number(elements: int, place: str | None) -> None:
+def _check_element_count(elements: int, place: str | None) -> None:
     if elements > MAX_ELEMENTS:
         message = f"has {elements:,} elements, and at most {MAX_ELEMENTS:,} of one record become objects"
         raise RecordError("bad_value", message, pointer=place)
@@ -347,7 +347,7 @@ def _joined_columns(forms: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 def _of_join(record: Record, join: str, form: _CompiledEach) -> list[dict[str, Any]]:
     members: list[dict[str, Any]] = []
     rows = record.joined(join)
-    _check_number(len(rows), join)
+    _check_element_count(len(rows), join)
     for number, row in enumerate(rows):
         try:
             members += [form.build(row)] if form.wanted(row) else []
@@ -389,7 +389,7 @@ class RecordMap:
     def _objects(self, record: Record, form: _CompiledEach) -> list[Any] | None:
         """Return what *form* makes of rows or elements; None without a list."""
         if form.of is None:
-            _check_number(len(record.rows), form.member)
+            _check_element_count(len(record.rows), form.member)
             wanted = [number for number, row in enumerate(record.rows) if form.wanted(row)]
             return [self._located(record, number, form.build) for number in wanted]
         if JSON in record.row:

@@ -1,5 +1,5 @@
-"""The one-off move of a legacy system: rehearsal, load in waves, reconciliation, undo, sign-off.
+"""The one-off move of a legacy system: rehearsal, load in waves, freeze and sign-off.
 
-Input: a project with a migration. Output: a plan of waves, a comparison with the platform, a signed report. Runs and
-plans do the work; no other package except the commands knows of migrations.
+Input: a project with a migration. Output: a plan of waves with its forecast, loads, and a signed report. Runs, plans
+and reconciliations do the work: it may import `crossdock.runs` and what is below it. Only commands import it.
 """

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
 from crossdock.errors import StateError, StoppedError
-from crossdock.migration.time_left import allowed_again
+from crossdock.migration.load_duration import allowed_again
 from crossdock.state import Migration, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import instant_text

@@ -12,10 +12,10 @@ from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.already_on_platform import AlreadyThere, PlannedCreates, already_there
+from crossdock.migration.load_duration import allowed_again, time_left
 from crossdock.migration.plan_counts import PlanCounts
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_profile import SourceProfile
-from crossdock.migration.time_left import allowed_again, time_left
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves
 from crossdock.pacing.forecast import Forecast
 from crossdock.planning.references import placeholder

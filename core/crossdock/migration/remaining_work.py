@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crossdock.config.project.project import Project
+from crossdock.migration.load_duration import time_left
 from crossdock.migration.load_progress import WINDOW_S, DeliveryRate
 from crossdock.migration.rehearsal_check import of_state
-from crossdock.migration.time_left import time_left
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.migration.waves import migration_config
 from crossdock.state import Migration, Transaction

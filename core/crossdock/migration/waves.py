@@ -42,7 +42,9 @@ def numbered_waves(project: Project) -> list[NumberedWave]:
 
 
 def wave_streams(project: Project) -> set[str]:
-    return {name for wave in numbered_waves(project) for name in wave.streams}
+    """Return the streams of all waves. Raise ConfigError if the config has no migration."""
+    migration_config(project)
+    return project.migrated_streams
 
 
 def wave_named(waves: Sequence[NumberedWave], name: str) -> NumberedWave:

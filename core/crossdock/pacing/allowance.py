@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from crossdock.pacing.answered_requests import AnsweredRequest, Sample
 from crossdock.pacing.bucket_access import BucketAccess
+from crossdock.pacing.bucket_level_tracker import SMALL, LevelTracker
 from crossdock.pacing.bucket_share import BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
-from crossdock.pacing.level_tracker import SMALL, LevelTracker
-from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
-from crossdock.pacing.limit_learner import LimitLearner
-from crossdock.pacing.rate_headers import RateHeaders
-from crossdock.pacing.samples import AnsweredRequest, Sample
+from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.pacing.rate_limit_headers import RateHeaders
+from crossdock.pacing.rate_limit_learner import LimitLearner
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.values.clock import Clock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crossdock.pacing.bucket_store import BucketState, BucketStore, Change, TakenTokens
-from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.values.clock import Clock
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from crossdock.pacing.limit_estimate import LimitEstimate
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import ROUNDING, Bucket
 from crossdock.values.clock import Clock
 

@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.values.config_models import ConfigModel
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from crossdock.pacing.samples import AnsweredRequest, Sample
+from crossdock.pacing.answered_requests import AnsweredRequest, Sample
 
 WINDOW = 50  # reported levels
 MAX_LEAPS = 3  # of them that rise faster than a bucket fills

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from crossdock.pacing.samples import Sample
+from crossdock.pacing.answered_requests import Sample
 
 EACH, STEP_S = 1000, 0.2  # so many requests are all remembered, and later ones at this distance
 ROUNDING = 0.05  # in tokens

@@ -15,7 +15,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from crossdock.pacing.samples import AnsweredRequest, Sample
+from crossdock.pacing.answered_requests import AnsweredRequest, Sample
 from crossdock.pacing.unreported_burst import BurstEstimator
 
 REMEMBERED = 4096  # accepted requests between two refused ones; among more the bucket is not simulated

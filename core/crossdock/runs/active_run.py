@@ -20,8 +20,8 @@ from crossdock.reading.sources.run_context import AtEnd, JobRun, Patience, Sourc
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import RunAdoptions
 from crossdock.runs.binding_verification import Verification
+from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.intake_log import NoIntake, StateIntake
-from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_input import RunInputFactory
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount

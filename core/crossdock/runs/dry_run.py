@@ -15,7 +15,7 @@ from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
-from crossdock.pacing.limit_estimate import LimitEstimate
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.planning import undo_in_progress, update_limits
 from crossdock.planning.awaiting_parents import AwaitingParents
 from crossdock.planning.deferred_deletes import DeferredDeletes

@@ -18,7 +18,7 @@ class NoIntake:
     def forgotten(self, stream: str, version: str) -> Digests:  # noqa: ARG002  nothing depends on it
         return Digests()
 
-    def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+    def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """Do nothing."""
 
     def known(self, stream: str) -> list[FileFacts]:  # noqa: ARG002  nothing depends on it
@@ -75,9 +75,9 @@ class StateIntake(PlanIntake):
         with self._state.begin() as tx:
             tx.intake.pass_over(stream, files)
 
-    def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+    def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         with self._state.begin() as tx:
-            tx.intake.seen(stream, version, content_hashes, at=self._clock.now())
+            tx.intake.mark_seen(stream, version, content_hashes, at=self._clock.now())
 
     def finish(self, stream: str, version: str) -> None:
         with self._state.begin() as tx:

@@ -11,9 +11,9 @@ from typing import Any
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.pacing import rate_headers
+from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.allowance import Allowance
-from crossdock.pacing.throttled_waits import throttled_wait_s
+from crossdock.pacing.wait_after_throttling import throttled_wait_s
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import Answer
 from crossdock.runs.state_session import open_session
@@ -116,7 +116,7 @@ class LookUps:
         if not isinstance(target, PlatformTarget):
             return [], False
         ping = self._send(resource, target.ping(resource))
-        behind_s = rate_headers.behind_s(ping.headers, self._clock.now().timestamp()) or 0
+        behind_s = rate_limit_headers.behind_s(ping.headers, self._clock.now().timestamp()) or 0
         since = (intent.first_sent_at or self._clock.now()) - BEFORE - timedelta(seconds=behind_s)
         cursor, similar = None, list[Candidate]()
         for _ in range(PAGES):
@@ -169,7 +169,7 @@ class LookUps:
             self._allowance.answered(
                 tokens[0],
                 accepted=answer.status != 429,
-                headers=rate_headers.read(answer.headers),
+                headers=rate_limit_headers.read(answer.headers),
                 retry_after_s=throttled_wait_s(answer.headers, answer.body),
             )
             if answer.status in {401, 403}:

@@ -15,8 +15,8 @@ from crossdock.errors import RefusedError
 from crossdock.planning import undo_in_progress
 from crossdock.runs import dry_run
 from crossdock.runs.active_run import ActiveRun
+from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.plan_result import PlanListener, PlanResult
-from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.saved_digests import DigestFile, ExpectedInput
 from crossdock.runs.state_session import open_session

@@ -21,9 +21,9 @@ from crossdock.pacing.bucket_share import BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.reading.sources.run_context import READS, Reading
 from crossdock.reading.sources.shared_buckets import ApiBucket, SharedBuckets
-from crossdock.runs import refused_runs
-from crossdock.runs.marked_reading import marked_reading
-from crossdock.runs.refused_runs import Attempt
+from crossdock.runs import failed_starts
+from crossdock.runs.crashing_input_detection import marked_reading
+from crossdock.runs.failed_starts import Attempt
 from crossdock.state import Intent, State
 from crossdock.values.author_code import AuthorCodeError, error_of_author, guarded
 from crossdock.values.clock import Clock
@@ -117,7 +117,7 @@ class Session:
         try:
             yield
         except CrossdockError as error:
-            refused_runs.record(self.project, self.clock, error, attempt, self.state)
+            failed_starts.record(self.project, self.clock, error, attempt, self.state)
             raise
         finally:
             self.begun = True
@@ -145,7 +145,7 @@ def open_session(
     except Exception as error:
         is_usage = session is not None and isinstance(error, ConfigError)
         if attempt is not None and not is_usage and (session is None or not session.begun):
-            refused_runs.record(project, clock, error_of_author(error) or as_crossdock_error(error), attempt)
+            failed_starts.record(project, clock, error_of_author(error) or as_crossdock_error(error), attempt)
         raise
 
 

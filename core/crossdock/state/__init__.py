@@ -1,4 +1,9 @@
-"""The state: what was delivered and what is being delivered, the checkpoint of every run (law 1)."""
+"""The state: what was delivered and what is being delivered, the checkpoint of every run (law 1).
+
+Input: facts of runs, in transactions. Output: the same facts after a kill at any point. It may import
+`crossdock.pacing`, records, resources and what is below them. Others import the names of this module and of the
+sub-packages; only this package imports SQLAlchemy.
+"""
 
 from crossdock.state.db.database_url import parse_url
 from crossdock.state.db.engine import Pin, StateUrl, create

@@ -4,6 +4,9 @@
 transports that record and repeat the answers of an API. `crossdock.testing.contract`, `http_contract`, `acceptance`,
 `target_contract` and `target_acceptance` have tests to inherit, `plugin` has fixtures for pytest; other modules have
 local servers and a manual clock.
+
+Input: a connector with examples of its records. Output: tests, and systems to run it against. It may import
+`crossdock.runs`, the sandbox, and what is below them; only its plugin imports pytest.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from crossdock.mapping.own_external_ids import at_source
 from crossdock.records import RawBatch
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import method_of
-from crossdock.testing.drifted_records import drifted_objects
 from crossdock.testing.hash_seeds import readings
 from crossdock.testing.mapping_contract import MappingContract, place_of
+from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.testing.sync_contract import SyncContract
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_parts_of, key_text

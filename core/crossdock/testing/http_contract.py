@@ -23,15 +23,15 @@ from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.records import JSON, RawBatch
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial
+from crossdock.testing.comparison_with_undisturbed_run import PART, is_told, lost_silently
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import method_of
 from crossdock.testing.continued_lists import ContinuedList, SingleAnswers, pages_noted
 from crossdock.testing.contract import StreamContract
-from crossdock.testing.drifted_records import drifted_objects
 from crossdock.testing.faulty_transport import FAULTS, RequestRecorder, faulty
-from crossdock.testing.incomplete_records import PART, is_told, lost_silently
 from crossdock.testing.json_pages import ListPath, at, in_reverse, lists, without_records
 from crossdock.testing.requested_times import contains_cursor
+from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, text_of
 

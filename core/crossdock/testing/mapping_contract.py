@@ -22,10 +22,10 @@ from crossdock.planning.draft_records import drafted
 from crossdock.records import JSON, LINE, Record
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import StreamUnderTest, method_of
-from crossdock.testing.drifted_records import drifted, numbers_in, paths, value_at, with_numbers
 from crossdock.testing.example_gaps import gaps_of_drafts, gaps_of_records, unstated
 from crossdock.testing.expected_members import mismatch, stated
-from crossdock.testing.longer_lists import LongerList, longer_lists
+from crossdock.testing.longer_list_variants import LongerList, longer_lists
+from crossdock.testing.schema_drift_variants import drifted, numbers_in, paths, value_at, with_numbers
 from crossdock.values.record_keys import key_text
 
 _SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17

@@ -16,9 +16,9 @@ from urllib.parse import quote, unquote
 import httpx
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.testing.cleaned_texts import CleanedTexts
-from crossdock.testing.personal_members import PersonalMembers, is_secret
 from crossdock.testing.recorded_exchange import RecordedExchange, body_of
+from crossdock.testing.sensitive_data import PersonalMembers, is_secret
+from crossdock.testing.sensitive_data_removal import CleanedTexts
 from crossdock.values.local_files import read_regular
 
 MAX_BYTES = 64 << 20

@@ -26,14 +26,14 @@ class TargetContract(TargetRequestContract):
     `answered`, `listing`, `repeated` and `throttling`.
     """
 
-    def records(self) -> Iterator[Example]:
+    def first_examples(self) -> Iterator[Example]:
         """Yield the first record of each resource."""
         for target, resource in self.targets():
             yield self.example(target, resource)
 
     def _written(self) -> Iterator[tuple[Example, str, Request]]:
         """Yield each write of each record."""
-        for one in self.records():
+        for one in self.first_examples():
             operations = self.operations(one.resource)
             after = self.example(one.target, one.resource, 1, key=one.key).payload
             made = one.requests(after, one.target_id, operations)
@@ -112,7 +112,7 @@ class TargetContract(TargetRequestContract):
         for one, operation, request in self._written():
             for answer, value in answers:
                 yield f"{one.method('outcome')}, {operation}", answer, value, _outcome(one, operation, request, answer)
-        for one in self.records():
+        for one in self.first_examples():
             for what, request, target_id in self._asked(one):
                 for answer, value in answers:
                     found = one.target.found(one.resource, answer, one.expected(request, target_id))
@@ -145,7 +145,7 @@ class TargetContract(TargetRequestContract):
 
     def test_a_repeat_is_a_conflict_of_the_name(self) -> None:
         """The refusal of a second record with the same external id says so, if the target relies on it."""
-        for one in self.records():
+        for one in self.first_examples():
             endpoint, answer = one.target.resources[one.resource].endpoint, self.repeated(one.resource)
             by_name = endpoint.idempotent and endpoint.header is None
             if by_name:
@@ -161,7 +161,7 @@ class TargetContract(TargetRequestContract):
 
     def test_only_safe_repeats_are_resent(self) -> None:
         """The rule after an ambiguous answer requires the guarantees of the endpoint."""
-        for one in self.records():
+        for one in self.first_examples():
             endpoint = one.target.resources[one.resource].endpoint
             for operation in self.operations(one.resource):
                 rule = endpoint.rule(operation)
@@ -175,7 +175,7 @@ class TargetContract(TargetRequestContract):
 
     def test_a_look_up_finds_what_was_sent(self) -> None:
         """The members that were sent are found, so that an update in doubt can be compared with them."""
-        for one in self.records():
+        for one in self.first_examples():
             for what, request, target_id in self._asked(one):
                 outcome = one.target.found(
                     one.resource, self._looked_up(one, target_id, [self._record(one)]), one.expected(request, target_id)
@@ -193,7 +193,7 @@ class TargetContract(TargetRequestContract):
 
     def test_a_look_up_finds_nothing_that_is_missing(self) -> None:
         """An empty list, and the answer `missing` where one record is asked for, say that it does not exist."""
-        for one in self.records():
+        for one in self.first_examples():
             for what, request, target_id in self._asked(one):
                 answer = self._looked_up(one, target_id, [])
                 outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
@@ -203,7 +203,7 @@ class TargetContract(TargetRequestContract):
 
     def test_a_look_up_believes_no_other_answer(self) -> None:
         """Another record, a failure and a broken body show neither that the record exists nor that it does not."""
-        for one in self.records():
+        for one in self.first_examples():
             another = self._record(self.example(one.target, one.resource, 1))
             for what, request, target_id in self._asked(one):
                 good = self._looked_up(one, target_id, [self._record(one)])

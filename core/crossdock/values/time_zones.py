@@ -1,4 +1,4 @@
-"""Local times and instants, including clock changes."""
+"""Names of time zones, local times, and the instants at which clocks show them, including clock changes."""
 
 from __future__ import annotations
 

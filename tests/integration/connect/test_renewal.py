@@ -18,7 +18,7 @@ from tests.partners.token_vendor import TokenVendor
 from tests.waiting import WITHIN_S
 
 from crossdock.errors import UnauthorizedError
-from crossdock.reading.sources.given_access import BrowserAccess
+from crossdock.reading.sources.account_owner_consent import BrowserAccess
 from crossdock.reading.transport import token_file
 from crossdock.sources import Api, AuthorizationCodeAuth
 

@@ -21,7 +21,7 @@ from tests.unit.formats.layouts import Content, layout, read
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.shown_zeros import sections_of, shown
+from crossdock.reading.formats.xlsx_leading_zeros import sections_of, shown
 
 SHEET: dict[str, Any] = {"kind": "sheet"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from tests.unit.migration.test_time_left import at, config
+from tests.unit.migration.test_load_duration import at, config
 from tests.unit.state.samples import AT
 
 from crossdock.migration.load_pauses import pause_reason

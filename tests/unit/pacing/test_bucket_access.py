@@ -7,7 +7,7 @@ from tests.allowances import configured
 
 from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.limit_estimate import LimitEstimate
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.testing.manual_clock import ManualClock
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock.pacing.answered_requests import AnsweredRequest, Sample
 from crossdock.pacing.reported_levels import BAN_S, MAX_EMPTY, SHORTEST_S, ReportedLevels
-from crossdock.pacing.samples import AnsweredRequest, Sample
 
 RATE_PER_S, LATENCY_S = 10.0, 0.05
 

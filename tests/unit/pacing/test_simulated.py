@@ -15,10 +15,10 @@ import pytest
 from tests.allowances import configured
 from tests.unit.pacing.simulation import START, Network, Result, Server, Time, run
 
-from crossdock.pacing import rate_headers
+from crossdock.pacing import rate_limit_headers as read_headers
 from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.sandbox import rate_limit_headers
 from crossdock.sandbox.rate_limit_headers import Dialect, Quota
 
@@ -44,7 +44,7 @@ class Client:
 
     def answered(self, token: Token, *, accepted: bool, headers: Mapping[str, str]) -> None:
         wait = headers.get("retry-after")
-        read = rate_headers.read(headers) if headers else None
+        read = read_headers.read(headers) if headers else None
         self.allowance.answered(token, accepted=accepted, headers=read, retry_after_s=float(wait) if wait else None)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.pacing.samples import Sample
+from crossdock.pacing.answered_requests import Sample
 from crossdock.pacing.unreported_burst import BurstEstimator
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from crossdock.pacing.samples import AnsweredRequest, Sample
+from crossdock.pacing.answered_requests import AnsweredRequest, Sample
 from crossdock.pacing.unreported_burst import BurstEstimator
 from crossdock.pacing.unreported_rate import QUIET_REQUESTS, RateSearch
 

@@ -96,7 +96,7 @@ class Memory:
     def forgotten(self, stream: str, version: str) -> Digests:
         return Digests()
 
-    def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+    def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """They are on record anyway."""
 
     def known(self, stream: str) -> list[FileFacts]:

@@ -1,4 +1,8 @@
-"""``crossdock migrate``: the one-off move of a legacy system."""
+"""``crossdock migrate``: the one-off move of a legacy system.
+
+Input: a config with a section ``migration``. Output: what `crossdock.migration` finds or does, as text, JSON or a page.
+It may import the rest of `crossdock.cli` and what that may import.
+"""
 
 import click
 

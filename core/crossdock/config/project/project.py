@@ -191,6 +191,12 @@ class Project:
     def stream(self, name: str) -> Stream[Any]:
         return dict(self._named_streams())[name]
 
+    @property
+    def migrated_streams(self) -> set[str]:
+        """The streams of all waves of the migration; empty without one."""
+        waves = self.migration.waves.values() if self.migration else ()
+        return {name for wave in waves for name in self.selected(wave.streams)}
+
     def selected(self, selection: Sequence[str]) -> set[str]:
         """Return the names of the selected streams: ``CONNECTION`` or ``CONNECTION.STREAM``; by default all."""
         names = [name for name, _ in self._named_streams()]

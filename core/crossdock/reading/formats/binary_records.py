@@ -16,8 +16,8 @@ from crossdock.reading.formats.copybook_columns import Table
 from crossdock.reading.formats.fixed_columns import RAW, TEXT, FixedColumn, cell, is_odd, number_in
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
 from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS
-from crossdock.reading.formats.prefetch import prefetched
 from crossdock.reading.formats.record_framing import (
     ByteStream,
     FramedRecord,

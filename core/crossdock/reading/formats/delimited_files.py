@@ -13,11 +13,11 @@ from crossdock.reading.formats.compression import Openable, Readable, open_strea
 from crossdock.reading.formats.delimited_format import DelimitedFormat, DelimitedRecordType
 from crossdock.reading.formats.delimited_rows import DelimitedRows, RowEnds
 from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.left_out_lines import without_blank_lines, without_comments, without_preamble
 from crossdock.reading.formats.leniencies import FittingCells, Leniencies
-from crossdock.reading.formats.other_kinds import refuse_message
+from crossdock.reading.formats.misdeclared_files import refuse_message
+from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import PolarsParser, RecordFormat
-from crossdock.reading.formats.prefetch import prefetched
+from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_comments, without_preamble
 from crossdock.reading.formats.record_type_order import RecordSequence, chosen_rows
 from crossdock.reading.formats.record_types import code_of, field_places
 from crossdock.reading.formats.strict_parser import StrictParser

@@ -12,8 +12,8 @@ import polars as pl
 
 from crossdock.reading.formats.column_names import check_column_names, of_header
 from crossdock.reading.formats.leniencies import FittingCells, Leniencies
+from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
-from crossdock.reading.formats.prefetch import prefetched
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import NotText, Piece, as_text, parts, split_last_record
 from crossdock.records import LINE, own

@@ -7,7 +7,7 @@ other sets are read. An envelope that is wrong refuses the file.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import polars as pl
 
@@ -15,17 +15,32 @@ from crossdock.reading.formats.compression import Openable, open_stream
 from crossdock.reading.formats.edi_layout import EdifactFormat, EdiFormat, X12Format
 from crossdock.reading.formats.edi_rows import EdiRows
 from crossdock.reading.formats.edi_segments import Segments
-from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, RefusedSetError, Sets
+from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, Envelope, RefusedSetError, Sets
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.records import LINE, REFUSED
 
 _FRAME_CHARACTERS = 32 << 20  # of the text of one frame
-_L = TypeVar("_L", bound=EdiFormat)
+_L = TypeVar("_L", X12Format, EdifactFormat)
 
 
 class _EdiReader(FormatReader[_L]):
     """`_line` of a row is the number of its first segment in the file."""
+
+    _kind: Literal["x12", "edifact"]
+    _envelope: Envelope
+    _called: str  # what one set is called
+
+    def rows(
+        self, path: Openable, layout: _L, *, name: str, batch_rows: int, leniencies: Leniencies | None
+    ) -> Iterator[pl.DataFrame]:
+        with open_stream(path, name=name) as stream:
+            segments = Segments(stream, name, layout.encoding, kind=self._kind)
+            sets = Sets(segments, self._envelope, layout.reads, test=layout.test)
+            rows = EdiRows(layout, is_x12=self._kind == "x12")
+            yield from _frames(sets, rows, layout, f"{self._called} {layout.reads}", batch_rows)
+            if leniencies is not None:
+                leniencies.add("set", sets.others)
 
     def places(self, layout: _L, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line
@@ -36,34 +51,14 @@ class X12Reader(_EdiReader[X12Format]):
     """Reads X12 interchanges."""
 
     layout = X12Format
-
-    def rows(
-        self, path: Openable, layout: X12Format, *, name: str, batch_rows: int, leniencies: Leniencies | None
-    ) -> Iterator[pl.DataFrame]:
-        with open_stream(path, name=name) as stream:
-            sets = Sets(Segments(stream, name, layout.encoding, kind="x12"), X12, layout.reads, test=layout.test)
-            yield from _frames(sets, EdiRows(layout, is_x12=True), layout, f"set {layout.set_}", batch_rows)
-            _count(sets, leniencies)
+    _kind, _envelope, _called = "x12", X12, "set"
 
 
 class EdifactReader(_EdiReader[EdifactFormat]):
     """Reads EDIFACT interchanges."""
 
     layout = EdifactFormat
-
-    def rows(
-        self, path: Openable, layout: EdifactFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
-    ) -> Iterator[pl.DataFrame]:
-        with open_stream(path, name=name) as stream:
-            segments = Segments(stream, name, layout.encoding, kind="edifact")
-            sets = Sets(segments, EDIFACT, layout.reads, test=layout.test)
-            yield from _frames(sets, EdiRows(layout, is_x12=False), layout, f"message {layout.message}", batch_rows)
-            _count(sets, leniencies)
-
-
-def _count(sets: Sets, leniencies: Leniencies | None) -> None:
-    if leniencies is not None:
-        leniencies.add("set", sets.others)
+    _kind, _envelope, _called = "edifact", EDIFACT, "message"
 
 
 def _frames(sets: Sets, rows: EdiRows, layout: EdiFormat, kind: str, batch_rows: int) -> Iterator[pl.DataFrame]:

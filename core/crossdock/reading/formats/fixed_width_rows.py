@@ -15,10 +15,10 @@ from crossdock.reading.formats.compression import Openable, Readable, open_strea
 from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell, is_odd
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
 from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.left_out_lines import without_blank_lines, without_preamble
 from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS
-from crossdock.reading.formats.prefetch import prefetched
+from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_preamble
 from crossdock.reading.formats.record_type_order import RecordSequence, chosen_rows
 from crossdock.reading.formats.record_types import chain_of, code_of, field_places
 from crossdock.reading.formats.text_decoding import Block, DecodingError, Piece, Prepare, as_text, parts, pieces

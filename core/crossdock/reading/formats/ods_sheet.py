@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, NoReturn
 
-from crossdock.reading.formats.sheet_doubles import NUMBER, held, is_rounded
+from crossdock.reading.formats.exact_sheet_numbers import NUMBER, held, is_rounded
 from crossdock.reading.formats.xlsx_check import (
     CellError,
     cell_name,

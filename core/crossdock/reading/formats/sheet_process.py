@@ -29,7 +29,7 @@ from crossdock.reading.formats.xlsx_check import CellError, check_cells, check_p
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
-    from crossdock.reading.formats.shown_zeros import ShownZeros
+    from crossdock.reading.formats.xlsx_leading_zeros import ShownZeros
 
 Range = tuple[tuple[int, int], tuple[int, int]]
 

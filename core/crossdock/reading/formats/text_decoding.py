@@ -9,7 +9,7 @@ from typing import Literal
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import Readable
-from crossdock.reading.formats.other_kinds import HEAD, refuse_other_kind
+from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 
 MAX_RECORD_BYTES = 16 << 20
 """The limit for one record. A quote that is never closed makes one record of the rest of the file."""

@@ -16,8 +16,8 @@ from posixpath import join, normpath
 from typing import BinaryIO, Literal
 from xml.parsers import expat
 
-from crossdock.reading.formats.sheet_doubles import NUMBER, is_rounded
-from crossdock.reading.formats.shown_zeros import Sections, ShownZeros, sections_of
+from crossdock.reading.formats.exact_sheet_numbers import NUMBER, is_rounded
+from crossdock.reading.formats.xlsx_leading_zeros import Sections, ShownZeros, sections_of
 
 MAX_UNPACKED = 512 << 20
 """The limit for all parts of an archive together, in bytes."""

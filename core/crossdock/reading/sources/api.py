@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
-from crossdock.pacing.throttled_waits import Throttling, throttling
+from crossdock.pacing.wait_after_throttling import Throttling, throttling
 from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S

@@ -12,16 +12,16 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from crossdock.errors import ConnectorError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.pacing.rate_headers import age_s, behind_s, cache_hit
+from crossdock.pacing.rate_limit_headers import age_s, behind_s, cache_hit
 from crossdock.reading.sources import graphql_errors, json_rpc_errors
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
-from crossdock.reading.sources.http_exchange import HttpExchange
+from crossdock.reading.sources.api_request_sender import HttpExchange
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError, ListEvidence, repeated
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.sources.signs_of_more import SignsOfMore
+from crossdock.reading.sources.signs_of_unread_records import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.values.author_code import type_text
 from crossdock.values.clock import InterruptibleClock
@@ -332,7 +332,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self._measure_clock(answer)
         graphql_errors.check(request, answer, shown, self._http.redacted)
         json_rpc_errors.check(request, answer, shown, self._http.redacted)
-        return request, replace(answer, address=self._distinct(self._http.redacted(_shown(address, request, sent))))
+        return request, replace(answer, address=self._numbered(self._http.redacted(_shown(address, request, sent))))
 
     def _measure_clock(self, answer: ApiAnswer) -> None:
         """Note by how much the API's clock is behind this machine's, from its freshest answer."""
@@ -340,7 +340,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if found is not None:
             clocks[self._connection] = min(found, clocks.get(self._connection, found))
 
-    def _distinct(self, shown: str) -> str:
+    def _numbered(self, shown: str) -> str:
         """Add a number to *shown* from its second answer on, because bodies and masked values do not show in an
         address.
         """

@@ -314,7 +314,7 @@ class KnownFiles:
                 if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago and described(facts) in there
             ]
             if seen:
-                self._intake.seen(stream_id.stream, stream_id.version, seen)
+                self._intake.mark_seen(stream_id.stream, stream_id.version, seen)
                 self._looked_up.clear()
 
     def arrived(self, files: Sequence[FileFacts]) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from crossdock.pacing import rate_headers
+from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.token_bucket import Bucket
 
 
@@ -49,4 +49,4 @@ def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         return None
     number = float(value)
-    return number if 0 <= number <= rate_headers.MOST else None
+    return number if 0 <= number <= rate_limit_headers.MOST else None

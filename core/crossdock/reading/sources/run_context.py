@@ -51,7 +51,7 @@ class IntakeLog(Protocol):
     def forgotten(self, stream: str, version: str) -> Digests:
         """Return the files finished under *version* so long ago that `done` does not list them."""
 
-    def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+    def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """Record that the source still lists these files of `done`."""
 
     def known(self, stream: str) -> list[FileFacts]:

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from crossdock.pacing import rate_headers
+from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.pacing.throttled_waits import Throttling
+from crossdock.pacing.wait_after_throttling import Throttling
 from crossdock.reading.sources.query_costs import QueryCosts
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
@@ -100,7 +100,7 @@ class ApiBucket:
             self._allowance.answered(
                 sent.token,
                 accepted=not throttled,
-                headers=rate_headers.read(answer.headers),
+                headers=rate_limit_headers.read(answer.headers),
                 retry_after_s=Throttling(wait_s).wait_after(answer.headers, answer.body) if throttled else None,
             )
 

@@ -1,4 +1,8 @@
-"""SFTP, local folders and HTTP. In `crossdock.reading`, only this package imports paramiko and httpcore."""
+"""SFTP, local folders and HTTP. In `crossdock.reading`, only this package imports paramiko and httpcore.
+
+Input: settings of a connection, and paths or requests. Output: the bytes of files, and answers or failures of requests.
+It may import errors and `crossdock.values`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The platform as a source: its lists, read with the credentials with which the config writes."""
+"""The platform as a source: its lists, read with the credentials with which the config writes.
+
+Input: the platform of a config. Output: its records, as streams of a connection or page by page. It may import what
+`crossdock.runs` may import, and imports no other module of that package.
+"""
 
 from crossdock.connector import Connector
 from crossdock.runs.platform_source.settings import PlatformSourceSettings

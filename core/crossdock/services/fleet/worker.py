@@ -13,7 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error
 from crossdock.runs import runner, state_session
-from crossdock.runs.refused_runs import Attempt
+from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.services.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, version_of

@@ -83,13 +83,13 @@ class WebhookEndpoint:
         for number, hint in enumerate(hints_of(self._connection, self._webhooks, webhook), 1):
             if number > MOST_HINTS:
                 raise RecordError("bad_value", f"it is about more than {MOST_HINTS:,} records")
-            if not _is_key(hint.key):
+            if not _may_name_record(hint.key):
                 raise RecordError("bad_value", f"a key of {hint.stream} is empty, too long or not storable")
             found.setdefault(f"{self._connection.name}.{hint.stream}", []).append(hint.key)
         return tuple(record for stream, keys in found.items() for record in named_records(stream, keys))
 
 
-def _is_key(key: tuple[str, ...]) -> bool:
+def _may_name_record(key: tuple[str, ...]) -> bool:
     """Return whether *key* may name a record. Parts may be empty if `fetch` finds several records by the others."""
     return any(key) and all(is_storable(part) and len(part.encode()) <= MAX_KEY_BYTES for part in key)
 

@@ -15,8 +15,8 @@ from crossdock.config.schedules.job_config import JobConfig
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.errors import ClockError, CrossdockError
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.runs import refused_runs, runner
-from crossdock.runs.refused_runs import Attempt
+from crossdock.runs import failed_starts, runner
+from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.runs.timings import Timings
@@ -166,7 +166,7 @@ class Service:
         for name, job in self.project.jobs.items():
             one = next(due(job.schedule, self._unknown_since(job, now), now), None)
             if one is not None and name not in self._reported_lost and now >= self._notify_at:
-                refused_runs.record(self.project, self._clock, error, Attempt(job=name))
+                failed_starts.record(self.project, self._clock, error, Attempt(job=name))
                 event = run_notices.could_not_start(name, one, RunMessage.of_error("", error))
                 if self._notify(event, RunLog(name, one.business_date)):
                     self._reported_lost.add(name)

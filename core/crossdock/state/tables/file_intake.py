@@ -86,7 +86,7 @@ class Intake:
         query = select(table.c.version).where(table.c.stream == stream).order_by(table.c.accepted_at.desc()).limit(1)
         return self._connection.execute(query).scalar() in {None, version}
 
-    def seen(self, stream: str, version: str, content_hashes: list[str], *, at: datetime) -> None:
+    def mark_seen(self, stream: str, version: str, content_hashes: list[str], *, at: datetime) -> None:
         _SEEN.run(self._connection, {"content": content_hashes}, {"reader": stream, "under": version, "at": at})
 
     def known(self, stream: str) -> list[FileFacts]:

@@ -127,10 +127,10 @@ class Intents:
             item.id = number
         fixed = {"run_id": run_id, "fence": fence, "created_at": at}
         if _ADD.run(self._connection, sql_statements.by_column(items, **_COLUMNS), fixed) < len(items):
-            self._find(items)
+            self._set_ids(items)
             self.mark_sending([item for item in items if item.status == "sending"])
 
-    def _find(self, items: Sequence[Intent]) -> None:
+    def _set_ids(self, items: Sequence[Intent]) -> None:
         """Set the ids of *items*, which all exist. Idempotency keys of different records must differ."""
         ids: dict[tuple[str, int], int] = {}
         for part in sql_statements.chunks([item.idempotency_key for item in items]):

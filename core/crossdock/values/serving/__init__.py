@@ -1,4 +1,8 @@
-"""Shared parts of the project's HTTP servers: limits of connections and memory, unambiguous framing, host names."""
+"""Shared parts of the project's HTTP servers: limits of connections and memory, unambiguous framing, host names.
+
+Input: an ASGI application. Output: a server with deadlines. It may import the errors and `crossdock.values`; the
+sandbox uses it as well.
+"""
 
 from crossdock.values.serving.body_budget import BodyBudget, HeldBody, OverBudgetError
 from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Token
-from crossdock.pacing.rate_headers import RateHeaders
+from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.problem_answers import MAX_POINTER, SHOWN
 from crossdock.state import Intent, Scope, StoredBatch

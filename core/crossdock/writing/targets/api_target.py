@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.pacing.throttled_waits import Throttling
+from crossdock.pacing.wait_after_throttling import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer
@@ -20,7 +20,7 @@ from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordSh
 from crossdock.writing.targets.target import Client, Target, unknown_name
 
 if TYPE_CHECKING:
-    from crossdock.reading.sources.http_exchange import HttpExchange
+    from crossdock.reading.sources.api_request_sender import HttpExchange
 
 
 _NO_REASON = "the answer says that it failed, and gives no reason"
@@ -140,7 +140,7 @@ class ApiTarget(ConnectorTarget):
         return f"{self.address} answers{unknown}; can be written: {', '.join(self.resources)}{hint}"
 
     def client(self) -> Client:
-        from crossdock.reading.sources.http_exchange import HttpExchange  # noqa: PLC0415  most commands send nothing
+        from crossdock.reading.sources.api_request_sender import HttpExchange  # noqa: PLC0415  most commands send nothing
 
         return _Sender(HttpExchange(self.api, self._clock, None))
 

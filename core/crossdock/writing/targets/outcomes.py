@@ -8,8 +8,8 @@ from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import CrossdockError, RecordError
-from crossdock.pacing.rate_headers import retry_after_s
-from crossdock.pacing.throttled_waits import throttled_wait_s
+from crossdock.pacing.rate_limit_headers import retry_after_s
+from crossdock.pacing.wait_after_throttling import throttled_wait_s
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.reading.transport.problem_answers import Problem

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
-from crossdock.pacing.rate_headers import http_date
+from crossdock.pacing.rate_limit_headers import http_date
 from crossdock.platform import introspection
 from crossdock.platform.platform_config import Profile
 from crossdock.platform.token_endpoint import GrantedToken

@@ -12,11 +12,11 @@ from uuid import uuid4
 from crossdock.errors import RecordError
 from crossdock.mapping.own_external_ids import DEFAULT_FORM, name_of
 from crossdock.mapping.resource_types import ResourceType
-from crossdock.pacing import rate_headers
+from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.limit_estimate import LimitEstimate
-from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.rate_limit import LimitSettings
+from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
@@ -348,7 +348,7 @@ class Answers(ABC):
 
     def limit(self, answer: Answer) -> RateHeaders | None:
         """Return the rate limit, in requests, that an answer reports, or None."""
-        return rate_headers.read(answer.headers)
+        return rate_limit_headers.read(answer.headers)
 
     def also_changes(self, resource: str, payload: Mapping[str, Any]) -> Iterable[tuple[str, str]]:  # noqa: ARG002
         """Return what else a write of *payload* changes at the target, such as the stock of a shipped product.

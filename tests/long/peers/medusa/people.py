@@ -9,8 +9,8 @@ from random import Random
 from typing import Any, cast
 
 import httpx
+from tests.long.peers.invented_people import CITIES, FAMILY, GIVEN, NOT_KEPT
 from tests.long.peers.medusa.server import STAFF
-from tests.long.peers.oscar.people import CITIES, FAMILY, GIVEN, NOT_KEPT
 
 from crossdock.values import exact_json
 

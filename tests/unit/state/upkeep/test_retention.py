@@ -86,7 +86,7 @@ def test_old_files_go_and_are_recognised(state: State, state_url: StateUrl) -> N
             tx.intake.accept("s", "1", [file(name, OLD, stamp)], at=OLD + timedelta(days=day))
         tx.intake.finish("s", "1")
         tx.intake.accept("s", "1", [file("unfinished", OLD, "0")], at=OLD)
-        tx.intake.seen("s", "1", ["hash of listed"], at=YOUNG)
+        tx.intake.mark_seen("s", "1", ["hash of listed"], at=YOUNG)
         tx.intake.accept("other", "1", [file("only", OLD, "1")], at=OLD)
         tx.intake.finish("other", "1")
     assert purge(state, state_url) == PurgeResult(files_removed=2)

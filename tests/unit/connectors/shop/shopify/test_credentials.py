@@ -15,7 +15,7 @@ from tests.partners.shopify.reading import shop_context
 from tests.partners.shopify.site import Site
 
 from crossdock.errors import UnauthorizedError
-from crossdock.reading.sources.given_access import BrowserAccess
+from crossdock.reading.sources.account_owner_consent import BrowserAccess
 from crossdock.sources import AuthorizationCodeAuth
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.check import check

@@ -1,0 +1,98 @@
+"""Compares the sources, the state and the live platform."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from crossdock.config.project.project import Project
+from crossdock.errors import ConfigError
+from crossdock.mapping.resource_types import RESOURCES
+from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.reading.sources.run_context import SourceContext
+from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.plan_result import PlanListener
+from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.reconciliation import reconciliation_result
+from crossdock.runs.reconciliation.platform_comparison import Chosen, PlatformComparison
+from crossdock.runs.reconciliation.reconciliation_result import Reconciliation, Sample
+from crossdock.runs.reconciliation.source_comparison import SourceComparison
+from crossdock.runs.resource_totals import ResourceTotals
+from crossdock.runs.state_session import Session
+from crossdock.runs.still_referenced import ListedReferences
+from crossdock.runs.temporary_folder import run_folder
+from crossdock.values.progress import Progress
+
+
+def reconciled_streams(project: Project, names: Iterable[str]) -> list[str]:
+    """Return those of the streams that write resources of the platform, so that their records can be compared."""
+    scopes = project.scopes
+    found = [name for name in names if scopes[name].target == PLATFORM and scopes[name].resource in RESOURCES]
+    if not found:
+        raise ConfigError("none of these streams writes a resource of the platform, so there is nothing to compare")
+    return sorted(found)
+
+
+def reconcile(
+    session: Session,
+    names: Iterable[str],
+    progress: Progress,
+    *,
+    decisions: PlanListener,
+    sample: Sample | None = None,
+    remove_extra: bool = False,
+) -> Reconciliation:
+    """Read the platform, then the sources of *names*. Only the allowance is stored. Errors of sources are returned.
+
+    Args:
+        decisions: Receives what a repair would do.
+        sample: Look up only some records of each resource. Records that only the platform has are not found then.
+        remove_extra: Plan to delete records that only the platform has, with an external id of this state.
+    """
+    project, state = session.project, session.state
+    streams = reconciled_streams(project, names)
+    found = Reconciliation(session.clock.now(), sample)
+    run = platform_context(session, progress)
+    with run.at_end:
+        with state.read_only() as tx:
+            found.known = Counter(tx.bindings.count())
+        comparison = PlatformComparison(state, {project.scopes[name] for name in streams}, run, found)
+        chosen: Chosen | None = None
+        references = ListedReferences()
+        with LiveRecords(project.platform, run) as live:
+            try:
+                if sample is not None:
+                    chosen = comparison.read_sample(live, sample)
+                elif remove_extra:
+                    comparison.read(live, lambda resource, page, _: references.add_page(resource, page, {}))
+                else:
+                    comparison.read(live)
+            finally:
+                found.requests = live.requests
+                keep_bucket(session, live)
+        sources = SourceComparison(state, project, streams, comparison, found, chosen, decisions)
+        sources.run(run, references if remove_extra else None)
+        for resource, live_totals in comparison.totals.items():
+            of_source = sources.totals.get(resource, ResourceTotals())
+            found.totals[resource] = (of_source, *live_totals)
+            if sample is None:
+                readable = of_source.plus(sources.unavailable[resource])
+                with state.read_only() as tx:
+                    found.differing_totals[resource] = reconciliation_result.differing_totals(
+                        tx, readable, live_totals[1]
+                    )
+    return found
+
+
+def platform_context(session: Session, progress: Progress) -> SourceContext:
+    """Make a context to read the platform in. Its requests take the tokens of deliveries."""
+    stack = ExitStack()
+    work = run_folder(stack, None)
+    spool, buckets = session.project.spool, session.source_buckets
+    return SourceContext(session.clock, progress, NoIntake(), work, work, spool, at_end=stack, buckets=buckets)
+
+
+def keep_bucket(session: Session, live: LiveRecords) -> None:
+    with session.state.begin() as tx:
+        tx.buckets.put(PLATFORM, live.bucket_state)

@@ -1,0 +1,130 @@
+"""The repair of a reconciliation's findings, as a plan that is approved and then applied."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.project import Project
+from crossdock.errors import ConfigError
+from crossdock.planning import undo_in_progress
+from crossdock.runs.active_run import REPAIR, ActiveRun
+from crossdock.runs.failed_starts import Attempt
+from crossdock.runs.full_input import FullInput
+from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated_error
+from crossdock.runs.plan_result import PlanListener
+from crossdock.runs.reconciliation.reconcile import reconcile, reconciled_streams
+from crossdock.runs.reconciliation.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
+from crossdock.runs.reconciliation.source_comparison import wanted
+from crossdock.runs.run_report import Report
+from crossdock.runs.saved_digests import check_digest
+from crossdock.runs.state_session import Session, open_session
+from crossdock.state import MigrationPart, Transaction
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress, Silent
+from crossdock.values.tally import Tally
+from crossdock.writing.delivery import operator_actions
+
+_ATTEMPT = Attempt(command="apply: repair")
+
+
+def plan(
+    session: Session, names: Iterable[str], progress: Progress, *, sample: Sample | None, remove_extra: bool
+) -> tuple[Reconciliation, PlanFile]:
+    """Reconcile, and hash what a repair would do."""
+    streams = reconciled_streams(session.project, names)
+    digest = DecisionHash.over(PlanListener.ignoring())
+    decisions = digest.as_listener()
+    found = reconcile(session, streams, progress, decisions=decisions, sample=sample, remove_extra=remove_extra)
+    for (scope, _), each in sorted(found.corrections.items(), key=lambda item: (str(item[0][0]), item[0][1])):
+        holds = None if each.binding is None else [each.binding.target_id, each.binding.payload]
+        digest.add("correct", scope.resource, scope.namespace, each.key, holds)
+    for intent, outcome in found.settled:
+        digest.add("settle", intent.idempotency_key, *outcome)
+    pin = session.project.pin
+    return found, PlanFile(
+        kind="repair",
+        remove_extra=remove_extra,
+        base_url=pin.base_url,
+        tenant=pin.tenant,
+        selection=tuple(streams),
+        operations=dict(found.operations),
+        decisions=digest.sum.hexdigest(),
+        sources=found.sources,
+    )
+
+
+def check_repairable(found: Reconciliation) -> None:
+    if found.sample is not None:
+        raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample")
+    if len(found.corrections) > LISTED_AT_MOST:
+        message = f"{len(found.corrections):,} records differ, more than a plan repairs ({LISTED_AT_MOST:,})"
+        raise ConfigError(message, hint="reconcile one stream at a time, or begin with a new state")
+
+
+def apply(
+    project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
+) -> Report:
+    """Apply *approved* if a new reconciliation finds the same, else raise RefusedError. The report has later errors."""
+    if not {*approved.selection} <= project.scopes.keys():
+        raise outdated_error("crossdock reconcile")
+    with open_session(project, clock, attempt=_ATTEMPT) as session:
+        with session.state.read_only() as tx:
+            undo_in_progress.check_no_undo(tx)
+        names = {*approved.selection}
+        found, again = plan(session, names, Silent(), sample=None, remove_extra=approved.remove_extra)
+        for error in found.errors.values():
+            raise error
+        if again != approved:
+            raise outdated_error("crossdock reconcile")
+        part = repair_part(session, names)
+        run = ActiveRun(session, progress, interrupt, attempt=_ATTEMPT, part=part, purpose=REPAIR)
+
+        def source(bound: BoundStream, tally: Tally, run_id: int) -> FullInput:
+            return _ApprovedInput(bound, session, tally, run_id, found, approved.sources[bound.name])
+
+        with run.opened(names):
+            run.records.read()
+            session.state.run_transaction(_corrections(found, run.report.run, clock))
+            run.deliver(run.streams, source)
+        return run.report
+
+
+def repair_part(session: Session, names: set[str]) -> MigrationPart | None:
+    """Return the part of a repair of the streams *names* in the open migration that loads them, or None."""
+    with session.state.read_only() as tx:
+        current = tx.migrations.current()
+    if current is None or not names <= session.project.migrated_streams:
+        return None
+    return MigrationPart(current.id, "repair")
+
+
+class _ApprovedInput(FullInput):
+    def __init__(
+        self, bound: BoundStream, session: Session, tally: Tally, run_id: int, found: Reconciliation, digest: str
+    ) -> None:
+        super().__init__(bound, session.state, tally, run_id, wanted=wanted(found, bound.scope))
+        self._approved = digest
+        self._deletes = [each for each in found.removals if each.identity.stream == bound.name]
+
+    def accept(self) -> None:
+        check_digest(self._bound, self.digest, self._approved)
+        self.operations = [*self.operations, *self._deletes]
+
+
+def _corrections(found: Reconciliation, run_id: int, clock: Clock) -> Callable[[Transaction], None]:
+    def write(tx: Transaction) -> None:
+        at = clock.now()
+        for (scope, key_hash), each in found.corrections.items():
+            if each.binding is None:
+                tx.bindings.bury(scope, [key_hash], at=at)
+            else:
+                tx.bindings.put(scope, [each.binding], run_id=run_id, at=at)
+        for intent, (outcome, target_id) in found.settled:
+            if outcome == "delivered":
+                operator_actions.settle_as_delivered(tx, [intent], target_id, at=at)
+            elif outcome == "not delivered":
+                operator_actions.settle_as_not_delivered(tx, [intent], at=at)
+
+    return write

@@ -1,0 +1,149 @@
+"""Changes by others on the platform since the runs that are undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import Any, cast
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.mapping.resource_types import CHANGED, RESOURCES
+from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.reading.sources.id_set import IdSet
+from crossdock.resources import ResourceName
+from crossdock.runs.bindings_by_id import Bound, bindings_to
+from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.reconciliation.platform_comparison import PlatformComparison
+from crossdock.runs.reconciliation.reconcile import keep_bucket, platform_context
+from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
+from crossdock.runs.still_referenced import ListedReferences, in_pages
+from crossdock.runs.undo.streams_to_undo import UndoneStreams, operations
+from crossdock.state import Binding, Scope, State
+from crossdock.values.progress import Progress
+from crossdock.writing.delivery.operations import Operation
+
+
+class ChangesByOthers:
+    """The records that others have changed, and the references of their own records to records that must stay."""
+
+    def __init__(self, undone: UndoneStreams) -> None:
+        self._undone, self._state = undone, undone.session.state
+        self._differing: set[tuple[str, str]] = set()
+        self._edited, self.references = EditedRecords(self._state), ListedReferences()
+
+    def among(self, scope: Scope, ids: Sequence[str]) -> set[str]:
+        if scope.target != PLATFORM:
+            return set()
+        differing = {each for each in ids if (scope.resource, each) in self._differing}
+        return differing | self._edited.among(scope.resource, ids)
+
+    def operations(self, bound: BoundStream) -> Iterator[Operation]:
+        """Yield the operations that would undo the unchanged records of *bound* if nothing referred to them."""
+        return operations(self._undone.records(bound, self.among))
+
+    def read(self, progress: Progress) -> None:
+        session = self._undone.session
+        wanted = {each for each in self._undone.scopes if each.target == PLATFORM and each.resource in RESOURCES}
+        found = Reconciliation(session.clock.now(), None)
+        run = platform_context(session, progress)
+        with run.at_end, LiveRecords(session.project.platform, run) as live:
+            try:
+                PlatformComparison(self._state, wanted, run, found).read(live, self._add_page)
+                self._differing = {
+                    (each.scope.resource, each.target_id)
+                    for each in found.differences.values()
+                    if each.difference in {"diverged", "duplicate"} and each.target_id is not None
+                }
+                self._look_up(live)
+                self._read_referring(live, progress, {each.resource for each in wanted})
+            finally:
+                keep_bucket(session, live)
+
+    def _add_page(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
+        self._edited.add_page(resource, page, bound)
+        self.references.add_page(resource, page, bound)
+
+    def _look_up(self, live: LiveRecords) -> None:
+        """Look up the versions of records that would be written, as far as the lists do not show them."""
+        if not self._edited.may_ask:
+            return
+        with self._undone.bound() as streams:
+            for bound in streams:
+                if bound.scope.target != PLATFORM or bound.scope.resource not in RESOURCES:
+                    continue
+                resource = cast("ResourceName", bound.scope.resource)
+                for page in in_pages(self.operations(bound)):
+                    ids = [each.binding.target_id for each in page if each.binding is not None]
+                    self._edited.look_up(resource, ids, partial(live.version, resource))
+
+    def _read_referring(self, live: LiveRecords, progress: Progress, read: AbstractSet[str]) -> None:
+        unread = [name for name, kind in RESOURCES.items() if kind.parents and name not in read]
+        parents = frozenset[str]().union(*(RESOURCES[name].parents for name in unread))
+        with self._undone.bound() as streams:
+            deleted = {
+                bound.scope.resource
+                for bound in streams
+                if bound.scope.target == PLATFORM and bound.scope.resource in parents and self._deletes(bound)
+            }
+        for name in unread:
+            if RESOURCES[name].parents & deleted:
+                resource = cast("ResourceName", name)
+                progress.begin(f"reading {resource} of the platform", None)
+                for page in live.pages(resource):
+                    ids = [each["id"] for each in page if isinstance(each.get("id"), str)]
+                    self.references.add_page(resource, page, bindings_to(self._state, resource, ids))
+                    progress.advance(len(page))
+
+    def _deletes(self, bound: BoundStream) -> bool:
+        return any(each.kind == "delete" for each in self.operations(bound))
+
+
+Version = Callable[[str], str | None]
+"""Returns the entity tag of the platform's record of an id, or None."""
+
+
+class EditedRecords:
+    """Compares when the platform's records were changed with what it answered when they were written.
+
+    A list states when a record was changed. If it does not, or if the answer to the write did not, the entity tag is
+    looked up, with one request for each record. Each id takes about 20 bytes.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._edited, self._unsure = IdSet(), IdSet()
+        self.may_ask = False  # whether some records must be looked up
+
+    def add_page(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
+        held = {each["id"]: each.get(CHANGED) for each in page if isinstance(each.get("id"), str)}
+        edited, unsure = list[str](), list[str]()
+        for target_id, binding in _wholes(bound).items():
+            if binding.changed_at is not None and isinstance(held[target_id], str):
+                edited += [target_id] * (held[target_id] != binding.changed_at)
+            elif binding.etag is not None:
+                unsure.append(target_id)
+        self._edited.add([_place(resource, each) for each in edited])
+        self._unsure.add([_place(resource, each) for each in unsure])
+        self.may_ask |= bool(unsure)
+
+    def look_up(self, resource: str, ids: Sequence[str], version: Version) -> None:
+        unsure = self._unsure.among([_place(resource, each) for each in ids])
+        bound = bindings_to(self._state, resource, [each for each in ids if _place(resource, each) in unsure])
+        for target_id, binding in _wholes(bound).items():
+            found = version(target_id)
+            if found is not None and found != binding.etag:
+                self._edited.add([_place(resource, target_id)])
+
+    def among(self, resource: str, ids: Sequence[str]) -> set[str]:
+        found = self._edited.among([_place(resource, each) for each in ids])
+        return {each for each in ids if _place(resource, each) in found}
+
+
+def _wholes(bound: Bound) -> dict[str, Binding]:
+    """Return the binding of each record. Each write of a contribution also renews the version of the whole record."""
+    return {name: min(each, key=lambda one: one[0].is_contribution)[1] for name, each in bound.items() if each}
+
+
+def _place(resource: str, target_id: str) -> str:
+    return f"{resource} {target_id}"

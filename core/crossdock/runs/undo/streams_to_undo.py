@@ -1,0 +1,62 @@
+"""The streams whose records an undo reverts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.runs.reconciliation.reconcile import platform_context
+from crossdock.runs.state_session import Session
+from crossdock.runs.undo.undo_decisions import Referred, UndoneRecord, nothing_referred, undone_records
+from crossdock.state import Scope
+from crossdock.values.progress import Silent
+from crossdock.writing.delivery.operations import Operation
+
+ChangedAmong = Callable[[Scope, Sequence[str]], AbstractSet[str]]
+"""Returns those of some ids of a scope whose records others have changed."""
+
+Covers = Callable[[int], bool]
+"""Returns whether an approved undo covers the record with this key hash."""
+_UNSETTLED = "an operation on it is not settled"
+_NOT_APPROVED = "it was left alone when the undo was approved"
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneStreams:
+    """The streams *names*, of which *runs* are undone. Once an undo has begun, records that it does not cover stay."""
+
+    session: Session
+    names: Sequence[str]
+    runs: AbstractSet[int]
+    covers: Mapping[str, Covers]
+
+    @property
+    def scopes(self) -> set[Scope]:
+        return {self.session.project.scopes[name] for name in self.names}
+
+    @contextmanager
+    def bound(self) -> Iterator[list[BoundStream]]:
+        session, run = self.session, platform_context(self.session, Silent())
+        with run.at_end:
+            yield session.project.bind(set(self.names), targets=session.targets, run=run)[::-1]
+
+    def records(
+        self, bound: BoundStream, changed: ChangedAmong, referred: Referred = nothing_referred
+    ) -> Iterator[UndoneRecord]:
+        state, covers = self.session.state, self.covers.get(bound.name)
+        with state.read_only() as tx:
+            unsettled = {each.identity.key_hash for each in tx.intents.unsettled(bound.scope)}
+        for each in undone_records(state, bound, self.runs, lambda ids: changed(bound.scope, ids), referred):
+            key_hash = None if each.operation is None else each.operation.identity.key_hash
+            if key_hash is None or (key_hash not in unsettled and (covers is None or covers(key_hash))):
+                yield each
+            else:
+                reason = _UNSETTLED if key_hash in unsettled else _NOT_APPROVED
+                yield replace(each, undoing="left alone", reason=reason, operation=None)
+
+
+def operations(records: Iterator[UndoneRecord]) -> Iterator[Operation]:
+    return (each.operation for each in records if each.operation is not None)

@@ -1,0 +1,180 @@
+"""Executes an approved undo, and completes an interrupted one."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.project import Project
+from crossdock.errors import ConfigError
+from crossdock.planning import undo_in_progress
+from crossdock.runs.active_run import UNDO, ActiveRun
+from crossdock.runs.decided_operations import DecidedOperations
+from crossdock.runs.failed_starts import Attempt
+from crossdock.runs.plan_file import PlanFile, outdated_error
+from crossdock.runs.run_report import Report
+from crossdock.runs.state_session import Session, open_session
+from crossdock.runs.undo.streams_to_undo import operations
+from crossdock.runs.undo.undo_decisions import UndoneRecord
+from crossdock.runs.undo.undo_plan import Undo, check_known, of_migration, of_run, planned
+from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
+from crossdock.state.tables.pending_approvals import packed
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress
+from crossdock.values.tally import Tally
+from crossdock.writing.delivery.in_doubt_rules import rule_for
+
+
+def apply(
+    project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
+) -> Report:
+    """Apply *approved* if a new plan is the same, or continue it if it has begun.
+
+    A record that another user changes meanwhile is left alone and listed as rejected. After the undo of a migration its
+    sources are read from their beginning again. After the undo of a run its files are not read again.
+    """
+    with open_session(project, clock, attempt=Attempt(command="apply: undo")) as session:
+        with session.state.read_only() as tx:
+            begun = tx.begun_undos.listed()
+            if begun and begun[0].plan != approved.model_dump(mode="json"):
+                undo_in_progress.check_no_undo(tx)
+        if begun:
+            return _Application(session, approved, progress, interrupt).resume(begun)
+        return _Application(session, approved, progress, interrupt).begin()
+
+
+def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
+    """Settle the operations of earlier runs, and complete a begun undo. No source is read."""
+    attempt = Attempt(command="apply --resume")
+    with open_session(project, clock, attempt=attempt) as session:
+        with session.state.read_only() as tx:
+            begun = tx.begun_undos.listed()
+            left = {each.identity.stream for each in tx.intents.unsettled()}
+        if begun:
+            approved = PlanFile.model_validate(begun[0].plan)
+            return _Application(session, approved, progress, interrupt).resume(begun)
+        run = ActiveRun(session, progress, interrupt, attempt=attempt)
+        return run.execute(set(), reads=False, answers_for=left & project.scopes.keys())
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """An abandoned undo. *unanswered* operations may have been executed. The next run settles them."""
+
+    streams: list[str]
+    unsent: int
+    unanswered: int
+
+
+def give_up(project: Project, *, clock: Clock) -> GivenUp:
+    """Abandon the begun undo: what it has done stays, and its streams are synced again."""
+
+    def end(tx: Transaction) -> GivenUp:
+        begun = tx.begun_undos.listed()
+        if not begun:
+            raise ConfigError("no undo has begun", hint="'crossdock undo RUN -o PLAN' plans one")
+        streams = [each.stream for each in begun]
+        left = [each for each in tx.intents.unsettled() if each.identity.stream in streams]
+        unsent = [each for each in left if each.status == "pending"]
+        for each in unsent:
+            each.status = "dropped"
+        tx.intents.write_outcomes(unsent, at=clock.now())
+        _end(tx, PlanFile.model_validate(begun[0].plan), streams)
+        return GivenUp(streams, len(unsent), len(left) - len(unsent))
+
+    with project.exclusive_state() as state:
+        return state.run_transaction(end)
+
+
+class _Application:
+    def __init__(self, session: Session, approved: PlanFile, progress: Progress, interrupt: threading.Event) -> None:
+        self._session, self._approved, self._progress = session, approved, progress
+        self._undone = of_migration(session) if approved.run is None else of_run(session, approved.run)
+        migration = self._undone.migration_id
+        part = None if migration is None else MigrationPart(migration, "undo")
+        attempt = Attempt(command=f"apply: undo of {self._undone.title}")
+        self._run = ActiveRun(session, progress, interrupt, attempt=attempt, part=part, purpose=UNDO)
+
+    def begin(self) -> Report:
+        session, keys = self._session, defaultdict[str, list[int]](list)
+
+        def take(each: UndoneRecord) -> None:
+            if each.operation is not None:
+                keys[each.stream].append(each.operation.identity.key_hash)
+
+        undo = Undo(session, self._undone, self._progress)
+        found, again = planned(undo, take, self._progress)
+        if again != self._approved:
+            raise outdated_error("crossdock undo")
+        with self._run.opened(set(found.streams)):
+            plan, at = self._approved.model_dump(mode="json"), session.clock.now()
+            run_id = self._run.report.run
+            begun = [BegunUndo(name, run_id, at, plan, packed(keys[name])) for name in found.streams]
+            session.state.run_transaction(lambda tx: tx.begun_undos.begin(begun))
+            self._deliver(undo, Counter({name: len(each) for name, each in keys.items()}))
+        return self._ended(found.streams)
+
+    def resume(self, begun: Sequence[BegunUndo]) -> Report:
+        names = [each.stream for each in begun]
+        with self._session.state.read_only() as tx:
+            delivered = tx.delivered.scopes(sorted(self._undone.runs))
+        check_known(self._session, [each for each in delivered if each[0] in names], self._undone.title)
+        with self._run.opened(set(names)):
+            self._run.records.read()
+            self._run.deliver((), _nothing)
+            if not self._run.report.errors:
+                covers = {each.stream: each.covers for each in begun}
+                undo = Undo(self._session, self._undone, self._progress, covers)
+                expected: Counter[str] = Counter()
+
+                def count(each: UndoneRecord) -> None:
+                    expected[each.stream] += each.operation is not None
+
+                planned(undo, count, self._progress)
+                self._deliver(undo, expected)
+        return self._ended(names)
+
+    def _deliver(self, undo: Undo, expected: Mapping[str, int]) -> None:
+        run = self._run
+
+        def source(bound: BoundStream, _tally: Tally, _run_id: int) -> DecidedOperations:
+            if any(each.records["rejected"] for each in run.report.tallies.values()):
+                # A record whose operation was refused is still there, so what it refers to must not be deleted.
+                undo.find_references(beginning=bound.name)
+            return DecidedOperations(bound, operations(undo.records(bound)), expected[bound.name])
+
+        run.records.read()
+        run.deliver(run.streams[::-1], source)
+
+    def _ended(self, names: Sequence[str]) -> Report:
+        """End the undo if it has done everything. A person decides about operations in doubt."""
+        with self._session.state.read_only() as tx:
+            left = [each for each in tx.intents.unsettled() if each.identity.stream in names]
+        if self._run.report.completed and all(self._is_for_a_person(each) for each in left):
+            self._session.state.run_transaction(lambda tx: _end(tx, self._approved, names))
+        else:
+            self._progress.warn(f"the undo has not ended, and its streams are not synced; {undo_in_progress.ADVICE}")
+        return self._run.report
+
+    def _is_for_a_person(self, intent: Intent) -> bool:
+        target = self._session.targets[intent.scope.target]
+        return intent.first_sent_at is not None and rule_for(intent, target, self._session.clock.now()) == "park"
+
+
+def _nothing(bound: BoundStream, _tally: Tally, _run_id: int) -> DecidedOperations:
+    return DecidedOperations(bound, (), 0)
+
+
+def _end(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:
+    """Let the streams sync again. Those of a migration are read from their beginning, so that a load is complete."""
+    tx.begun_undos.end()
+    undone = None if plan.run is None else tx.runs.get(plan.run)
+    for name in names:
+        if undone is None:
+            tx.intake.forget(name)
+            tx.cursors.forget(name)
+        else:
+            tx.intake.mark_undone(name, undone.started_at, undone.finished_at)

@@ -1,0 +1,177 @@
+"""Plans the undo of a migration or a run; `crossdock.runs.undo.undo_application` executes it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.errors import ConfigError, RefusedError
+from crossdock.planning import undo_in_progress
+from crossdock.runs.plan_file import DecisionHash, PlanFile
+from crossdock.runs.plan_result import PlanListener
+from crossdock.runs.state_session import Session
+from crossdock.runs.still_referenced import StillReferenced
+from crossdock.runs.undo.changes_by_others import ChangesByOthers
+from crossdock.runs.undo.streams_to_undo import Covers, UndoneStreams
+from crossdock.runs.undo.undo_decisions import Undoing, UndoneRecord
+from crossdock.state import Scope, Transaction
+from crossdock.values.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneRuns:
+    """The runs that are undone. *title* names them in messages, and *migration_id* is None for a single run."""
+
+    title: str
+    runs: frozenset[int]
+    migration_id: int | None = None
+
+
+@dataclass(slots=True)
+class UndoPlan:
+    """The decisions of an undo. *streams* are in the order of the undo: referring records first."""
+
+    undone: UndoneRuns
+    streams: list[str] = field(default_factory=list)
+    counts: Counter[tuple[str, Undoing]] = field(default_factory=Counter)
+    kept: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def operations(self) -> Counter[str]:
+        kinds = {"delete": "delete", "restore": "update"}
+        found: Counter[str] = Counter()
+        for (_, undoing), number in self.counts.items():
+            if undoing in kinds:
+                found[kinds[undoing]] += number
+        return found
+
+    @property
+    def stays(self) -> int:
+        return sum(self.kept.values())
+
+
+def of_run(session: Session, run_id: int) -> UndoneRuns:
+    with session.state.read_only() as tx:
+        if tx.runs.get(run_id) is None:
+            raise ConfigError(f"there is no run {run_id}", hint="'crossdock runs' lists them")
+    return UndoneRuns(f"run {run_id}", frozenset({run_id}))
+
+
+def of_migration(session: Session) -> UndoneRuns:
+    with session.state.read_only() as tx:
+        current, last = tx.migrations.current(), tx.migrations.last()
+        if current is not None:
+            runs = frozenset(each.run_id for each in tx.migrations.runs(current.id))
+            return UndoneRuns(f"migration {current.name}", runs, current.id)
+    if last is None:
+        raise RefusedError("no migration has begun", hint="'crossdock migrate load' begins one")
+    message = f"migration {last.name} was signed off by {last.signed_off_by}: its history is not kept any more"
+    raise RefusedError(message, hint="'crossdock undo RUN' undoes a run as far as the state still knows it")
+
+
+def plan(
+    session: Session, undone: UndoneRuns, listener: Callable[[UndoneRecord], None], progress: Progress
+) -> tuple[UndoPlan, PlanFile]:
+    """Decide about every record, and hash the decisions. The platform is read, and nothing is written."""
+    return planned(Undo(session, undone, progress), listener, progress)
+
+
+class Undo:
+    """What is read of the platform and the state before decisions. *covers* says which records a begun undo covers."""
+
+    def __init__(
+        self, session: Session, undone: UndoneRuns, progress: Progress, covers: Mapping[str, Covers] | None = None
+    ) -> None:
+        self.session, self.undone = session, undone
+        names = _streams(session, undone) if covers is None else sorted(covers)
+        self.streams = UndoneStreams(session, names, undone.runs, covers or {})
+        self._others = ChangesByOthers(self.streams)
+        self._others.read(progress)
+        self.find_references()
+
+    def find_references(self, beginning: str | None = None) -> None:
+        """Find records that must stay because others refer to them. Those of streams before *beginning* stay too."""
+        session = self.session
+        self._references = StillReferenced(session.state, session.targets, self._others.references)
+        with self.streams.bound() as streams:
+            names = [each.name for each in streams]
+            left = streams[names.index(beginning) :] if beginning is not None else streams
+            self._references.find(left, self._others.operations)
+
+    def records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
+        def referred(ids: Sequence[str]) -> Mapping[str, str]:
+            return self._references.among(bound.scope, ids)
+
+        return self.streams.records(bound, self._others.among, referred)
+
+
+def planned(undo: Undo, listener: Callable[[UndoneRecord], None], progress: Progress) -> tuple[UndoPlan, PlanFile]:
+    found, digest = UndoPlan(undo.undone), DecisionHash.over(PlanListener.ignoring())
+    with undo.streams.bound() as streams:
+        for bound in streams:
+            found.streams.append(bound.name)
+            progress.begin(f"planning {bound.name}", None)
+            for each in undo.records(bound):
+                found.counts[each.stream, each.undoing] += 1
+                if each.operation is None:
+                    found.kept[each.stream, each.reason] += 1
+                else:
+                    digest.add(each.undoing, each.stream, each.key, each.operation.changes)
+                listener(each)
+                progress.advance(1)
+    undone, pin = undo.undone, undo.session.project.pin
+    return found, PlanFile(
+        kind="undo",
+        run=None if undone.migration_id is not None else next(iter(undone.runs)),
+        base_url=pin.base_url,
+        tenant=pin.tenant,
+        selection=tuple(found.streams),
+        operations=dict(found.operations),
+        decisions=digest.sum.hexdigest(),
+        sources={},
+    )
+
+
+def _streams(session: Session, undone: UndoneRuns) -> list[str]:
+    """Return the streams whose records these runs have delivered, if an undo of them may begin."""
+    with session.state.read_only() as tx:
+        undo_in_progress.check_no_undo(tx)
+        scopes = tx.delivered.scopes(sorted(undone.runs))
+        left = tx.delivered.unsettled(sorted(undone.runs))
+        unverified = {scope for _, scope in scopes if _is_unverified(session, tx, scope)}
+    if left:
+        hint = (
+            f"send them, without reading a source: {undo_in_progress.RESUME}; or decide about them: crossdock records"
+        )
+        hint = f"{hint} resolve; then plan the undo"
+        raise RefusedError(f"operations of {undone.title} are not settled: {left:,}", hint=hint)
+    if unverified:
+        message = f"records that {undone.title} has delivered were not compared yet with what their target holds"
+        raise RefusedError(message, hint="compare them: crossdock sync; then plan the undo")
+    check_known(session, scopes, undone.title)
+    return sorted({stream for stream, _ in scopes})
+
+
+def _is_unverified(session: Session, tx: Transaction, scope: Scope) -> bool:
+    """Return whether a restored backup, or imported bindings, were not compared with the target yet."""
+    kind = session.targets[scope.target].resources.get(scope.resource) if scope.target in session.targets else None
+    forgotten = tx.unverified.resources(scope.target) if kind is not None and not kind.write_once else set[str]()
+    return scope.resource in tx.unverified.with_bindings(scope.target) | forgotten
+
+
+def check_known(session: Session, delivered: Iterable[tuple[str, Scope]], title: str) -> None:
+    """Check that the config has the streams, and that each still writes where it has delivered."""
+    scopes = session.project.scopes
+    for name, scope in sorted(delivered, key=str):
+        if name not in scopes:
+            hint = f"to undo {title}, add it again, or give it its name again"
+            raise ConfigError(f"the config has no stream {name}, or it is switched off", hint=hint)
+        if scopes[name] != scope:
+            message = f"{name} writes {_described(scopes[name])}, but has delivered {_described(scope)}"
+            raise ConfigError(message, hint=f"to undo {title}, set the stream back as it was then")
+
+
+def _described(scope: Scope) -> str:
+    return f"{scope.resource} to {scope.target} in namespace {scope.namespace}"

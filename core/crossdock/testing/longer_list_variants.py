@@ -1,0 +1,86 @@
+"""Variants of a record whose lists have more elements: lists of objects, and the rows of a group."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from crossdock.records import JSON, Record
+from crossdock.testing.schema_drift_variants import Path, changed, is_number, paths, value_at, with_object, written_as
+from crossdock.values import exact_json
+
+
+@dataclass(frozen=True, slots=True)
+class LongerList:
+    """A list of a record, and a number in its elements.
+
+    Attributes:
+        place: Where the record has the list.
+        elements: Its elements.
+        number: Where each element has the number.
+    """
+
+    place: str
+    elements: Sequence[Any]
+    number: Path
+    _with: Callable[[list[Any]], Record]
+
+    @property
+    def count(self) -> int:
+        return len(self.elements)
+
+    def with_number(self, number: Decimal, more: int, index: int) -> Record:
+        """Return the record with *more* elements, of which the one at *index* has *number*.
+
+        Elements are told apart by what tells apart those of the example.
+        """
+        differing = [path for path in paths(self.elements[-1]) if self._differs(path)]
+        elements = [*self.elements, *(_another(self.elements[-1], differing, each) for each in range(1, more + 1))]
+        written = written_as(value_at(elements[index], self.number), number)
+        elements[index] = changed(elements[index], self.number, written)
+        return self._with(elements)
+
+    def _differs(self, path: Path) -> bool:
+        values = [value_at(each, path) for each in self.elements]
+        return isinstance(values[-1], str | int | Decimal) and len({*map(repr, values)}) == len(values) > 1
+
+
+def longer_lists(record: Record) -> Iterator[LongerList]:
+    """Yield each list of *record* once for each number that its first element has."""
+    if JSON not in record.row:
+        if len(record.rows) > 1:
+            yield from _of("the record", [*record.rows], partial(_with_rows, record))
+        return
+    item = exact_json.loads(record.row[JSON] or "null")
+    for path in paths(item):
+        elements = value_at(item, path)
+        if isinstance(elements, list) and elements and all(isinstance(each, dict) for each in elements):
+            yield from _of(f"/{'/'.join(map(str, path))}", elements, partial(_with_list, record, item, path))
+
+
+def _of(place: str, elements: list[Any], with_elements: Callable[[list[Any]], Record]) -> Iterator[LongerList]:
+    for path in paths(elements[0]):
+        if is_number(value_at(elements[0], path)) and is_number(value_at(elements[-1], path)):
+            yield LongerList(place, elements, path, with_elements)
+
+
+def _with_list(record: Record, item: Any, path: Path, elements: list[Any]) -> Record:
+    return with_object(record, changed(item, path, elements))
+
+
+def _with_rows(record: Record, rows: list[dict[str, str | None]]) -> Record:
+    return replace(record, rows=tuple(rows), lines=tuple(range(1, len(rows) + 1)))
+
+
+def _another(element: Any, differing: Sequence[Path], number: int) -> Any:
+    made = copy.deepcopy(element)
+    for path in differing:
+        value = value_at(made, path)
+        if isinstance(value, bool):
+            continue
+        made = changed(made, path, f"{value}-{number}" if isinstance(value, str) else value + number)
+    return made

@@ -1,0 +1,52 @@
+"""Inputs at which a process was killed are read by another process first."""
+
+from __future__ import annotations
+
+from contextlib import closing, nullcontext
+from pathlib import Path
+
+import pytest
+
+from crossdock.errors import RefusedError
+from crossdock.runs.crashing_input_detection import marked_reading
+from crossdock.state import Pin, State, create, parse_url
+from crossdock.state.sidecar_files.input_marks import ReadingMark
+from crossdock.values.clock import SystemClock
+
+PIN = Pin("https://api.example.com", "acme")
+
+
+def opened(folder: Path) -> State:
+    url = parse_url("sqlite:///state.db", folder)
+    create(url, PIN)
+    return State(url, PIN, keys=folder / "keys")
+
+
+@pytest.mark.parametrize("kills", [False, True])
+@pytest.mark.parametrize(("name", "times"), [("P.csv", 1), ("", 2)])
+def test_an_input_that_was_cut_off_is_tried_first(tmp_path: Path, name: str, times: int, *, kills: bool) -> None:
+    """It is set aside if it kills another process, and is not suspected any more once it was read."""
+    clock, tried = SystemClock(), list[str]()
+    mark = ReadingMark("wms.p", name, name)
+
+    def kill(stream: str) -> bool:
+        tried.append(stream)
+        return kills
+
+    with closing(opened(tmp_path)) as state:
+        for number in range(times):
+            with state.begin() as tx:
+                tx.crashing_inputs.record_kill(mark, at=clock.now())
+            with state.read_only() as tx:
+                found = tx.crashing_inputs.get(mark)
+                assert found
+                assert found.is_to_be_tried == (number + 1 == times)
+        refused = pytest.raises(RefusedError, match=f"killed the process {times + 1} times") if kills else nullcontext()
+        with marked_reading(state, clock, kill) as reading, refused, reading.of("wms.p"):
+            if name:
+                reading.file(name, name)
+            reading.advance()
+        assert tried == ["wms.p"]
+        with state.read_only() as tx:
+            assert [each.name for each in tx.crashing_inputs.list_set_aside()] == [name] * kills
+            assert tx.crashing_inputs.any() == kills

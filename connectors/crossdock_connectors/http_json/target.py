@@ -26,6 +26,7 @@ from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.json_paths import MISSING, found_at, listed_at
 from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.api_target import explained_outcome
 from crossdock_connectors.http_json.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, condition
@@ -143,17 +144,15 @@ class HttpJsonTarget(ApiTarget):
     # ---- answers
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        if throttled := self.throttled(answer):
-            return throttled
-        answer = self.with_status(resource, answer)
-        config, place = self._config.resources[resource], None
-        if expected.target_id is None and isinstance(config.create, PostedRequest):
-            place = config.create.id
+        return self.throttled(answer) or self._judged(resource, self.with_status(resource, answer), expected)
+
+    def _judged(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        config, shape = self._config.resources[resource], self.shape(resource)
+        if expected.target_id is None and isinstance(config.create, PostedRequest) and config.create.id is not None:
+            shape = replace(shape, record=config.create.id, id="")
         elif expected.target_id is None and config.creates_by_put:  # Location is another name of the record at the path
             expected = replace(expected, path=expected.path.rpartition("/")[0])
-        if place is not None and 200 <= answer.status < 300:
-            return outcomes.of_answer(answer, expected, replace(self.shape(resource), record=place, id=""))
-        made = super().outcome(resource, answer, expected)
+        made = explained_outcome(answer, expected, shape)
         if made.kind != "rejected":
             return made
         if expected.target_id is not None:
@@ -172,16 +171,18 @@ class HttpJsonTarget(ApiTarget):
             return throttled
         whole = self.with_status(resource, answer)
         if not 200 <= whole.status < 300:
-            alone = len(expected) == 1
-            return self.outcome(resource, answer, expected[0]) if alone else super().outcome(resource, whole, _NONE)
+            is_alone = len(expected) == 1
+            shape = self.shape(resource)
+            return self._judged(resource, whole, expected[0]) if is_alone else explained_outcome(whole, _NONE, shape)
         results = _results(batch, body_of(answer), expected)
         if results is None:
             return Outcome("in_doubt", "answered a batch without a result for each record", answer.status)
+        answers = (_answer_of(batch, result) for result in results)
         return [
             Outcome("in_doubt", "the answer has no result for this record", answer.status)
-            if not _is_result(batch, result)
-            else self.outcome(resource, _answer_of(batch, result), each)
-            for result, each in zip(results, expected, strict=True)
+            if one is None
+            else self.outcome(resource, one, each)
+            for one, each in zip(answers, expected, strict=True)
         ]
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
@@ -189,7 +190,7 @@ class HttpJsonTarget(ApiTarget):
             return throttled
         answer = self.with_status(resource, answer)
         if answer.status != 200:
-            return super().found(resource, answer, expected)
+            return outcomes.of_look_up(answer, expected, self.shape(resource))
         if expected.target_id is not None:
             return self._found_by_id(resource, answer, expected)
         return self._found_by_name(resource, answer, expected)
@@ -200,15 +201,15 @@ class HttpJsonTarget(ApiTarget):
             return Outcome("absent", status=200)
         listed = listed_at(body, shape.listed)
         if is_deleted is None or (shape.absent is None and not isinstance(listed, list)):
-            return super().found(resource, answer, expected)
-        if shape.absent is not None:
-            made = super().found(resource, answer, expected)
-            is_removed = made.kind == "found" and is_deleted(made.held)
-            return replace(made, kind="removed") if is_removed else made
-        kept = [each for each in listed if not is_deleted(each)]
-        body = exact_json.dumps(kept or listed[-1:])
-        made = outcomes.of_look_up(replace(answer, body=body), expected, replace(shape, listed=""))
-        return replace(made, kind="removed") if made.kind == "found" and not kept else made
+            return outcomes.of_look_up(answer, expected, shape)
+        kept = []
+        if shape.absent is None:
+            kept = [each for each in listed if not is_deleted(each)]
+            answer = replace(answer, body=exact_json.dumps(kept or listed[-1:]))
+            shape = replace(shape, listed="")
+        made = outcomes.of_look_up(answer, expected, shape)
+        is_removed = made.kind == "found" and not kept and is_deleted(made.held)
+        return replace(made, kind="removed") if is_removed else made
 
     def _states_none(self, resource: str, body: Any) -> bool:
         """Return whether an answer to a look-up by name has no list, and states a total of 0."""
@@ -221,7 +222,7 @@ class HttpJsonTarget(ApiTarget):
         shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)
         if isinstance(self._config.resources[resource].read, PostedRequest) and _is_null(body, shape.record):
             return Outcome("absent", status=200)
-        made = super().found(resource, answer, expected)
+        made = outcomes.of_look_up(answer, expected, shape)
         if is_deleted is None or not is_deleted(found_at(body, shape.record)):
             return made
         return replace(made, kind="absent") if made.kind == "found" else Outcome("absent", status=200)
@@ -301,22 +302,16 @@ def _results(batch: BatchConfig, body: Any, expected: Sequence[ExpectedRecord]) 
     return [MISSING if each.name in repeated else by_name.get(each.name, MISSING) for each in expected]
 
 
-def _answer_of(batch: BatchConfig, result: Any) -> Answer:
-    """Return the answer about one record that *result* stands for."""
-    status = MISSING if batch.status is None else found_at(result, batch.status)
+def _answer_of(batch: BatchConfig, result: Any) -> Answer | None:
+    """Return the answer about one record that *result* stands for; None if it does not say what became of it: it is no
+    object, or has no HTTP status where one is declared.
+    """
+    status = 200 if batch.status is None else found_at(result, batch.status)
     number = int(status) if isinstance(status, str) and status.isdecimal() else status
+    if not isinstance(result, dict) or type(number) is not int or not 200 <= number < 600:
+        return None
     record = MISSING if batch.record is None else found_at(result, batch.record)
-    body = result if record is MISSING or record is None else record
-    return Answer(200 if number is MISSING else number, {}, exact_json.dumps(body))
-
-
-def _is_result(batch: BatchConfig, result: Any) -> bool:
-    """Return whether *result* says what became of its record: an object, with an HTTP status if one is declared."""
-    if not isinstance(result, dict) or batch.status is None:
-        return isinstance(result, dict)
-    status = found_at(result, batch.status)
-    number = int(status) if isinstance(status, str) and status.isdecimal() else status
-    return isinstance(number, int) and not isinstance(number, bool) and 200 <= number < 600
+    return Answer(number, {}, exact_json.dumps(result if record is MISSING or record is None else record))
 
 
 def _in_body(config: TargetResourceConfig, record: dict[str, Any]) -> dict[str, Any]:

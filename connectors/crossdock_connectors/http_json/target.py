@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -42,6 +43,7 @@ from crossdock_connectors.http_json.target_settings import (
 
 _GRAPHQL_PING = {"query": "{ __typename }"}  # https://graphql.org/learn/introspection/: each type has it
 _NONE = ExpectedRecord()
+_LATER = 202  # accepted, and not carried out yet: RFC 9110, section 15.3.3
 
 
 class HttpJsonTarget(ApiTarget):
@@ -83,7 +85,7 @@ class HttpJsonTarget(ApiTarget):
         except ValueError:
             place = f"{self.place}.target.resources.{resource}.batch"
             raise RemoteError("a record's id is no whole number, as its numbers say", where=place) from None
-        return Request.json(*request, _in_body(config, record | known))
+        return Request.json(*request, _in_body(config, record) | known)
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         config = self._config.resources[resource]
@@ -165,18 +167,35 @@ class HttpJsonTarget(ApiTarget):
     def batch_outcomes(
         self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]
     ) -> Outcome | Sequence[Outcome]:
-        batch = self._config.resources[resource].batch
-        assert batch is not None
+        told = self._told_of_each(resource, answer, expected)
+        kinds = {each.kind for each in told}
+        if "delivered" in kinds:  # whatever the answer says of all, these were accepted
+            return told
         if throttled := self.throttled(answer):
             return throttled
         whole = self.with_status(resource, answer)
-        if not 200 <= whole.status < 300:
-            is_alone = len(expected) == 1
-            shape = self.shape(resource)
-            return self._judged(resource, whole, expected[0]) if is_alone else explained_outcome(whole, _NONE, shape)
-        results = _results(batch, body_of(answer), expected)
-        if results is None:
-            return Outcome("in_doubt", "answered a batch without a result for each record", answer.status)
+        is_success = 200 <= whole.status < 300
+        is_refused = kinds == {"rejected"} and self._is_refused_together(resource, expected)
+        if told and not is_refused and ("rejected" in kinds or (is_success and answer.status != _LATER)):
+            return told
+        if is_success:
+            return told[0] if is_refused else _without_results(answer)
+        if len(expected) == 1:
+            return self._judged(resource, whole, expected[0])
+        return explained_outcome(whole, _NONE, self.shape(resource))
+
+    def _told_of_each(self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]) -> list[Outcome]:
+        """Return what an answer says of each record; an empty list if it does not. The results of a refusal, or of an
+        answer that promises to do it later, count only if each states what became of its record.
+        """
+        batch = self._config.resources[resource].batch
+        assert batch is not None
+        is_success = 200 <= answer.status < 300
+        if is_success and not answer.body:  # such as 204
+            return [self._judged(resource, answer, each) for each in expected]
+        results = _results(batch, self.shape(resource), body_of(answer), expected)
+        if results is None or (batch.status is None and (not is_success or answer.status == _LATER)):
+            return []
         answers = (_answer_of(batch, result) for result in results)
         return [
             Outcome("in_doubt", "the answer has no result for this record", answer.status)
@@ -184,6 +203,11 @@ class HttpJsonTarget(ApiTarget):
             else self.outcome(resource, one, each)
             for one, each in zip(answers, expected, strict=True)
         ]
+
+    def _is_refused_together(self, resource: str, expected: Sequence[ExpectedRecord]) -> bool:
+        """Return whether a refusal of each record may be that of one: nothing was executed because of it."""
+        batch = self._config.resources[resource].batch
+        return batch is not None and batch.atomic and len(expected) > 1
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
@@ -287,19 +311,30 @@ def _batch_of(config: TargetResourceConfig) -> BatchProfile | None:
     return BatchProfile(config.batch.size, together, config.batch.atomic)
 
 
-def _results(batch: BatchConfig, body: Any, expected: Sequence[ExpectedRecord]) -> list[Any] | None:
-    """Return the result of each record, or `MISSING`; None if results cannot be matched with the records."""
+def _results(batch: BatchConfig, shape: RecordShape, body: Any, expected: Sequence[ExpectedRecord]) -> list[Any] | None:
+    """Return the result of each record, or `MISSING`; None if results cannot be matched with the records.
+
+    A record whose name is not known, as that of a contribution, is found by its id.
+    """
     found = found_at(body, batch.results)
     if not isinstance(found, list):
         return None
     if batch.by is None:
         return found if len(found) == len(expected) else None
-    by_name, repeated = dict[Any, Any](), set[Any]()
+    by_key = defaultdict[tuple[str, Any], list[Any]](list)
     for result in found:
-        name = found_at(result, batch.by)
-        if isinstance(name, str | int) and by_name.setdefault(str(name), result) is not result:
-            repeated.add(str(name))
-    return [MISSING if each.name in repeated else by_name.get(each.name, MISSING) for each in expected]
+        name, record = found_at(result, batch.by), found_at(_record_of(batch, result), shape.record)
+        by_key["id", shape.id_of(record)].append(result)
+        if isinstance(name, str | int):
+            by_key["name", str(name)].append(result)
+    keys = [("id", each.target_id) if each.name is None else ("name", each.name) for each in expected]
+    repeated = {key for key, number in Counter(keys).items() if number > 1 or len(by_key[key]) != 1}
+    return [MISSING if key in repeated else by_key[key][0] for key in keys]
+
+
+def _record_of(batch: BatchConfig, result: Any) -> Any:
+    record = MISSING if batch.record is None else found_at(result, batch.record)
+    return result if record is MISSING or record is None else record
 
 
 def _answer_of(batch: BatchConfig, result: Any) -> Answer | None:
@@ -310,8 +345,14 @@ def _answer_of(batch: BatchConfig, result: Any) -> Answer | None:
     number = int(status) if isinstance(status, str) and status.isdecimal() else status
     if not isinstance(result, dict) or type(number) is not int or not 200 <= number < 600:
         return None
-    record = MISSING if batch.record is None else found_at(result, batch.record)
-    return Answer(number, {}, exact_json.dumps(result if record is MISSING or record is None else record))
+    return Answer(number, {}, exact_json.dumps(_record_of(batch, result)))
+
+
+def _without_results(answer: Answer) -> Outcome:
+    if answer.status == _LATER:
+        message = "promises to carry the records out later, and crossdock does not fetch such results"
+        return Outcome("undecided", f"{message}: use a request whose answer has them", _LATER)
+    return Outcome("in_doubt", "answered a batch without a result for each record", answer.status)
 
 
 def _in_body(config: TargetResourceConfig, record: dict[str, Any]) -> dict[str, Any]:

@@ -37,8 +37,10 @@ class BulkApi:
 
     Attributes:
         faults: The part of requests that end badly.
+        refuses_with: The status of an answer with results of which one is a refusal.
         kill: The process that is killed at the request number `kill_at`, before or after it is executed.
         effects: How often an order was created, by reference.
+        taken: References that orders of somebody else have: a request with one ends there, with a 409 about all.
         requests: The numbers of records of all requests that write.
     """
 
@@ -46,15 +48,23 @@ class BulkApi:
     seed: int
     faults: float = 0.0
     by_name: bool = False
+    refuses_with: int = 207
     kill: int = 0
     kill_at: int | None = None
     effects: Counter[str] = field(default_factory=Counter)
     held: dict[str, dict[str, Any]] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
     requests: list[int] = field(default_factory=list)
     kills: int = 0
 
     def __post_init__(self) -> None:
         self._random, self._lock = Random(self.seed), threading.Lock()
+
+    def take(self, names: set[str]) -> None:
+        """Let somebody else have orders with these references."""
+        self.taken |= names
+        for name in sorted(names):
+            self.held[name] = {"reference": name, "note": "theirs", "amount": 0.01, "id": f"o{len(self.held) + 1}"}
 
     def answer(self, asked: Asked) -> Said | None:
         with self._lock:
@@ -83,17 +93,25 @@ class BulkApi:
             return Said(int(fault), b"{}", {"retry-after": "0"})
         if fault in {"lost before", "none of it"}:
             return None if fault == "lost before" else _said(500, {"message": "out of memory"})
-        if any(order.get("note") == POISON for order in orders):
-            before = next(number for number, order in enumerate(orders) if order.get("note") == POISON)
-            self._carry_out(asked.method, orders[:before])
-            return _said(400, {"message": "cannot be read"})
+        for number, order in enumerate(orders):
+            if (refusal := self._refused_together(asked.method, order)) is not None:
+                self._carry_out(asked.method, orders[:number])
+                return refusal
         if fault in {"half", "500"}:
             self._carry_out(asked.method, orders[: len(orders) // 2])
             return None if fault == "half" else _said(500, {"message": "out of memory"})
         results = self._carry_out(asked.method, orders)
         if self.by_name:
             self._random.shuffle(results)
-        return None if fault == "lost" else _said(207, {"results": results})
+        is_bad = any(each["status"] >= 400 for each in results)
+        return None if fault == "lost" else _said(self.refuses_with if is_bad else 207, {"results": results})
+
+    def _refused_together(self, method: str, order: dict[str, Any]) -> Said | None:
+        """The answer about a whole request that ends at this order."""
+        if order.get("note") == POISON:
+            return _said(412 if self.by_name else 400, {"message": "cannot be read"})
+        is_taken = method == "POST" and order["reference"] in self.taken
+        return _said(409, {"message": "reference exists"}) if is_taken else None
 
     def _written_alone(self, asked: Asked) -> Said:
         if asked.path.endswith("/bulk"):
@@ -112,7 +130,7 @@ class BulkApi:
         name = order["reference"]
         if order.get("note") == WRONG:
             return {"status": 422, "reference": name, "message": "the note is wrong"}
-        if self.knows == "repeated" and name in self.held:
+        if name in self.taken or (self.knows == "repeated" and name in self.held):
             return {"status": 409, "reference": name, "message": "reference exists"}
         self.effects[name] += 1
         self.held[name] = {**order, "id": f"o{len(self.held) + 1}"}
@@ -209,11 +227,13 @@ def orders_arrive_once(folder: Path, knows: Knows, seed: int, orders: int, kills
     """
     random = Random(f"orders {seed}")
     with Scripted(lambda _: None) as server:
-        api = BulkApi(knows, seed, faults=0.3, by_name=random.random() < 0.5)
+        api = BulkApi(knows, seed, faults=0.3, by_name=random.random() < 0.5, refuses_with=random.choice([207, 422]))
         stage = Stage(folder, api, server)
         rows = {f"{number:05}": ("", f"{random.randint(1, 9999)}.{random.randint(10, 99)}") for number in range(orders)}
         wrong = set(random.sample(sorted(rows), 3))
         poison = {random.choice(sorted(rows.keys() - wrong))}
+        if knows != "nothing":
+            api.take({f"wms:{name}" for name in random.sample(sorted(rows.keys() - wrong - poison), 2)})
         rows |= {name: (WRONG if name in wrong else POISON, rows[name][1]) for name in wrong | poison}
         stage.export(1, rows)
         planned = stage.run("plan", "--json").document
@@ -226,18 +246,22 @@ def orders_arrive_once(folder: Path, knows: Knows, seed: int, orders: int, kills
         api.faults = 0.0
         done = stage.run("sync")
         changed = {name: (note, "7.5") for name, (note, _) in rows.items() if not note and random.random() < 0.15}
+        changed = {name: row for name, row in changed.items() if f"wms:{name}" not in api.taken}
         stage.export(2, changed)
         done = stage.run("sync")
         assert done.exit_code == 1, done.stderr  # the dead letters
         twice = {name: count for name, count in api.effects.items() if count > 1}
         assert not twice, f"created twice: {twice}"
         good = {f"wms:{name}": amount for name, (note, amount) in (rows | changed).items() if not note}
+        good = {name: amount for name, amount in good.items() if name not in api.taken}
         lacking = good.keys() - api.held.keys()
         doubtful = stage.listed("in-doubt")
-        assert knows == "nothing" or not doubtful, f"in doubt: {sorted(doubtful)}"
+        assert knows == "nothing" or doubtful <= api.taken, f"in doubt: {sorted(doubtful)}"
         assert lacking <= doubtful, f"lost: {sorted(lacking - doubtful)}"
         shown = {name: api.held[name]["amount"] for name in good.keys() & api.held.keys() - doubtful}
         other = [name for name, amount in shown.items() if Decimal(str(amount)) != Decimal(good[name])]
         assert not other, f"another amount: {other}"
         assert {f"wms:{name}" for name in wrong} - doubtful <= stage.listed("rejected")
+        assert api.taken <= stage.listed("rejected") | doubtful, "an order of somebody else was taken as ours"
+        assert all(api.held[name]["note"] == "theirs" for name in api.taken), "an order of somebody else was changed"
         return Counter(created=sum(api.effects.values()), kills=api.kills)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -26,6 +27,7 @@ from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.json_paths import MISSING, found_at, listed_at
 from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.api_target import explained_outcome
 from crossdock_connectors.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, condition
@@ -41,6 +43,7 @@ from crossdock_connectors.http_json.target_settings import (
 
 _GRAPHQL_PING = {"query": "{ __typename }"}  # https://graphql.org/learn/introspection/: each type has it
 _NONE = ExpectedRecord()
+_LATER = 202  # accepted, and not carried out yet: RFC 9110, section 15.3.3
 
 
 class HttpJsonTarget(ApiTarget):
@@ -82,7 +85,7 @@ class HttpJsonTarget(ApiTarget):
         except ValueError:
             place = f"{self.place}.target.resources.{resource}.batch"
             raise RemoteError("a record's id is no whole number, as its numbers say", where=place) from None
-        return Request.json(*request, _in_body(config, record | known))
+        return Request.json(*request, _in_body(config, record) | known)
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         config = self._config.resources[resource]
@@ -143,17 +146,15 @@ class HttpJsonTarget(ApiTarget):
     # ---- answers
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        if throttled := self.throttled(answer):
-            return throttled
-        answer = self.with_status(resource, answer)
-        config, place = self._config.resources[resource], None
-        if expected.target_id is None and isinstance(config.create, PostedRequest):
-            place = config.create.id
+        return self.throttled(answer) or self._judged(resource, self.with_status(resource, answer), expected)
+
+    def _judged(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        config, shape = self._config.resources[resource], self.shape(resource)
+        if expected.target_id is None and isinstance(config.create, PostedRequest) and config.create.id is not None:
+            shape = replace(shape, record=config.create.id, id="")
         elif expected.target_id is None and config.creates_by_put:  # Location is another name of the record at the path
             expected = replace(expected, path=expected.path.rpartition("/")[0])
-        if place is not None and 200 <= answer.status < 300:
-            return outcomes.of_answer(answer, expected, replace(self.shape(resource), record=place, id=""))
-        made = super().outcome(resource, answer, expected)
+        made = explained_outcome(answer, expected, shape)
         if made.kind != "rejected":
             return made
         if expected.target_id is not None:
@@ -166,30 +167,54 @@ class HttpJsonTarget(ApiTarget):
     def batch_outcomes(
         self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]
     ) -> Outcome | Sequence[Outcome]:
-        batch = self._config.resources[resource].batch
-        assert batch is not None
+        told = self._told_of_each(resource, answer, expected)
+        kinds = {each.kind for each in told}
+        if "delivered" in kinds:  # whatever the answer says of all, these were accepted
+            return told
         if throttled := self.throttled(answer):
             return throttled
         whole = self.with_status(resource, answer)
-        if not 200 <= whole.status < 300:
-            alone = len(expected) == 1
-            return self.outcome(resource, answer, expected[0]) if alone else super().outcome(resource, whole, _NONE)
-        results = _results(batch, body_of(answer), expected)
-        if results is None:
-            return Outcome("in_doubt", "answered a batch without a result for each record", answer.status)
+        is_success = 200 <= whole.status < 300
+        is_refused = kinds == {"rejected"} and self._is_refused_together(resource, expected)
+        if told and not is_refused and ("rejected" in kinds or (is_success and answer.status != _LATER)):
+            return told
+        if is_success:
+            return told[0] if is_refused else _without_results(answer)
+        if len(expected) == 1:
+            return self._judged(resource, whole, expected[0])
+        return explained_outcome(whole, _NONE, self.shape(resource))
+
+    def _told_of_each(self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]) -> list[Outcome]:
+        """Return what an answer says of each record; an empty list if it does not. The results of a refusal, or of an
+        answer that promises to do it later, count only if each states what became of its record.
+        """
+        batch = self._config.resources[resource].batch
+        assert batch is not None
+        is_success = 200 <= answer.status < 300
+        if is_success and not answer.body:  # such as 204
+            return [self._judged(resource, answer, each) for each in expected]
+        results = _results(batch, self.shape(resource), body_of(answer), expected)
+        if results is None or (batch.status is None and (not is_success or answer.status == _LATER)):
+            return []
+        answers = (_answer_of(batch, result) for result in results)
         return [
             Outcome("in_doubt", "the answer has no result for this record", answer.status)
-            if not _is_result(batch, result)
-            else self.outcome(resource, _answer_of(batch, result), each)
-            for result, each in zip(results, expected, strict=True)
+            if one is None
+            else self.outcome(resource, one, each)
+            for one, each in zip(answers, expected, strict=True)
         ]
+
+    def _is_refused_together(self, resource: str, expected: Sequence[ExpectedRecord]) -> bool:
+        """Return whether a refusal of each record may be that of one: nothing was executed because of it."""
+        batch = self._config.resources[resource].batch
+        return batch is not None and batch.atomic and len(expected) > 1
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
             return throttled
         answer = self.with_status(resource, answer)
         if answer.status != 200:
-            return super().found(resource, answer, expected)
+            return outcomes.of_look_up(answer, expected, self.shape(resource))
         if expected.target_id is not None:
             return self._found_by_id(resource, answer, expected)
         return self._found_by_name(resource, answer, expected)
@@ -200,15 +225,15 @@ class HttpJsonTarget(ApiTarget):
             return Outcome("absent", status=200)
         listed = listed_at(body, shape.listed)
         if is_deleted is None or (shape.absent is None and not isinstance(listed, list)):
-            return super().found(resource, answer, expected)
-        if shape.absent is not None:
-            made = super().found(resource, answer, expected)
-            is_removed = made.kind == "found" and is_deleted(made.held)
-            return replace(made, kind="removed") if is_removed else made
-        kept = [each for each in listed if not is_deleted(each)]
-        body = exact_json.dumps(kept or listed[-1:])
-        made = outcomes.of_look_up(replace(answer, body=body), expected, replace(shape, listed=""))
-        return replace(made, kind="removed") if made.kind == "found" and not kept else made
+            return outcomes.of_look_up(answer, expected, shape)
+        kept = []
+        if shape.absent is None:
+            kept = [each for each in listed if not is_deleted(each)]
+            answer = replace(answer, body=exact_json.dumps(kept or listed[-1:]))
+            shape = replace(shape, listed="")
+        made = outcomes.of_look_up(answer, expected, shape)
+        is_removed = made.kind == "found" and not kept and is_deleted(made.held)
+        return replace(made, kind="removed") if is_removed else made
 
     def _states_none(self, resource: str, body: Any) -> bool:
         """Return whether an answer to a look-up by name has no list, and states a total of 0."""
@@ -221,7 +246,7 @@ class HttpJsonTarget(ApiTarget):
         shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)
         if isinstance(self._config.resources[resource].read, PostedRequest) and _is_null(body, shape.record):
             return Outcome("absent", status=200)
-        made = super().found(resource, answer, expected)
+        made = outcomes.of_look_up(answer, expected, shape)
         if is_deleted is None or not is_deleted(found_at(body, shape.record)):
             return made
         return replace(made, kind="absent") if made.kind == "found" else Outcome("absent", status=200)
@@ -286,37 +311,48 @@ def _batch_of(config: TargetResourceConfig) -> BatchProfile | None:
     return BatchProfile(config.batch.size, together, config.batch.atomic)
 
 
-def _results(batch: BatchConfig, body: Any, expected: Sequence[ExpectedRecord]) -> list[Any] | None:
-    """Return the result of each record, or `MISSING`; None if results cannot be matched with the records."""
+def _results(batch: BatchConfig, shape: RecordShape, body: Any, expected: Sequence[ExpectedRecord]) -> list[Any] | None:
+    """Return the result of each record, or `MISSING`; None if results cannot be matched with the records.
+
+    A record whose name is not known, as that of a contribution, is found by its id.
+    """
     found = found_at(body, batch.results)
     if not isinstance(found, list):
         return None
     if batch.by is None:
         return found if len(found) == len(expected) else None
-    by_name, repeated = dict[Any, Any](), set[Any]()
+    by_key = defaultdict[tuple[str, Any], list[Any]](list)
     for result in found:
-        name = found_at(result, batch.by)
-        if isinstance(name, str | int) and by_name.setdefault(str(name), result) is not result:
-            repeated.add(str(name))
-    return [MISSING if each.name in repeated else by_name.get(each.name, MISSING) for each in expected]
+        name, record = found_at(result, batch.by), found_at(_record_of(batch, result), shape.record)
+        by_key["id", shape.id_of(record)].append(result)
+        if isinstance(name, str | int):
+            by_key["name", str(name)].append(result)
+    keys = [("id", each.target_id) if each.name is None else ("name", each.name) for each in expected]
+    repeated = {key for key, number in Counter(keys).items() if number > 1 or len(by_key[key]) != 1}
+    return [MISSING if key in repeated else by_key[key][0] for key in keys]
 
 
-def _answer_of(batch: BatchConfig, result: Any) -> Answer:
-    """Return the answer about one record that *result* stands for."""
-    status = MISSING if batch.status is None else found_at(result, batch.status)
-    number = int(status) if isinstance(status, str) and status.isdecimal() else status
+def _record_of(batch: BatchConfig, result: Any) -> Any:
     record = MISSING if batch.record is None else found_at(result, batch.record)
-    body = result if record is MISSING or record is None else record
-    return Answer(200 if number is MISSING else number, {}, exact_json.dumps(body))
+    return result if record is MISSING or record is None else record
 
 
-def _is_result(batch: BatchConfig, result: Any) -> bool:
-    """Return whether *result* says what became of its record: an object, with an HTTP status if one is declared."""
-    if not isinstance(result, dict) or batch.status is None:
-        return isinstance(result, dict)
-    status = found_at(result, batch.status)
+def _answer_of(batch: BatchConfig, result: Any) -> Answer | None:
+    """Return the answer about one record that *result* stands for; None if it does not say what became of it: it is no
+    object, or has no HTTP status where one is declared.
+    """
+    status = 200 if batch.status is None else found_at(result, batch.status)
     number = int(status) if isinstance(status, str) and status.isdecimal() else status
-    return isinstance(number, int) and not isinstance(number, bool) and 200 <= number < 600
+    if not isinstance(result, dict) or type(number) is not int or not 200 <= number < 600:
+        return None
+    return Answer(number, {}, exact_json.dumps(_record_of(batch, result)))
+
+
+def _without_results(answer: Answer) -> Outcome:
+    if answer.status == _LATER:
+        message = "promises to carry the records out later, and crossdock does not fetch such results"
+        return Outcome("undecided", f"{message}: use a request whose answer has them", _LATER)
+    return Outcome("in_doubt", "answered a batch without a result for each record", answer.status)
 
 
 def _in_body(config: TargetResourceConfig, record: dict[str, Any]) -> dict[str, Any]:

@@ -81,19 +81,22 @@ class BatchConfig(ConfigModel):
     results: Place = ""
     """Where an answer has the list of results; an empty text if the answer is the list."""
     by: Place | None = None
-    """Where a result has the external id of its record. None if results are in the order of the records."""
+    """Where a result has the external id of its record. None if results are in the order of the records. A result for
+    a contribution is found by its id."""
     status: Place | None = None
     """Where a result has an HTTP status of its own. Without it, ``failed`` of the target tells refusals."""
     record: Place | None = None
     """Where a result has what an answer about one record would be. None if the result is that."""
     id: MemberName | None = None
-    """The member of a request's record with its id, for an ``update`` or ``delete`` whose path has no ``{id}``: these
-    are sent in batches, too. An ``update`` by PUT or POST needs none if the API knows records by ``name``."""
+    """The member of a request's record with its id, beside that of ``body``, for an ``update`` or ``delete`` whose path
+    has no ``{id}``: these are sent in batches, too. An ``update`` by PUT or POST needs none if the API knows records by
+    ``name``."""
     numbers: tuple[Literal["id"], ...] = ()
     """``id``, if the API has it as a number."""
     atomic: bool = False
-    """Whether a request that is refused as a whole has changed nothing. Otherwise its records are in doubt: they are
-    sent again in smaller batches if the API refuses repeated ones, or looked up."""
+    """Whether a request that is refused as a whole, or of which each result is a refusal, has changed nothing: its
+    records are sent again in smaller batches. Otherwise those of one that is refused as a whole are in doubt: they are
+    sent again if the API refuses repeated ones, or looked up."""
 
 
 class TargetResourceConfig(ConfigModel):

@@ -357,3 +357,39 @@ def test_an_undo_in_doubt_is_sent_again_only_for_the_version_that_it_is_for(
     bench.carry_out([updating(binding, binding.payload | {"name": "y"})])
     assert bench.dead_letters() == ({"0": "conflict"} if is_edited else {})
     assert shelf.held[name]["name"] == ("x" if is_edited else "y")
+
+
+def test_a_create_that_is_always_answered_with_412_is_refused(bench: Bench, platform: Platform, shelf: Shelf) -> None:
+    """It is looked up once, since a record may be the reason; without one it is a dead letter, and others go on."""
+
+    def picky(seen: Seen) -> Answer:
+        is_refused = seen.method == "POST" and is_number(seen, 0)
+        return (412, {}, b'{"detail":"the customer has no mandate"}') if is_refused else shelf(seen)
+
+    platform.script = picky
+    stopper(bench, platform, 20)
+    bench.deliver(3)
+    assert Counter(platform.told()) == {"POST": 3, "GET": 1}
+    assert (bench.statuses(), bench.dead_letters()) == ({"rejected": 1, "delivered": 2}, {"0": "conflict"})
+    theirs = {"externalId": "wms:9", "sku": "other", "name": "theirs", "active": False}
+    shelf.put(theirs)
+    platform.script = lambda seen: (412, {}, b"{}") if seen.method == "POST" else shelf(seen)
+    bench.carry_out([operation(9)])
+    assert bench.dead_letters() == {"0": "conflict", "9": "conflict"}
+    assert [each["sku"] for each in shelf.held.values() if each["externalId"] == "wms:9"] == ["other"]
+
+
+def test_a_record_of_others_is_not_ours_because_an_answer_was_lost(
+    bench: Bench, platform: Platform, shelf: Shelf
+) -> None:
+    """One with other content stays in doubt over runs; one that shows what was sent, or nothing of it, is ours."""
+    bench.settings, bench.clock = VERIFY, ManualClock()
+    shown = {0: {"sku": "S-1", "name": "theirs", "active": True}, 1: {"sku": "S1", "name": "y", "active": True}, 2: {}}
+    for number, members in shown.items():
+        shelf.put({"externalId": f"wms:{number}", **members})
+    platform.script = lambda seen: None if seen.method == "POST" else shelf(seen)
+    bench.deliver(3)
+    assert (bench.statuses(), bench.unsettled()) == ({"in_doubt": 1, "delivered": 2}, {"0": "in_doubt"})
+    bench.clock = ManualClock()
+    assert [intent.identity.key for intent in bench.resume()] == ["0"]
+    assert shelf.held["prd_1"]["name"] == "theirs"

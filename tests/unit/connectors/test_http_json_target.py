@@ -374,6 +374,10 @@ def test_several_records_are_one_request() -> None:
         ("PUT", "/orders", b'{"id":"7","owner":"a"}'),
         ("POST", "/orders/cancel", b'{"id":"7"}'),
     ]
+    inner = target(batch=BATCH, update="PUT /orders", body="fields").update(
+        "orders", "7", Update({}, {}, {"owner": "a"})
+    )
+    assert inner.body == b'{"fields":{"owner":"a"},"id":"7"}', "the id belongs beside the record's own member"
     bare = target(batch={"size": 9, "id": "id", "numbers": ["id"]}, update="PATCH /orders")
     changes = [bare.update("orders", number, Update({}, {"urgent": True}, {})) for number in ("7", "8")]
     assert bare.batch("orders", changes).body == b'[{"id":7,"urgent":true},{"id":8,"urgent":true}]'
@@ -419,6 +423,68 @@ def test_an_answer_without_results_is_that_of_all(status: int, kind: str) -> Non
     alone = made.batch_outcomes("orders", answer, EXPECTED[:1])
     assert isinstance(alone, Outcome)
     assert (alone.kind, alone.reason) == (kind, "conflict" if kind == "rejected" else None)
+
+
+MADE: dict[str, Any] = {"status": 201, "order": {"id": 1}}
+BAD: dict[str, Any] = {"status": 422, "message": "no"}
+SAME: dict[str, Any] = {"status": 424}
+
+
+@pytest.mark.parametrize(
+    ("status", "results", "more", "kinds"),
+    [
+        (409, [MADE, BAD], {}, ["delivered", "rejected"]),
+        (500, [MADE, {"status": 500}], {}, ["delivered", "in_doubt"]),
+        (429, [MADE, {"status": 429}], {}, ["delivered", "throttled"]),
+        (422, [BAD, SAME], {}, ["rejected", "rejected"]),
+        (422, [BAD, SAME], {"atomic": True}, "rejected"),
+        (200, [BAD, SAME], {"atomic": True}, "rejected"),
+        (200, [MADE, BAD], {"atomic": True}, ["delivered", "rejected"]),
+        (400, [{"code": "E1"}, {"code": "E2"}], {}, "rejected"),
+        (400, [{"id": 1}, {"id": 2}], {"status": None}, "rejected"),
+        (202, [{"id": 0}, {"id": 1}], {"status": None, "record": None}, "undecided"),
+        (202, [{"status": "accepted"}] * 2, {}, "undecided"),
+        (202, [MADE, MADE], {}, ["delivered", "delivered"]),
+        (207, [MADE], {"by": "order.reference"}, ["in_doubt", "in_doubt"]),
+    ],
+)
+def test_results_count_whatever_the_answer_says_of_all(
+    status: int, results: Any, more: dict[str, Any], kinds: list[str] | str
+) -> None:
+    """What was accepted is not sent again, what is only promised is not taken as done, and a refusal of all for one is
+    no refusal of each.
+    """
+    told = target(batch=BATCH | more).batch_outcomes(
+        "orders", Answer(status, {}, exact_json.dumps({"results": results})), EXPECTED
+    )
+    assert (told.kind if isinstance(told, Outcome) else [each.kind for each in told]) == kinds
+
+
+def test_results_of_a_failed_200_count() -> None:
+    """``failed`` means the answer as a whole and each result."""
+    failed = {"when": {"field": "ok", "equals": "false"}}
+    made = target(failed, batch=BATCH | {"status": None, "record": None})
+    body = {"ok": False, "results": [{"ok": True, "id": 1}, {"ok": False, "message": "bad SKU"}]}
+    told = made.batch_outcomes("orders", Answer(200, {}, exact_json.dumps(body)), EXPECTED)
+    assert not isinstance(told, Outcome)
+    assert [(each.kind, each.message) for each in told] == [("delivered", ""), ("rejected", "bad SKU")]
+
+
+def test_results_of_updates_are_found_by_the_id_where_no_name_is_known() -> None:
+    """A contribution has no name. An answer without content is that to each, and two records of one name have none."""
+    made = target(batch=BATCH | {"by": "order.reference"}, update="PUT /orders")
+    expected = [ExpectedRecord(target_id=number) for number in ("7", "8")]
+    results = [{"status": 200, "order": {"id": number, "reference": f"wms:{number}"}} for number in (8, 7)]
+
+    def kinds(answer: Answer, expected: list[ExpectedRecord]) -> list[tuple[str, str | None]]:
+        told = made.batch_outcomes("orders", answer, expected)
+        assert not isinstance(told, Outcome)
+        return [(each.kind, each.target_id) for each in told]
+
+    done = Answer(200, {}, exact_json.dumps({"results": results}))
+    assert kinds(done, expected) == [("delivered", "7"), ("delivered", "8")]
+    assert kinds(Answer(204, {}, b""), expected) == [("delivered", "7"), ("delivered", "8")]
+    assert kinds(done, [ExpectedRecord(name="wms:7")] * 2) == [("in_doubt", None)] * 2
 
 
 def test_a_refusal_inside_a_200_is_no_success() -> None:

@@ -58,11 +58,10 @@ class ExistingRecords:
         return True
 
     def found(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        if self._may_be_of_others(task, outcome, decisions):
+            return
         assert outcome.held is not None
         intent, ours = task.intent, task.retry_state.ambiguous
-        if task.retry_state.conflict is not None and not self.expected(task):
-            self._unexpected(task, outcome, decisions)
-            return
         unnamed = intent.target_id is None
         intent.target_id = outcome.target_id
         write_once = self._target.resources[intent.resource].write_once  # it is ours, and cannot be changed
@@ -88,6 +87,22 @@ class ExistingRecords:
             decisions.settle("rejected", intent, refused)
             return
         self._replace(intent, successor, decisions)
+
+    def _may_be_of_others(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
+        """Decide about an existing record that may not be ours; otherwise return False."""
+        assert outcome.held is not None
+        intent, target_id = task.intent, outcome.target_id
+        adopts = intent.identity.stream in self._run.rules.adopting
+        if task.retry_state.conflict is not None and not self.expected(task):
+            self._unexpected(task, outcome, decisions)
+        elif intent.target_id is None and task.retry_state.ambiguous and not adopts:
+            if not in_doubt_rules.differs(intent, outcome.held, self._target):
+                return False
+            message = f"the target has a record of this name, {target_id}, with other content: it may be of others"
+            self._leave_in_doubt(task, message, decisions)
+        else:
+            return False
+        return True
 
     def _lost_match(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
         member = self._run.rules.matching.get(intent.identity.stream)
@@ -143,7 +158,11 @@ class ExistingRecords:
         if task.retry_state.conflict is not None:
             self.absent(task, outcome, decisions)
             return
-        doubt = Outcome("in_doubt", "the target has a removed record of this name, which may be this one")
+        message = "the target has a removed record of this name, which may be this one"
+        self._leave_in_doubt(task, message, decisions)
+
+    def _leave_in_doubt(self, task: SendTask, message: str, decisions: Decisions) -> None:
+        doubt = Outcome("in_doubt", message)
         decisions.add_attempt(replace(task, purpose="send"), doubt, at=self._run.clock.now())
         decisions.settle("in_doubt", task.intent, doubt)
 

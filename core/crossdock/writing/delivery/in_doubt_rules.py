@@ -50,10 +50,26 @@ def is_of_others(intent: Intent, held: Mapping[str, Any], target: Target, member
     A restored backup has forgotten records that it created itself. Such a record holds at least half of what the create
     would send, even if its source has changed since.
     """
-    own_name = target.resources[intent.resource].name_member
-    wanted = {name: value for name, value in payload_after(intent).items() if name != own_name}
+    wanted = _unnamed(intent, target)
     if member is not None and wanted.get(member) is not None:
         return bool(held.get(member) != wanted[member])
+    return _is_less_than_half(wanted, held)
+
+
+def differs(intent: Intent, held: Mapping[str, Any], target: Target) -> bool:
+    """Return whether an existing record that the create *intent* may have made shows less than half of what it sent.
+
+    Members that a look-up does not show say nothing.
+    """
+    return _is_less_than_half({name: value for name, value in _unnamed(intent, target).items() if name in held}, held)
+
+
+def _unnamed(intent: Intent, target: Target) -> dict[str, Any]:
+    own_name = target.resources[intent.resource].name_member
+    return {name: value for name, value in payload_after(intent).items() if name != own_name}
+
+
+def _is_less_than_half(wanted: Mapping[str, Any], held: Mapping[str, Any]) -> bool:
     same = sum(holds({name: held.get(name)}, {name: value}) for name, value in wanted.items())
     return 2 * same < len(wanted)
 

@@ -120,8 +120,8 @@ def current_request(intent: Intent, target: Target) -> Request | None:
     if intent.operation == "create":
         request = request_to_create(intent.resource, after, target)
         return request if request.path else None
-    looks_up_first = target.resources[intent.resource].endpoint.looks_up_first
-    if intent.target_id is None or (intent.operation == "update" and (not intent.before or "update" in looks_up_first)):
+    endpoint = target.resources[intent.resource].endpoint
+    if intent.target_id is None or is_looked_up_first(intent.operation, intent.before, endpoint):
         return None
     if intent.operation == "delete":
         return target.delete(intent.resource, intent.target_id)

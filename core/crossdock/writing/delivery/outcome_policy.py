@@ -283,6 +283,9 @@ class OutcomePolicy:
                 self._existing.absent(task, outcome, decisions)
             case "removed":
                 self._existing.removed(task, outcome, decisions)
+            case "changed" if self._is_plain_create(task.intent):
+                refused = replace(outcome, kind="rejected", reason="conflict")
+                self._refused(task, refused, decisions)
             case "changed" if task.intent.only_unchanged == "record" and not self._may_be_ours(task):
                 self._existing.changed(task, decisions)
             case "changed":
@@ -293,6 +296,11 @@ class OutcomePolicy:
     def _is_acknowledged(self, task: SendTask) -> bool:
         profile = self._target.resources[task.intent.resource].batch
         return task.stored is not None and profile is not None and profile.acknowledged_within_s is not None
+
+    def _is_plain_create(self, intent: Intent) -> bool:
+        """Return whether *intent* is a create that is not made of a look-up, so that nothing can have changed since."""
+        looks_up_first = self._target.resources[intent.resource].endpoint.looks_up_first
+        return intent.operation == "create" and "create" not in looks_up_first
 
     def _may_be_ours(self, task: SendTask) -> bool:
         """Return whether an earlier attempt of the same operation may be the change. A delete leaves no record."""

@@ -173,7 +173,8 @@ class Senders:
         try:
             answer, told = self._exchange(client, batch)
             limit = self._target.limit(answer)
-            refused_whole = isinstance(told, Outcome) and told.kind == "rejected" and len(batch.tasks) > 1
+            is_refusal = isinstance(told, Outcome) and told.kind in {"rejected", "changed"}  # 4xx, and 412
+            refused_whole = is_refusal and len(batch.tasks) > 1
             return SendResult(batch, self._of_each(batch, told), refused_whole, answered=True, headers=limit)
         except (NotSentError, AmbiguousError) as error:
             return SendResult(batch, self._of_each(batch, outcomes.of_failure(error, harmless=task.purpose != "send")))

@@ -62,8 +62,7 @@ class ApiTarget(ConnectorTarget):
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
             return throttled
-        answer = self.with_status(resource, answer)
-        return _explained(outcomes.of_answer(answer, expected, self.shape(resource)), answer)
+        return explained_outcome(self.with_status(resource, answer), expected, self.shape(resource))
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
@@ -159,8 +158,9 @@ def _finds_nothing(target: Target, client: Client, resource: str) -> bool:
     raise UnavailableError(f"{request.path.partition('?')[0]}: {found.message}", where=target.address, hint=hint)
 
 
-def _explained(outcome: Outcome, answer: Answer) -> Outcome:
-    """Add the reason of the answer to *outcome*, if it is not a problem document."""
+def explained_outcome(answer: Answer, expected: ExpectedRecord, shape: RecordShape) -> Outcome:
+    """Return the outcome of a write, as `of_answer`, with the reason in an answer that is no problem document."""
+    outcome = outcomes.of_answer(answer, expected, shape)
     if outcome.message != f"HTTP {answer.status}":
         return outcome
     message = api_error_messages.reason(answer.body, answer.headers.get("content-type", ""), str)

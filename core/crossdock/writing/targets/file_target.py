@@ -176,7 +176,8 @@ class _Client:
         may_leave: Callable[[], bool] = lambda: True,
     ) -> Answer:
         try:
-            return self._sent(method, path.removeprefix("/"), body or b"", (headers or {}).get("resource", ""), may_leave)
+            resource = (headers or {}).get("resource", "")
+            return self._sent(method, path.removeprefix("/"), body or b"", resource, may_leave)
         except CrossdockError:
             self.close()
             raise

@@ -18,22 +18,19 @@ from crossdock.cli.plain_text import counted, parents_text, place_of, say, say_m
 from crossdock.cli.shared_options import MOST, common_options, example, fleet_base, fleet_option, meanings, utf8
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError
+from crossdock.values.display_times import instant_text
 from crossdock.values.state_words import RecordState
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.state import DeadLetterFilter, Intent, Scope, Transaction
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from crossdock.config.project.project import Project
     from crossdock.runs.waiting_groups import WaitingGroup
-    from crossdock.state import DeadLetterFilter, Transaction
+    from crossdock.state import BatchFacts, DeadLetterFilter, Intent, Scope, Transaction
 
 INBOX, UNVERIFIED = RecordState.INBOX.option, RecordState.UNVERIFIED.option
-OPEN = (RecordState.REJECTED.option, RecordState.WAITING.option, RecordState.IN_DOUBT.option)
+HANDED_OVER, OVERDUE = RecordState.HANDED_OVER.option, RecordState.OVERDUE.option
+OPEN = (RecordState.REJECTED.option, RecordState.WAITING.option, RecordState.IN_DOUBT.option, OVERDUE)
 _LISTED_BY_DEFAULT = (*OPEN, RecordState.PENDING.option, UNVERIFIED)
-_STATES = (*_LISTED_BY_DEFAULT, RecordState.DROPPED.option, INBOX)
+_STATES = (*_LISTED_BY_DEFAULT, HANDED_OVER, RecordState.DROPPED.option, INBOX)
 _COLUMNS = ("state", "stream", "key", "why", "pointer", "at", "since")
 
 Item = dict[str, Any]
@@ -50,7 +47,12 @@ stream_option = click.option("--stream", metavar="STREAM", help="Only records of
     )
     + meanings("States", RecordState, options=True),
 )
-@click.option("--state", type=click.Choice(_STATES), help="Only these; default: all but dropped and inbox.")
+@click.option(
+    "--state",
+    type=click.Choice(_STATES),
+    metavar="STATE",
+    help="Only these; default: all but handed-over, dropped and inbox.",
+)
 @stream_option
 @click.option("--reason", metavar="CODE", help="Only those rejected for this reason, such as bad_value.")
 @click.option("--key", metavar="KEY", help="Only this record key.", callback=utf8)
@@ -145,7 +147,7 @@ def _print(
     shown: list[Item], kinds: Iterable[str], totals: Mapping[str, int], columns: tuple[str, ...], *, is_narrowed: bool
 ) -> None:
     console, which = terminal_output.out(), "such record" if is_narrowed else "record"
-    elsewhere = {kind: totals[kind] for kind in ("dropped", INBOX) if kind not in kinds and totals[kind]}
+    elsewhere = {kind: totals[kind] for kind in (HANDED_OVER, "dropped", INBOX) if kind not in kinds and totals[kind]}
     if shown:
         rows = [tuple(item.get(name, "") for name in columns) for item in shown]
         console.print(terminal_output.table("Records", columns, rows))
@@ -156,7 +158,7 @@ def _print(
         states = f"{', '.join(first)} or {last}" if first else last
         terminal_output.print_lines(console, f"no {which} is {states}")
     for kind, number in elsewhere.items():
-        place = "in the inbox" if kind == INBOX else kind
+        place = {INBOX: "in the inbox", HANDED_OVER: "handed over and not acknowledged yet"}.get(kind, kind)
         terminal_output.print_lines(
             console, f"{counted(number, 'record')} {place}: crossdock records list --state {kind}"
         )
@@ -249,6 +251,32 @@ def _unsettled(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str
     ]
 
 
+def _awaited(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str) -> list[Item]:
+    intents = tx.intents.listed(_INTENTS[state], limit=limit, choice=choice)
+    files = tx.batches.facts({intent.batch_id for intent in intents if intent.batch_id is not None})
+    return [
+        {
+            "state": state,
+            "stream": intent.identity.stream,
+            "key": intent.identity.key,
+            "why": _awaited_why(intent, files.get(intent.batch_id or 0)),
+            "source": intent.identity.source,
+            "line": intent.identity.line,
+            "since": intent.first_sent_at,
+            "raw": intent.raw,
+            "intent": intent,
+        }
+        for intent in intents
+    ]
+
+
+def _awaited_why(intent: Intent, file: BatchFacts | None) -> str:
+    if file is None:
+        return f"{intent.operation} was handed over"
+    due = f", not acknowledged by {instant_text(file.due_at)}" if file.due_at and intent.status == "overdue" else ""
+    return f"{intent.operation} was handed over in {file.name}{due}"
+
+
 def _loaded_streams(tx: Transaction) -> set[str]:
     """Return the streams for which the open migration has sent something. Its next load continues with them."""
     current = tx.migrations.current()
@@ -314,12 +342,19 @@ def _inbox(tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
     ]
 
 
-_INTENTS: Mapping[str, Any] = {"in-doubt": ("in_doubt",), "pending": ("pending", "sending")}
+_INTENTS: Mapping[str, Any] = {
+    "in-doubt": ("in_doubt",),
+    "pending": ("pending", "sending"),
+    HANDED_OVER: ("handed_over",),
+    OVERDUE: ("overdue",),
+}
 _LISTS: Mapping[str, Callable[[Any, Any, int], list[Item]]] = {
     "rejected": _rejected,
     "waiting": _waiting,
     "in-doubt": partial(_unsettled, state="in-doubt"),
     "pending": partial(_unsettled, state="pending"),
+    HANDED_OVER: partial(_awaited, state=HANDED_OVER),
+    OVERDUE: partial(_awaited, state=OVERDUE),
     "dropped": partial(_rejected, state="dropped"),
     INBOX: _inbox,
 }

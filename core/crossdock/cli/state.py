@@ -221,6 +221,6 @@ def _purge_summary(done: PurgeResult, before: datetime, were: str) -> str:
         f"older than {instant_text(before)}:\n"
         f"{done.operations_removed:,} settled operations {were} removed, {done.operations_emptied:,} emptied of data\n"
         f"{done.dead_letters_emptied:,} dead letters {were} emptied of data\n"
-        f"{done.runs_removed:,} runs, {done.nights_removed:,} scheduled runs, {done.files_removed:,} files and"
-        f" {done.snapshots_removed:,} snapshots {were} removed"
+        f"{done.runs_removed:,} runs, {done.nights_removed:,} scheduled runs, {done.files_removed:,} files,"
+        f" {done.files_out_removed:,} files for partners and {done.snapshots_removed:,} snapshots {were} removed"
     )

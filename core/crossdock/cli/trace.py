@@ -110,6 +110,8 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
             shown[name] = None if value is None else f"{value:032x}"
         elif name == "sendings":
             shown[name] = [_plain(each) for each in value]
+        elif name == "file":
+            shown[name] = value and value._asdict()
         else:
             shown[name] = value
     return shown
@@ -131,6 +133,8 @@ def _lines(record: History) -> Iterator[str]:
         for attempt in row["sendings"]:
             result = f"{attempt['outcome']}{_http(attempt)} {attempt['message']}".rstrip()
             yield f"    {instant_text(attempt['ended_at'])}  attempt {attempt['number']}: {result}"
+        if row["file"]:
+            yield from _file_lines(row["file"], row["place"])
         if row["resolved_at"]:
             was = "" if row["settled_at"] == row["resolved_at"] else "not "
             yield f"    {instant_text(row['resolved_at'])}  resolved as {was}delivered"
@@ -148,6 +152,14 @@ def _lines(record: History) -> Iterator[str]:
         yield f"  {row['status']} {instant_text(row['refused_at'])} in run {row['run_id']}: {why}"
     for row in history["waiting"]:
         yield f"  waiting since {instant_text(row['since'])} for {parents_text(row['waits_for'])}"
+
+
+def _file_lines(file: dict[str, Any], place: int) -> Iterator[str]:
+    place_of_record = f"record {place + 1} of {file['records']:,} in {file['name']}, file number {file['number']}"
+    yield f"    {instant_text(file['created_at'])}  {place_of_record}, SHA-256 {file['sha256'][:16]}"
+    if file["handed_over_at"]:
+        due = f", to be acknowledged by {instant_text(file['due_at'])}" if file["due_at"] else ""
+        yield f"    {instant_text(file['handed_over_at'])}  handed over{due}"
 
 
 def _accepted(row: dict[str, Any], *, was_sent: bool) -> str:

@@ -10,7 +10,7 @@ from crossdock.state.db.engine import Pin, StateUrl, create
 from crossdock.state.planned_state import ExpectedDeliveries, ExpectedDelivery
 from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.store import State, Transaction
-from crossdock.state.tables.batches import StoredBatch
+from crossdock.state.tables.batches import BatchFacts, StoredBatch
 from crossdock.state.tables.begun_undos import BegunUndo
 from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, DeadLetterFilter
@@ -32,6 +32,7 @@ from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRe
 __all__ = [
     "Accepted",
     "Attempt",
+    "BatchFacts",
     "BegunUndo",
     "Binding",
     "DeadLetter",

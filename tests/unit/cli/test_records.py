@@ -83,7 +83,8 @@ def test_the_counts_of_a_report_are_what_is_listed(filled: CommandLine) -> None:
         counts = tx.open_records.counts([stream], {SCOPE: stream})[stream]
     listed = filled.run("records", "list", "--json").json
     states = Counter(item["state"].replace("-", "_") for item in listed)
-    assert counts.as_json() == states == {"rejected": 2, "waiting": 1, "in_doubt": 1, "pending": 2, "unverified": 1}
+    expected = {"rejected": 2, "waiting": 1, "in_doubt": 1, "pending": 2, "unverified": 1}
+    assert {name: number for name, number in counts.as_json().items() if number} == states == expected
     assert [item["why"] for item in listed if item["state"] == "pending"] == [
         "the next sync sends the create",
         "the next sync sends the create again, or looks it up",
@@ -161,7 +162,7 @@ def test_records_are_selected(filled: CommandLine, options: list[str], keys: lis
     assert [item["key"] for item in filled.run("records", "list", *options, "--json").json] == keys
     shown = filled.run("records", "list", *options).out
     assert all(key in shown for key in keys)
-    assert keys or shown == "no such record is rejected, waiting, in doubt, pending or unverified\n"
+    assert keys or shown == "no such record is rejected, waiting, in doubt, overdue, pending or unverified\n"
 
 
 def test_records_that_wait_for_the_same_record_are_one_line(filled: CommandLine) -> None:

@@ -144,7 +144,7 @@ def test_the_payload() -> None:
             "due": "2026-03-15T01:30:00Z",
             "run": 17,
             "status": "degraded",
-            "open": {"rejected": 4, "waiting": 1, "pending": 0, "in_doubt": 1, "unverified": 0},
+            "open": {"rejected": 4, "waiting": 1, "pending": 0, "in_doubt": 1, "overdue": 0, "unverified": 0},
             "seconds": payload["data"]["seconds"],
             "requests": 12_345,
             "error": None,

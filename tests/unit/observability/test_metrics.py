@@ -177,7 +177,7 @@ def test_open_records_are_those_after_the_last_run(metrics: Metrics) -> None:
     """Each state has its number, zeros too, so that an alert ends when the records are settled."""
     metrics.opened("wms.lots", OpenCounts(rejected=6, waiting=45))
     metrics.opened("wms.lots", OpenCounts(waiting=2))
-    states = {"rejected": 0, "waiting": 2, "pending": 0, "in_doubt": 0, "unverified": 0}
+    states = {"rejected": 0, "waiting": 2, "pending": 0, "in_doubt": 0, "overdue": 0, "unverified": 0}
     assert read(metrics)["open_records"] == {(state, "wms.lots"): number for state, number in states.items()}
 
 

@@ -133,7 +133,7 @@ def _index_what_is_due_by_stream(connection: Connection) -> None:
 
 def _add_batches(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.batches, schema.sequences])
-    connection.execute(text("ALTER TABLE intents ADD COLUMN batch_id BIGINT REFERENCES batches (id)"))
+    connection.execute(text("ALTER TABLE intents ADD COLUMN batch_id BIGINT"))
     connection.execute(text("ALTER TABLE intents ADD COLUMN place INTEGER"))
     index = next(each for each in schema.intents.indexes if each.name == "ix_intents_batch")
     index.create(connection)

@@ -147,7 +147,7 @@ intents = Table(
     Column("untouched", Boolean),  # delivered without a write: the target already held it
     Column("only_unchanged", String(8)),  # what no one else may have changed in the record
     Column("resolved_at", UtcDateTime),  # by a person or a list, after it was in doubt
-    Column("batch_id", ForeignKey("batches.id")),
+    Column("batch_id", BigInteger),  # of `batches`
     Column("place", Integer),  # in its batch, from 0
     Index("ix_intents_key", "target", "resource", "namespace", "key_hash"),
     Index("ix_intents_status", "status"),

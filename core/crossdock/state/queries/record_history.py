@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, select, tuple_
 
 from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, source_is, waiting_records
+from crossdock.state.tables.batches import Batches
 from crossdock.state.tables.record_identity import Scope, within
 
 if TYPE_CHECKING:
@@ -78,9 +79,13 @@ class RecordHistory:
         return self._rows(waiting_records, _of_stream(waiting_records, stream, key_hash))
 
     def operations(self, scope: Scope, key_hash: int) -> list[dict[str, Any]]:
-        """Return the record's intents, oldest first, each with its attempts as ``sendings``."""
+        """Return the record's intents, oldest first, each with its attempts as ``sendings``, and its stored batch as
+        ``file``.
+        """
         found = self._rows(intents, and_(within(intents, scope), intents.c.key_hash == key_hash))
+        files = Batches(self._connection).facts({row["batch_id"] for row in found if row["batch_id"] is not None})
         for row in found:
+            row["file"] = files.get(row["batch_id"])
             row["sendings"] = self._rows(attempts, attempts.c.intent_id == row["id"])
         return sorted(found, key=lambda row: row["id"])
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, select, update
 
@@ -34,6 +35,18 @@ class StoredBatch:
     name: str
     body: bytes
     records: int
+
+
+class BatchFacts(NamedTuple):
+    """A stored batch without its bytes."""
+
+    name: str
+    number: int
+    sha256: str
+    records: int
+    created_at: datetime
+    handed_over_at: datetime | None
+    due_at: datetime | None
 
 
 _FIELDS = tuple(batches.c[name] for name in StoredBatch.__slots__)
@@ -87,6 +100,15 @@ class Batches:
         for part in sql_statements.chunks(list(ids)):
             rows = self._connection.execute(select(*_FIELDS).where(batches.c.id.in_(part)))
             found.update((row.id, StoredBatch(*row)) for row in rows)
+        return found
+
+    def facts(self, ids: Collection[int]) -> Mapping[int, BatchFacts]:
+        """Return the facts about the batches with these ids."""
+        found = dict[int, BatchFacts]()
+        for part in sql_statements.chunks(list(ids)):
+            query = select(batches.c.id, *(batches.c[name] for name in BatchFacts._fields))
+            rows = self._connection.execute(query.where(batches.c.id.in_(part)))
+            found.update((number, BatchFacts(*facts)) for number, *facts in rows)
         return found
 
     def handed_over(self, ids: Collection[int], *, at: datetime, due_at: datetime | None) -> None:

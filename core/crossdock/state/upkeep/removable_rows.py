@@ -13,6 +13,7 @@ from typing import Any, Self
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, exists, false, func, not_, or_, select
 
 from crossdock.state.db.schema import (
+    batches,
     begun_undos,
     bindings,
     dead_letters,
@@ -58,6 +59,13 @@ def removable_operations(_: Connection, ages: Ages) -> ColumnElement[bool]:
 def operations_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:
     has_data = _has_data(intents, NO_INTENT_DATA)
     return and_(_settled(ages.operations), not_(_has_stored_counter()), has_data, _not_migrating(intents))
+
+
+def removable_batches(_: Connection, ages: Ages) -> ColumnElement[bool]:
+    """Select batches with no operation left, or with operations that have no data any more."""
+    own = intents.c.batch_id == batches.c.id
+    is_needed = exists().where(own, or_(not_(_settled(ages.operations)), _has_data(intents, NO_INTENT_DATA)))
+    return and_(batches.c.created_at < ages.operations, not_(is_needed))
 
 
 def dead_letters_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:

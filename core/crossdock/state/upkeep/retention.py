@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, tuple_, update
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.schema import dead_letters, intents, meta, runs, scheduled_runs, snapshots, taken_files
+from crossdock.state.db.schema import batches, dead_letters, intents, meta, runs, scheduled_runs, snapshots, taken_files
 from crossdock.state.tables import removed_input_digests
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.upkeep import removable_rows
@@ -27,6 +27,7 @@ _APPLIED = "retention_applied_at"
 _EXPIRED: Mapping[str, tuple[Table, Callable[[Connection, Ages], ColumnElement[bool]]]] = {
     "operations_removed": (intents, removable_rows.removable_operations),
     "operations_emptied": (intents, removable_rows.operations_to_empty),
+    "files_out_removed": (batches, removable_rows.removable_batches),
     "dead_letters_emptied": (dead_letters, removable_rows.dead_letters_to_empty),
     "nights_removed": (scheduled_runs, removable_rows.removable_scheduled_runs),
     "files_removed": (taken_files, removable_rows.removable_files),
@@ -48,6 +49,7 @@ class PurgeResult:
     nights_removed: int = 0
     files_removed: int = 0
     snapshots_removed: int = 0
+    files_out_removed: int = 0
 
 
 class Retention:

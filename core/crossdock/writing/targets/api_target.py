@@ -28,7 +28,22 @@ _THROTTLED = 429
 
 
 class ApiTarget(ConnectorTarget):
-    """Base class of the targets behind HTTP APIs; see `ConnectorTarget` for the attributes."""
+    """Base class of the targets behind HTTP APIs. A subclass declares `resources` and makes the requests.
+
+    It may set the attributes up to `settle_s`; `connect` sets those from `name` on.
+
+    Attributes:
+        resources: The resources by name, parents before those that refer to them.
+        retry: How often a request is sent again, and after which pauses.
+        in_flight: Most requests in flight, and thus most that can be in doubt after a crash.
+        kept_s: Seconds for which the API keeps an idempotency key; a request is not resent after that.
+        settle_s: Seconds after which an unanswered request has either taken effect or never will.
+        is_of_author: Whether an author has written it, so that its code may fail.
+        name: The name of the connection, in the state, in reports, and in ``to`` of streams.
+        title: The words for the target in a sentence.
+        account: The account whose data the requests change; part of idempotency keys.
+        place: Its section in the config, for hints.
+    """
 
     _api: Api | None = None
 

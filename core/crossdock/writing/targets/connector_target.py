@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 from crossdock.platform.retry_settings import Retry
@@ -11,22 +12,7 @@ from crossdock.writing.targets.target import Target
 
 
 class ConnectorTarget(Target):
-    """Base class of connectors' targets. A subclass declares `resources` and makes the requests.
-
-    It may set the attributes up to `settle_s`; `connect` sets those from `name` on.
-
-    Attributes:
-        resources: The resources by name, parents before those that refer to them.
-        retry: How often a request is sent again, and after which pauses.
-        in_flight: Most requests in flight, and thus most that can be in doubt after a crash.
-        kept_s: Seconds for which the target keeps an idempotency key; a request is not resent after that.
-        settle_s: Seconds after which an unanswered request has either taken effect or never will.
-        is_of_author: Whether an author has written it, so that its code may fail.
-        name: The name of the connection, in the state, in reports, and in ``to`` of streams.
-        title: The words for the target in a sentence.
-        account: The account whose data the requests change; part of idempotency keys.
-        place: Its section in the config, for hints.
-    """
+    """The base of `ApiTarget` and of targets that are no APIs, with the attributes of both."""
 
     retry = Retry()
     in_flight = 8
@@ -42,10 +28,10 @@ class ConnectorTarget(Target):
     def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002  for subclasses
         return f"check {self.place}"
 
+    @abstractmethod
     def reach(self) -> str:
         """Test whether the target can be reached, and return what that shows. Changes nothing.
 
         Raises:
             CrossdockError: If it cannot.
         """
-        raise NotImplementedError

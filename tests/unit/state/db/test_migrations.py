@@ -25,6 +25,11 @@ from crossdock.values.run_messages import RunMessage
 
 def back_to(connection: Connection, version: int) -> None:
     """Give a new state the columns, tables and indexes of an older *version*, 1 to 3 or 6 to 11."""
+    if version < 20:
+        schema.metadata.drop_all(connection, tables=[schema.batches, schema.sequences])
+        connection.execute(text("DROP INDEX ix_intents_batch"))
+        connection.execute(text("ALTER TABLE intents DROP COLUMN batch_id"))
+        connection.execute(text("ALTER TABLE intents DROP COLUMN place"))
     if version < 19:
         connection.execute(text("DROP INDEX ix_hints_stream_due_at"))
         connection.execute(text("CREATE INDEX ix_hints_due_at ON hints (due_at)"))

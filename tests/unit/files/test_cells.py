@@ -170,6 +170,7 @@ def test_operations_are_expressed_only_where_the_rows_tell_them() -> None:
         ({"rows": [silent], "delete": [told]}, {"create", "delete"}),
         ({"rows": [silent], "update": [{"columns": {"no": "C{external_id}", "op": "c"}}]}, {"create", "update"}),
         ({"rows": [told], "update": [silent]}, {"create", "update", "delete"}),
+        ({"rows": [plain], "update": [plain]}, {"create", "update"}),
     ):
         content = content_of(kind="delimited", **keys)
         assert content.operations == expected

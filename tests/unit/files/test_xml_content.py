@@ -109,6 +109,7 @@ def test_declarations_that_contradict_themselves_are_refused() -> None:
         {"rows": [{"columns": {"@a": {"each": "lines", "columns": {"B": "x"}}}}]}, {"header": {"A": "{external_id}"}},
         {"rows": [{"columns": {"A/@b/C": "x"}}]},
         {"encoding": "ascii", "rows": [{"columns": {"Straße": "x"}}]}, {"rows": [{**row, "rows": [row]}]},
+        {"rows": [{"columns": {"a\u00b2/B": "x"}}]},
     ):  # fmt: skip
         with pytest.raises(ValidationError):
             content_of(**{"kind": "xml", "record": "/R/D", "rows": [row], **keys})

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
@@ -132,11 +133,7 @@ class EdiFormat(FileLayout):
     def _completed(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or not isinstance(name := data.get("layout"), str):
             return data
-        kind = cls.model_fields["kind"].annotation
-        known = sorted(each for each in ready_layouts() if each.partition("/")[0] in get_args(kind))
-        if name not in known:
-            raise misplaced(("layout",), f"is no ready layout: there are {', '.join(known)}")
-        ready = ready_layouts()[name]
+        ready = ready_one(ready_layouts(), name, cls.model_fields["kind"].annotation)
         merged = {
             key: {**ready.get(key, {}), **given}
             for key in ("loops", "columns")
@@ -208,13 +205,26 @@ class EdifactFormat(EdiFormat):
 @cache
 def ready_layouts() -> Mapping[str, Mapping[str, Any]]:
     """Return the ready layouts by name: ``x12/945`` is the file ``x12_945.yaml``."""
+    return ready_in(_FOLDER)
+
+
+def ready_in(folder: Traversable) -> Mapping[str, Mapping[str, Any]]:
+    """Return what the YAML files in *folder* declare, by kind and name."""
     found = {}
-    for file in sorted(_FOLDER.iterdir(), key=lambda each: each.name):
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
         name = file.name.removesuffix(".yaml")
         if name != file.name:
             data = yaml_reader.parse(file.read_text("utf-8"), file.name, None).data
             found[f"{data['kind']}/{name.partition('_')[2]}"] = data
     return found
+
+
+def ready_one(ready: Mapping[str, Mapping[str, Any]], name: str, kind: Any) -> Mapping[str, Any]:
+    """Return the one called *name*, of a section whose ``kind`` has the type *kind*. Raises PydanticCustomError."""
+    known = sorted(each for each in ready if each.partition("/")[0] in get_args(kind))
+    if name not in known:
+        raise misplaced(("layout",), f"is no ready layout: there are {', '.join(known)}")
+    return ready[name]
 
 
 def _is_section(value: Any) -> bool:

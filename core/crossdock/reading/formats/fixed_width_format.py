@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Protocol, Self, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -20,7 +20,18 @@ from crossdock.reading.formats.text_encodings import is_plain_width, is_single_b
 from crossdock.values.config_models import ConfigModel, misplaced
 
 
-def _columns(columns: Mapping[str, FixedColumn]) -> Mapping[str, FixedColumn]:
+class _Placed(Protocol):
+    @property
+    def at(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+P = TypeVar("P", bound=_Placed)
+
+
+def in_places(columns: Mapping[str, P]) -> Mapping[str, P]:
+    """Return *columns* by their positions. Raises ValueError if two overlap, or names cannot be those of columns."""
     check_column_names(list(columns))
     placed = sorted(columns.items(), key=lambda item: item[1].at)
     for (name, column), (other, following) in pairwise(placed):
@@ -31,7 +42,7 @@ def _columns(columns: Mapping[str, FixedColumn]) -> Mapping[str, FixedColumn]:
     return dict(placed)
 
 
-Columns = Annotated[Mapping[str, FixedColumn], Field(min_length=1), AfterValidator(_columns)]
+Columns = Annotated[Mapping[str, FixedColumn], Field(min_length=1), AfterValidator(in_places)]
 Length = Annotated[int, Field(ge=1, le=MAX_POSITION)]
 ROWS = "rows"
 

@@ -232,6 +232,8 @@ class Cell(ConfigModel):
         return (None if self._is_defaulted(value, place) else self._exact(value, place)), place
 
     def _written(self, scope: Scope, notation: Notation) -> tuple[str, str]:
+        if self.template is not None and "{" not in self.template:
+            return self.template, ""
         if self.template is not None:
             places = [scope.found(hole.removesuffix(_OPTIONAL))[1] for hole in _HOLE.findall(self.template)]
             return _HOLE.sub(lambda hole: _hole_text(hole[1], scope), self.template), ", ".join(places)

@@ -21,23 +21,13 @@ from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 class DelimitedRow(RowPart):
     """A row of a delimited file, or a group of rows."""
 
+    OWN = ("columns",)
+
     columns: Annotated[Mapping[str, Cell], Field(min_length=1)] | None = None
     """The columns by name, in their order."""
-    rows: Annotated[tuple[DelimitedRow, ...], Field(min_length=1)] | None = None
-    """In place of columns: rows that are written one after the other, such as those of each element."""
-
-    @property
-    def inner(self) -> Sequence[DelimitedRow]:
-        return self.rows or ()
 
     def own_cells(self) -> Iterator[Cell]:
         yield from (self.columns or {}).values()
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if (self.columns is None) == (self.rows is None):
-            raise ValueError("give either columns or rows")
-        return self
 
     def names(self) -> Iterator[tuple[str, ...]]:
         if self.columns is not None:

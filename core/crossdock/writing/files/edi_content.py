@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Discriminator, Field, GetJsonSchemaHandler, Tag, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
-from crossdock.reading.formats.edi_layout import SEGMENT_TAG
-from crossdock.values import yaml_reader
+from crossdock.errors import RecordError
+from crossdock.reading.formats.edi_layout import SEGMENT_TAG, ready_in, ready_one
 from crossdock.values.config_models import misplaced
 from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
@@ -40,11 +40,11 @@ Element = Annotated[
 class EdiRow(RowPart):
     """A segment, or a group of them. A list alone is short for a segment."""
 
+    OWN = ("segment",)
+
     segment: Annotated[tuple[Element, ...], Field(min_length=1, max_length=MAX_ELEMENTS)] | None = None
     """The tag and the elements, such as ``[N1, ST, "{ship_to.name}"]``. A list in its place is an element of several
     components. Empty ones at the end are left out, and so is a segment that has no other."""
-    rows: Annotated[tuple[EdiRow, ...], Field(min_length=1)] | None = None
-    """In place of a segment: those that are written one after the other, such as those of each element."""
 
     @model_validator(mode="before")
     @classmethod
@@ -58,9 +58,7 @@ class EdiRow(RowPart):
         return {**handler(schema), "type": ["object", "array"], "minItems": 1, "maxItems": MAX_ELEMENTS}
 
     @model_validator(mode="after")
-    def _is_one(self) -> EdiRow:
-        if (self.segment is None) == (self.rows is None):
-            raise ValueError("give either segment or rows")
+    def _begins_with_tag(self) -> Self:
         if self.segment is not None and self.tag is None:
             raise misplaced(("segment",), "begins with a tag of two or three capital letters and digits")
         return self
@@ -70,10 +68,6 @@ class EdiRow(RowPart):
         first = self.segment[0] if self.segment else None
         text = first.template if isinstance(first, Cell) else None
         return text if text is not None and SEGMENT_TAG.fullmatch(text) else None
-
-    @property
-    def inner(self) -> Sequence[EdiRow]:
-        return self.rows or ()
 
     def own_cells(self) -> Iterator[Cell]:
         for element in self.segment or ():
@@ -100,11 +94,7 @@ class EdiContent(RowsContent[EdiRow]):
     def _completed(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or not isinstance(name := data.get("layout"), str):
             return data
-        kind = cls.model_fields["kind"].annotation
-        known = sorted(each for each in ready_contents() if each.partition("/")[0] in get_args(kind))
-        if name not in known:
-            raise misplaced(("layout",), f"is no ready declaration: there are {', '.join(known)}")
-        return {**ready_contents()[name], **data}
+        return {**ready_one(ready_contents(), name, cls.model_fields["kind"].annotation), **data}
 
     def segments(
         self, records: Sequence[FileRecord], facts: FileFacts, notation: Notation
@@ -124,6 +114,14 @@ class EdiContent(RowsContent[EdiRow]):
             elements.append(_trimmed([self.escaped(*cell.text(scope, notation)) for cell in cells], ""))
         return _trimmed(elements, [])
 
+    def check_own_texts(self, *keys: str) -> None:
+        """Raise PydanticCustomError at the first of *keys* whose text the interchange cannot have."""
+        for key in keys:
+            try:
+                self.escaped(getattr(self, key) or "", key)
+            except RecordError as error:
+                raise misplaced((key,), error.message) from None
+
     @abstractmethod
     def escaped(self, text: str, place: str) -> str:
         """Return *text* as a segment has it. Raises RecordError at *place* if it cannot have it."""
@@ -138,10 +136,4 @@ def _trimmed(parts: list[Any], empty: Any) -> list[Any]:
 @cache
 def ready_contents() -> Mapping[str, Mapping[str, Any]]:
     """Return the ready declarations by name: ``x12/940`` is the file ``x12_940.yaml``."""
-    found = {}
-    for file in sorted(_FOLDER.iterdir(), key=lambda each: each.name):
-        name = file.name.removesuffix(".yaml")
-        if name != file.name:
-            data = yaml_reader.parse(file.read_text("utf-8"), file.name, None).data
-            found[f"{data['kind']}/{name.partition('_')[2]}"] = data
-    return found
+    return ready_in(_FOLDER)

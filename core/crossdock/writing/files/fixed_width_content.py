@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.column_names import check_column_names
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
+from crossdock.reading.formats.fixed_width_format import in_places
 from crossdock.reading.formats.text_encodings import is_plain_width, known_encoding
 from crossdock.values.config_models import misplaced
 from crossdock.writing.files.cells import Cell, Notation
@@ -79,28 +78,13 @@ class WrittenColumn(Cell):
         return text, place
 
 
-def _columns(columns: Mapping[str, WrittenColumn]) -> Mapping[str, WrittenColumn]:
-    check_column_names(list(columns))
-    placed = sorted(columns.items(), key=lambda item: item[1].at)
-    for (name, column), (other, following) in pairwise(placed):
-        if following.at <= column.end:
-            raise ValueError(
-                f"{name} ends at position {column.end}, and {other} begins at {following.at}: they overlap"
-            )
-    return dict(placed)
-
-
 class FixedWidthRow(RowPart):
     """A row of a fixed-width file, or a group of rows. Each type of record is a row with other columns."""
 
-    columns: Annotated[Mapping[str, WrittenColumn], Field(min_length=1), AfterValidator(_columns)] | None = None
-    """The columns by name; between them are spaces."""
-    rows: Annotated[tuple[FixedWidthRow, ...], Field(min_length=1)] | None = None
-    """In place of columns: rows that are written one after the other, such as those of each element."""
+    OWN = ("columns",)
 
-    @property
-    def inner(self) -> Sequence[FixedWidthRow]:
-        return self.rows or ()
+    columns: Annotated[Mapping[str, WrittenColumn], Field(min_length=1), AfterValidator(in_places)] | None = None
+    """The columns by name; between them are spaces."""
 
     @property
     def end(self) -> int:
@@ -109,12 +93,6 @@ class FixedWidthRow(RowPart):
 
     def own_cells(self) -> Iterator[Cell]:
         yield from (self.columns or {}).values()
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if (self.columns is None) == (self.rows is None):
-            raise ValueError("give either columns or rows")
-        return self
 
 
 class FixedWidthContent(FramedContent[FixedWidthRow]):

@@ -14,39 +14,28 @@ from crossdock.values.config_models import misplaced
 from crossdock.values.json_paths import MISSING
 from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
-from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, totals
+from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, part_or_cell, totals
 from crossdock.writing.files.scopes import Scope, refused
 
 JsonPath = Annotated[str, AfterValidator(checked_path)]
 _NOTATION = Notation()
-_PARTS = frozenset({"object", "value", "rows"})
-
-
-def _form(value: Any) -> str:
-    if isinstance(value, JsonRow):
-        return "part"
-    return "part" if isinstance(value, Mapping) and _PARTS & value.keys() else "cell"
 
 
 JsonValue = Annotated[
     Annotated[Cell, Tag("cell")] | Annotated["JsonRow", Tag("part")],
-    Discriminator(_form),
+    Discriminator(part_or_cell),
 ]
 
 
 class JsonRow(RowPart):
     """An object or another value of JSON. With ``each``, inside of an object, it is a list."""
 
+    OWN = ("object", "value")
+
     object: Annotated[Mapping[str, JsonValue], Field(min_length=1)] | None = None
     """The members by name. One is left out if its text is empty, as a ``default`` or a question mark makes it."""
     value: JsonValue | None = None
     """In place of an object: one value, such as ``{from: ""}``, which is the whole payload."""
-    rows: Annotated[tuple[JsonRow, ...], Field(min_length=1)] | None = None
-    """In place of an object: several, which are written one after the other."""
-
-    @property
-    def inner(self) -> Sequence[JsonRow]:
-        return self.rows or ()
 
     def own_cells(self) -> Iterator[Cell]:
         for value in [*(self.object or {}).values(), self.value]:
@@ -54,12 +43,6 @@ class JsonRow(RowPart):
                 yield from value.cells()
             elif value is not None:
                 yield value
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if sum(each is not None for each in (self.object, self.value, self.rows)) != 1:
-            raise ValueError("give one of object, value and rows")
-        return self
 
     def made(self, scope: Scope) -> Any:
         """Return the value of one row."""

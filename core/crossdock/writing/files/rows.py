@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Generic, Self, TypeVar
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -23,6 +24,9 @@ _SOME_FACTS = FileFacts(1, datetime(2026, 1, 1, tzinfo=UTC), "file")
 class RowPart(ConfigModel):
     """A row, or a group of `rows`."""
 
+    OWN: ClassVar[tuple[str, ...]]
+    """The keys of which a row has one, in place of `rows`."""
+
     each: Annotated[Path | None, NOT_NULL] = None
     """The list of the payload, or of an element, for each of whose elements this is written. It has at least one."""
     named: Name = "line"
@@ -30,17 +34,22 @@ class RowPart(ConfigModel):
     when: Filter | None = None
     """The condition on which this is written, for each element; its fields are members, as in cells."""
 
+    rows: Annotated[tuple[Self, ...], Field(min_length=1)] | None = None
+    """In place of a row: several that are written one after the other, such as those of each element."""
+
     @property
-    @abstractmethod
     def inner(self) -> Sequence[Self]:
         """The rows of a group; empty for a row."""
+        return self.rows or ()
 
     @abstractmethod
     def own_cells(self) -> Iterator[Cell]:
         """Yield the cells of a row."""
 
     @model_validator(mode="after")
-    def _names_one_thing(self) -> Self:
+    def _is_one_thing(self) -> Self:
+        if sum(getattr(self, key) is not None for key in (*self.OWN, "rows")) != 1:
+            raise ValueError(f"give one of {', '.join((*self.OWN, 'rows'))}")
         if "named" in self.model_fields_set and self.each is None:
             raise misplaced(("named",), "needs each")
         if self.named in OWN_NAMES or f"{self.named}_number" in OWN_NAMES:
@@ -81,6 +90,15 @@ class _Texts(Mapping[str, str | None]):
         return len(self._scope.own)
 
 
+_PARTS = frozenset({"columns", "object", "value", "rows"})
+
+
+def part_or_cell(value: Any) -> str:
+    """Return which of the two a value in a row is, for unions of them with the tags ``part`` and ``cell``."""
+    is_part = isinstance(value, RowPart) or (isinstance(value, Mapping) and bool(_PARTS & value.keys()))
+    return "part" if is_part else "cell"
+
+
 R = TypeVar("R", bound=RowPart)
 
 
@@ -95,17 +113,19 @@ class RowsContent(FileContent, Generic[R]):
     """The rows of a delete, likewise."""
 
     def rows_of(self, operation: FileOperation) -> Sequence[R]:
-        own = {"create": None, "update": self.update, "delete": self.delete}[operation]
-        return self.rows if own is None else own
+        return self._own_rows(operation) or self.rows
 
-    @property
+    def _own_rows(self, operation: FileOperation) -> Sequence[R] | None:
+        return {"create": self.rows, "update": self.update, "delete": self.delete}[operation]
+
+    @cached_property
     def operations(self) -> frozenset[FileOperation]:
         return frozenset(each for each in OPERATIONS if self._expresses(each))
 
     def _expresses(self, operation: FileOperation) -> bool:
-        rows = self.rows_of(operation)
-        shown = [told for row in rows for cell in row.cells() if (told := cell.operations())]
-        return all(operation in each for each in shown) and (bool(shown) or operation == "create" or rows != self.rows)
+        cells = [cell for row in self.rows_of(operation) for cell in row.cells()]
+        shown = [told for cell in cells if (told := cell.operations())]
+        return all(operation in each for each in shown) and bool(shown or self._own_rows(operation))
 
     def check(self, record: FileRecord) -> None:
         if record.operation not in self.operations:

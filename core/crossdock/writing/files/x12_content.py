@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.errors import RecordError
 from crossdock.reading.formats.edi_segments import REPETITION_SINCE
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import misplaced
@@ -81,12 +81,12 @@ class X12Content(EdiContent):
         separators = self._separators
         if len(set(separators)) < len(separators):
             raise ValueError("the separators element, component, repetition and segment must differ")
-        for key in ("sender", "receiver", "group_sender", "group_receiver"):
-            try:
-                self.escaped(getattr(self, key) or "", key)
-            except RecordError as error:
-                raise misplaced((key,), error.message) from None
+        self.check_own_texts("sender", "receiver", "group_sender", "group_receiver")
         return self
+
+    @cached_property
+    def _has_separator(self) -> Callable[[str], object]:
+        return re.compile(f"[{re.escape(self._separators)}]").search
 
     @property
     def _separators(self) -> str:
@@ -97,7 +97,7 @@ class X12Content(EdiContent):
         return self.version[:5] >= REPETITION_SINCE
 
     def escaped(self, text: str, place: str) -> str:
-        if any(each in text for each in self._separators):
+        if self._has_separator(text):
             raise refused("holds a separator of the interchange, which X12 cannot escape", place)
         odd = _CHARACTERS[self.characters].search(text) if self.characters != "any" else None
         if odd is not None:

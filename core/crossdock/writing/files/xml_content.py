@@ -6,7 +6,8 @@ import codecs
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
+from xml.parsers.expat import ExpatError, ParserCreate
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
@@ -15,7 +16,7 @@ from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import misplaced
 from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
-from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, totals
+from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, part_or_cell, totals
 from crossdock.writing.files.scopes import Scope, refused
 
 OWN_TEXT = "."
@@ -25,7 +26,6 @@ _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 _IN_TEXT = str.maketrans(_ESCAPES)
 _IN_ATTRIBUTE = str.maketrans({**_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
-_PARTS = frozenset({"columns", "rows"})
 _PUBLIC_NAMES = ((re.compile(r"cp(125\d)"), r"windows-\1"), (re.compile(r"iso8859-(\d+)"), r"ISO-8859-\1"))
 
 
@@ -36,15 +36,9 @@ def _column(text: str) -> str:
 XmlPath = Annotated[str, AfterValidator(_column)]
 
 
-def _form(value: Any) -> str:
-    if isinstance(value, XmlRow):
-        return "part"
-    return "part" if isinstance(value, Mapping) and _PARTS & value.keys() else "cell"
-
-
 XmlValue = Annotated[
     Annotated[Cell, Tag("cell")] | Annotated["XmlRow", Tag("part")],
-    Discriminator(_form),
+    Discriminator(part_or_cell),
 ]
 
 
@@ -89,15 +83,11 @@ class _Element:
 class XmlRow(RowPart):
     """The columns of an element, or several such elements. With ``each``, there is one for each element of the list."""
 
+    OWN = ("columns",)
+
     columns: Annotated[Mapping[XmlPath, XmlValue], Field(min_length=1)] | None = None
     """The values by the path of their element or attribute inside of this one, in the order of the file. One whose text
     is empty is left out. A section in place of a value makes elements: ``Lines/Line: {each: lines, columns: ...}``."""
-    rows: Annotated[tuple[XmlRow, ...], Field(min_length=1)] | None = None
-    """In place of columns: several elements, which are written one after the other."""
-
-    @property
-    def inner(self) -> Sequence[XmlRow]:
-        return self.rows or ()
 
     def own_cells(self) -> Iterator[Cell]:
         for value in (self.columns or {}).values():
@@ -107,9 +97,7 @@ class XmlRow(RowPart):
                 yield value
 
     @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if (self.columns is None) == (self.rows is None):
-            raise ValueError("give either columns or rows")
+    def _paths_fit(self) -> Self:
         for path, value in (self.columns or {}).items():
             is_element = "@" not in path
             if isinstance(value, XmlRow) and (not is_element or path == OWN_TEXT):
@@ -134,6 +122,14 @@ class XmlRow(RowPart):
                     row.fill(element.at(steps).appended(name), each, notation)
             else:
                 _set(element, path, value, scope, notation)
+
+
+def _check_names(path: str) -> None:
+    for name in re.findall(r"[^/@:.][^/@:]*", path):
+        try:
+            ParserCreate().Parse(f"<{name}/>", True)
+        except ExpatError:
+            raise ValueError(f"{name} is not a name in XML") from None
 
 
 def _set(element: _Element, path: str, cell: Cell, scope: Scope, notation: Notation) -> None:
@@ -173,6 +169,7 @@ class XmlContent(RowsContent[XmlRow]):
             for prefix in _PREFIX.findall(path):
                 if prefix not in {*self.namespaces, "xml"}:
                     raise ValueError(f"namespaces lack the prefix {prefix!r} of {path}")
+            _check_names(path)
             try:
                 path.encode(self.encoding)
             except UnicodeEncodeError:

@@ -69,6 +69,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
         suspicious: How many cells may look damaged; None for the default.
         duplicates: What to do with a snapshot that lists a key twice with different rows.
         changes: The number of known records that a run may update without approval.
+        waits_at_most: How long a record may wait for one that it refers to, such as ``14d``; None for any time.
         fewer_rows_percent: Warn about a snapshot that has this many percent fewer rows than the last three.
         contributes: The members that it writes of records which another stream creates.
         matches: How a contribution finds its record: ``key``, ``id`` or ``origin``.

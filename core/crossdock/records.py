@@ -31,7 +31,7 @@ Reason = Literal[
     "forbidden",  # the target does not let our credential write this record
     "conflict",  # the target has another record of this name, or others keep changing it
     "ambiguous_match",  # several records of the platform may be this one, or another record has taken the only one
-    "missing_reference",  # it waited for a record until an operator dropped it
+    "missing_reference",  # it waited for a record for too long, or until an operator dropped it
     "referenced_by",  # it is gone from its source and not deleted, because other records refer to it
     "in_doubt",  # it may have been delivered; an operator dropped it
     "missing",  # the target no longer has the record

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.e2e.test_bad_platform import NO_KEYS
-from tests.e2e.warehouse import FORWARD, INVOICES, LOSE, PRODUCTS, Front, Result, Site
+from tests.e2e.warehouse import FORWARD, INVOICES, LOSE, PERSON, PRODUCTS, Front, Result, Site
 
 from crossdock.config.project import project
 
@@ -146,3 +147,30 @@ def test_a_newer_version_that_had_to_wait_is_said(site: Site) -> None:
     assert note.endswith("had to end first: 1")
     again = site.sync("wms.products")
     assert (again.code, again.records("products")) == (0, {"read": 2, "unchanged": 1, "updated": 1})
+
+
+def test_a_reference_that_never_comes_and_an_order_of_a_guest(site: Site) -> None:
+    """A guest's invoice goes to who stands for guests. One for an unknown customer is a dead letter in time, and a
+    replay delivers it once the customer has come.
+    """
+    guests = 'columns: {CUSTNO: {table: {"": CASH}}}\n        waits_at_most: 14d\n        group_by: [INVNO]'
+    site.edit("group_by: [INVNO]", guests)
+    site.init()
+    site.export("CUST_1.csv", f"CUSTNO;NAME\nCASH;{PERSON} of the house\n")
+    site.export("PROD_1.csv", PRODUCTS)
+    site.export("INV_1.csv", f"{INVOICES.splitlines()[0]}\n1;;P1;2;1.50;EUR\n2;C9;P1;1;1.50;EUR\n")
+    assert site.sync().records("invoices") == {"read": 2, "created": 1, "carried_on": 1}
+    with closing(sqlite3.connect(site.folder / "state.db")) as state, state:  # half a month later
+        (since,) = state.execute("select since from waiting_records").fetchone()
+        earlier = datetime.fromisoformat(since) - timedelta(days=15)
+        state.execute("update waiting_records set since = ?", [earlier.isoformat()])
+    assert site.run("plan", "--json").json["streams"]["wms.invoices"]["records"]["rejected"] == 1
+    late = site.sync()
+    assert (late.code, late.records("invoices")) == (1, {"carried_over": 1, "rejected": 1})
+    (listed,) = site.listed()
+    assert (listed["state"], listed["key"]) == ("rejected", "2")
+    assert "for customer wms:C9: not delivered until now" in listed["why"]
+    site.export("CUST_2.csv", f"CUSTNO;NAME\nC9;{PERSON} Star\n")
+    assert site.sync().records("invoices") == {}
+    assert site.run("records", "replay", "--reason", "missing_reference").code == 0
+    assert (site.listed(), len(site.effects("invoice"))) == ([], 2)

@@ -352,3 +352,52 @@ def test_a_run_that_stops_before_its_end_leaves_no_record_idle(bench: Bench, mon
     assert mapped == ["a", "a"]
     nights(bench, stream)
     assert mapped == ["a", "a", "a"]
+
+
+def test_a_record_that_waits_for_too_long_is_a_dead_letter(bench: Bench) -> None:
+    """A plan says so, too. One whose parent comes in that run is delivered; a replay delivers the others later."""
+    accounts = Accounts([("c1", "p1"), ("c2", "p2"), ("c3", "p3")])
+    accounts.waits_at_most = "2d"
+    bench.begin([accounts])
+
+    def night(days: float, *more: Account) -> dict[str, str]:
+        bench.clock.advance(days * 86_400)
+        accounts.pages = (*accounts.pages, more)
+        planned, fates = bench.plan()
+        report = bench.sync()
+        assert (report.balanced, report.errors) == (True, {})
+        assert dict(+planned.tallies["b.accounts"].records) == dict(+report.tallies["b.accounts"].records)
+        assert fates.items() <= bench.fates().items()
+        return {key: fate for (_, key), fate in bench.fates().items()}
+
+    assert night(0) == dict.fromkeys(("c1", "c2", "c3"), "waiting")
+    assert night(1.5, ("late", "p9")) == dict.fromkeys(("c1", "c2", "c3", "late"), "waiting")
+    came = night(1, ("c1", "p1"), ("c2", "b:p2"), ("p3", None))
+    assert came == {
+        "c1": "missing_reference",
+        "c2": "missing_reference",
+        "c3": "delivered",
+        "p3": "delivered",
+        "late": "waiting",
+    }
+    messages = {row.key: row.message for row in bench.dead_letters()}
+    assert "has waited since" in messages["c1"]
+    assert "for ledger_account accounts:p1: not delivered until now" in messages["c1"]
+    assert "for ledger_account b:p2:" in messages["c2"], "the newest version counts"
+    assert night(0.1) == came, "it does not wait again because it is read again"
+    bench.replay()
+    assert {key for (_, key), fate in bench.fates().items() if fate == "waiting"} == {"c1", "c2", "late"}
+    assert night(3)["c1"] == "missing_reference"
+    assert night(0.1, ("p1", None))["c1"] == "missing_reference"
+    bench.replay()
+    assert bench.fates()["b.accounts", "c1"] == "delivered"
+    assert max(bench.created().values()) == 1
+
+
+def test_a_record_waits_as_long_as_it_takes_by_default(bench: Bench) -> None:
+    """Nothing becomes of it after years."""
+    bench.begin([Accounts([("c1", "p1")])])
+    bench.sync()
+    bench.clock.advance(5 * 366 * 86_400)
+    bench.sync()
+    assert bench.fates() == {("b.accounts", "c1"): "waiting"}

@@ -327,6 +327,9 @@ class StreamFacts:
     """Records that are fetched in each run until they are final, such as orders until they are paid."""
     changes: ChangeLimits = ChangeLimits()
     """The number of known records that a run may update without approval."""
+    waits_at_most: Interval | None = None
+    """How long a record may wait for one that it refers to, such as ``14d``; then it is a dead letter. Default: as long
+    as it takes."""
     fewer_rows_percent: Percent = 20.0
     """Warn about a snapshot that has this many percent fewer rows than each of the last three, and at least 10."""
     mapping_failed: FailureLimits = FailureLimits()

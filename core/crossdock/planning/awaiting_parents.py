@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord, kept_records
 from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
 from crossdock.planning.unchanged_waits import Idle, awaited
-from crossdock.state import Scope, State, Transaction
+from crossdock.state import DeadLetter, RecordIdentity, Scope, State, Transaction
+from crossdock.values.config_durations import span
 
 _AT_ONCE = 200  # idle records that are read together once they are ready
+_SHOWN = 3  # records of those that one waits for, in a message
 
 
 @dataclass(slots=True)
@@ -40,6 +44,18 @@ class AwaitingParents:
     def __len__(self) -> int:
         return len(self._held) + len(self._idle)
 
+    def __contains__(self, key_hash: object) -> bool:
+        return key_hash in self._held or key_hash in self._idle
+
+    @cached_property
+    def late(self) -> Mapping[int, datetime]:
+        """Since when those records wait that have waited for longer than their stream permits, by key hash."""
+        permitted = self.bound.stream.waits_at_most
+        if permitted is None:
+            return {}
+        with self.state.read_only() as tx:
+            return tx.waiting_records.since(self.bound.name, self.bound.context.run.clock.now() - span(permitted))
+
     def add_idle(self, idle: Idle) -> None:
         """Hold waiting records that are not decided until something that they wait for comes."""
         self.version, added = idle.version, awaited(self.bound.scope.target, idle.records)
@@ -47,8 +63,10 @@ class AwaitingParents:
         self._stamps = {} if added else self._stamps
 
     def add(self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], *, is_bound: bool) -> bool:
-        """Hold a record until the next round. Return False if this run cannot deliver what it waits for."""
-        if all(other not in self._coming for other, _ in missing):
+        """Hold a record until the next round. Return False if this run cannot deliver what it waits for, and it may
+        wait for longer.
+        """
+        if all(other not in self._coming for other, _ in missing) and read.identity.key_hash not in self.late:
             return False
         fields = self.bound.kind.draft.model_fields.items()
         required = [members.get(field.alias or name) for name, field in fields if field.is_required()]
@@ -113,11 +131,32 @@ class AwaitingParents:
 
     def forget(self, key_hashes: Iterable[int]) -> int:
         """Remove those of *key_hashes* that are held, because their stream has read them again, and count them."""
-        found = [each for each in key_hashes if each in self._held or each in self._idle]
+        found = [each for each in key_hashes if each in self]
         for each in found:
             self._held.pop(each, None)
             self._idle.pop(each, None)
         return len(found)
+
+    def overdue(self) -> Iterator[DeadLetter]:
+        """Remove the `late` records at the end of the run, and yield them as dead letters."""
+        opened = set(self._opened())
+        found = [each for each in self.late if each in self and each not in opened]
+        for start in range(0, len(found), _AT_ONCE):
+            some = found[start : start + _AT_ONCE]
+            with self.state.read_only() as tx:
+                stored = tx.waiting_records.among(self.bound.name, [each for each in some if each in self._idle])
+            for waiting in stored:
+                missing = self._idle.pop(waiting.identity.key_hash)
+                yield self._missing_reference(waiting.identity, waiting.raw, missing)
+            for held in [self._held.pop(each) for each in some if each in self._held]:
+                yield self._missing_reference(held.read.identity, held.read.record.raw(), held.missing)
+
+    def _missing_reference(self, identity: RecordIdentity, raw: dict[str, Any], missing: list[ScopedKey]) -> DeadLetter:
+        names = [f"{scope.resource} {scope.namespace}:{key}" for scope, key in self.references.missing(missing)]
+        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        since = f"{self.late[identity.key_hash]:%Y-%m-%d}"
+        message = f"has waited since {since} for {', '.join(names[:_SHOWN])}{more}: not delivered until now"
+        return DeadLetter(identity, "references", "missing_reference", None, message, raw, None)
 
     def settle(self) -> None:
         """Make held records idle at the end of the run, except those with a second step to come."""

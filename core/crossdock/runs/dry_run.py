@@ -199,7 +199,7 @@ class _Preview:
         else:
             stream_input = self._source(bound, tally)
         held = AwaitingParents(bound, self._state, self._references[bound.scope.target], self._coming)
-        waiting = WaitingOnce(self._coming, self._listener)
+        waiting = WaitingOnce(held, self._listener)
         self._waiting.append((bound, held, waiting))
         while self._part(bound, stream_input, held, waiting) and stream_input.has_more:
             pass
@@ -231,6 +231,9 @@ class _Preview:
             for decided in each.chunks:
                 self._pass_on(decided)
         for bound, held, waiting in self._waiting:
+            if bound.name not in self.result.errors:
+                planner = self._planner(held, self._tally(bound.name), Removals(), FailureCount(bound, None))
+                self._pass_on_rounds(planner, planner.reject(held.overdue()), waiting)
             waiting.finish()
             self._tally(bound.name).count("carried_on", held.discard())
 

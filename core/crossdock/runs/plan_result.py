@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
 from crossdock.delta.repeated_keys import RepeatedKeys
@@ -79,16 +78,15 @@ class PlanResult:
 
 
 class WaitingOnce:
-    """Reports each waiting record of one stream once: at the end, if a sync may still deliver what it waits for."""
+    """Reports each waiting record of one stream once: at the end, if it is held until then."""
 
-    def __init__(self, coming: AbstractSet[Scope], listener: PlanListener) -> None:
-        self._coming, self._listener = coming, listener
+    def __init__(self, held: Container[int], listener: PlanListener) -> None:
+        self._held, self._listener = held, listener
         self._kept: dict[int, WaitingRecord] = {}
 
     def add(self, decided: PlannedChunk) -> None:
-        coming = {(scope.resource, scope.namespace) for scope in self._coming}
         for record in decided.waits:
-            if any((each["resource"], each["namespace"]) in coming for each in record.waits_for):
+            if record.identity.key_hash in self._held:
                 self._kept[record.identity.key_hash] = record
             else:
                 self._listener.waiting(record)

@@ -91,6 +91,9 @@ class StreamRunner:
                     self._report.messages.fail(bound.name, planner.stopped)
         for bound, held in self._held.values():
             if bound.name not in self._report.errors:
+                overdue = self._planner(held, Removals(), FailureCount(bound, None)).reject(held.overdue())
+                if held.late and not (yield from self._deliver_chunks(overdue)):
+                    return False
                 held.settle()
         return True
 

@@ -27,12 +27,13 @@ def chunk(*, waits: dict[str, str] | None = None, operations: dict[str, Step] | 
     return decided
 
 
-def told(*chunks: PlannedChunk) -> tuple[list[str], list[str]]:
-    """The keys passed on before the stream ended, and then."""
+def told(held: str, *chunks: PlannedChunk) -> tuple[list[str], list[str]]:
+    """The keys passed on before the stream ended, and then, of which these are *held*."""
     keys: list[str] = []
     ignored: list[Any] = [lambda _: None] * 3
     waiting = WaitingOnce(
-        {BOUND.scope}, PlanListener(ignored[0], ignored[1], lambda record: keys.append(record.identity.key), *ignored)
+        {account(BOUND, key).identity.key_hash for key in held},
+        PlanListener(ignored[0], ignored[1], lambda record: keys.append(record.identity.key), *ignored),
     )
     for each in chunks:
         waiting.add(each)
@@ -42,14 +43,12 @@ def told(*chunks: PlannedChunk) -> tuple[list[str], list[str]]:
 
 
 def test_a_record_that_is_delivered_later_does_not_wait() -> None:
-    """One that waits for its own kind is passed on at the end, unless a later round delivers it whole."""
-    assert told(chunk(waits={"A": "ledger_account", "B": "ledger_account"}), chunk(operations={"A": "whole"})) == (
-        [],
-        ["B"],
-    )
-    assert told(chunk(waits={"A": "ledger_account"}), chunk(operations={"A": "open"})) == ([], ["A"])
+    """One that is held is passed on at the end, unless a later round delivers it whole."""
+    both = chunk(waits={"A": "ledger_account", "B": "ledger_account"})
+    assert told("AB", both, chunk(operations={"A": "whole"})) == ([], ["B"])
+    assert told("A", chunk(waits={"A": "ledger_account"}), chunk(operations={"A": "open"})) == ([], ["A"])
 
 
 def test_a_record_that_waits_for_another_kind_is_passed_on_at_once() -> None:
     """Its stream cannot deliver what it waits for, so it need not be kept."""
-    assert told(chunk(waits={"A": "customer"})) == (["A"], [])
+    assert told("", chunk(waits={"A": "customer"})) == (["A"], [])

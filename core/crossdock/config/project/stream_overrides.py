@@ -40,6 +40,7 @@ from crossdock.mapping.stream_facts import (
     removal_problem,
     second_reading_problem,
 )
+from crossdock.reading.sources.expected_files import Interval
 from crossdock.values import exact_json
 from crossdock.values.config_file import Document, unknown_key
 from crossdock.values.config_models import ConfigModel, Name, misplaced
@@ -73,6 +74,8 @@ class StreamOverrides(ConfigModel):
     """Records that are fetched in each run until they are final, such as orders until they are paid."""
     changes: ChangeLimits | None = None
     """The number of known records that a run may update without approval; as ``gone``."""
+    waits_at_most: Interval | None = None
+    """How long a record may wait for one that it refers to, such as ``14d``; then it is a dead letter."""
     fewer_rows_percent: Percent | None = None
     """Warn about a snapshot that has this many percent fewer rows than each of the last three, and at least 10."""
     mapping_failed: FailureLimits | None = None

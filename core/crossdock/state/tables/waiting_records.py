@@ -79,6 +79,11 @@ class WaitingRecords:
         query = select(*_WAIT).where(table.c.stream == stream).order_by(table.c.since, table.c.key)
         return [_wait(row) for row in self._connection.execute(query)]
 
+    def since(self, stream: str, before: datetime) -> dict[int, datetime]:
+        """Return since when those records of *stream* wait that began to wait *before* then, by key hash."""
+        query = select(table.c.key_hash, table.c.since).where(table.c.stream == stream, table.c.since < before)
+        return {key_hash: since for key_hash, since in self._connection.execute(query)}
+
     def put_idle(self, stream: str, key_hashes: Sequence[int], version: str) -> None:
         """Record that only their references can release these records while the mapping has this version."""
         _IDLE.run(self._connection, {"hash": key_hashes}, {"stream": stream, "version": version})

@@ -142,8 +142,9 @@ def _lines(record: History) -> Iterator[str]:
         times = f", {row['attempts']} attempts" if row["attempts"] > 1 else ""
         yield f"    {settled:20}  {row['status']}{_http(row)}{times}"
     sending = {row["run_id"] for row in history["operations"]}
+    is_acknowledged = any(row["file"] and row["status"] == "delivered" for row in history["operations"])
     for row in history["bindings"]:
-        state = _accepted(row, was_sent=row["run_id"] in sending)
+        state = _accepted(row, was_sent=row["run_id"] in sending or is_acknowledged)
         place = "on the platform" if row["target"] == PLATFORM else f"in {row['target']}"
         yield f"  {row['resource']} {row['target_id']} {place}, {state} in run {row['run_id']}"
     for row in history["rejected"]:

@@ -25,7 +25,7 @@ KbdInteractiveAuthentication no
 PermitRootLogin yes
 MaxStartups 100
 Subsystem sftp internal-sftp
-ForceCommand internal-sftp -d {place}/folder
+ForceCommand {command}
 {extra}
 """
 
@@ -34,17 +34,17 @@ class OpenSshServer(ServerProcess):
     """``sshd`` on a free port of the loopback interface while the context is open.
 
     The current user logs in with `client_key`, to *folder*; other folders are accessible too. Sessions end when their
-    clients disconnect. *extra* is appended to ``sshd_config``.
+    clients disconnect. *extra* is appended to ``sshd_config``. *command* serves a session in place of sshd itself.
     """
 
     name = "sshd"
 
-    def __init__(self, folder: Path, *, extra: str = "") -> None:
+    def __init__(self, folder: Path, *, extra: str = "", command: str | None = None) -> None:
         super().__init__()
         self.folder = folder.resolve()
         self.user = pwd.getpwuid(os.getuid()).pw_name
         self.client_key = self.fingerprint = self.rsa_fingerprint = ""
-        self._extra = extra
+        self._extra, self._command = extra, command
 
     @staticmethod
     def available() -> bool:
@@ -62,7 +62,9 @@ class OpenSshServer(ServerProcess):
 
     def command(self) -> list[str]:
         config = self.place / "config"
-        config.write_text(_CONFIG.format(host=self.host, port=self.port, place=self.place, extra=self._extra))
+        serving = self._command or f"internal-sftp -d {self.place}/folder"
+        facts = {"host": self.host, "port": self.port, "place": self.place, "command": serving}
+        config.write_text(_CONFIG.format(**facts, extra=self._extra))
         return [str(_program("sshd")), "-D", "-e", "-f", str(config)]
 
     def answers(self) -> bool:

@@ -51,9 +51,8 @@ class BatchFacts(NamedTuple):
 
 _FIELDS = tuple(batches.c[name] for name in StoredBatch.__slots__)
 _THIS = intents.c.id == bindparam("row")
-_ASSIGN = sql_statements.Bulk(
-    update(intents).where(_THIS).values(batch_id=bindparam("new_batch_id"), place=bindparam("new_place"))
-)
+_MEMBER = ("batch_id", "place", "target_id")
+_ASSIGN = sql_statements.Bulk(update(intents).where(_THIS).values({name: bindparam(f"new_{name}") for name in _MEMBER}))
 
 
 class Batches:
@@ -88,10 +87,10 @@ class Batches:
         return StoredBatch(added, *(getattr(batch, name) for name in StoredBatch.__slots__ if name != "id"))
 
     def assign(self, batch: StoredBatch, members: Sequence[Intent]) -> None:
-        """Make *members*, which are stored, the operations of *batch*, in this order."""
+        """Make *members*, which are stored, the operations of *batch*, in this order, and write their ids."""
         for place, intent in enumerate(members):
             intent.batch_id, intent.place = batch.id, place
-        columns = sql_statements.by_column(members, row="id", new_batch_id="batch_id", new_place="place")
+        columns = sql_statements.by_column(members, row="id", **{f"new_{name}": name for name in _MEMBER})
         _ASSIGN.run(self._connection, columns)
 
     def get(self, ids: Collection[int]) -> Mapping[int, StoredBatch]:

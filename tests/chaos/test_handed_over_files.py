@@ -1,0 +1,19 @@
+"""Files for a warehouse: exactly once, however the wire ends. The long form is in `tests.long.test_handed_over_files`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from tests.chaos.chance import chaos_seed
+from tests.chaos.handed_over_files import Trouble, orders_arrive_once
+from tests.partners.file_depot import How
+
+
+@pytest.mark.parametrize("how", get_args(How))
+def test_orders_arrive_once(tmp_path: Path, how: How) -> None:
+    """A kill at the rename, a lost answer and a full disk: no order twice, none lost, changes in their order."""
+    troubles = [Trouble("done", 4, polls=True), Trouble("lost", 4, polls=True), Trouble("full", 2, polls=False)]
+    met = orders_arrive_once(tmp_path, how, troubles, chaos_seed())
+    assert met["done"] == met["lost"] == met["full"] == 1

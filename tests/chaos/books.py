@@ -324,7 +324,7 @@ class World:
         def decide(tx: Transaction) -> int:
             found = [
                 intent
-                for intent in operator_actions.in_doubt_intents(tx, DeadLetterFilter())
+                for intent in operator_actions.undecided_intents(tx, DeadLetterFilter())
                 if intent.identity.stream in streams
             ]
             for intent in found:

@@ -30,6 +30,7 @@ Fault = Literal["before", "done", "answered", "lost", "full"]
 KILLS: tuple[Fault, ...] = ("before", "done", "answered")
 STEPS = 4  # of one file: open, write, flush, rename
 PER_FILE = 4
+AUTH = {"kind": "api_key", "token": "env:TOKEN"}
 Lines = dict[str, int]
 
 
@@ -142,11 +143,7 @@ class Stage:
         }
         login = {"host": server.host, "port": server.port, "user": server.user, "host_key": server.fingerprint}
         document = {
-            "platform": {
-                "base_url": "http://127.0.0.1:9",
-                "tenant": "t",
-                "auth": {"kind": "api_key", "token": "env:TOKEN"},
-            },
+            "platform": {"base_url": "http://127.0.0.1:9", "tenant": "t", "auth": AUTH},
             "connections": {
                 "shop": {"kind": "folder_warehouse", "path": "orders", "settle_s": 0, "streams": {"orders": orders}},
                 "wms": {
@@ -223,8 +220,7 @@ def _changes(random: Random, orders: dict[str, Lines], night: int) -> Iterator[t
 
 
 def _lines(random: Random, other_than: Lines | None = None) -> Lines:
-    while (
-        lines := {f"A{random.randint(1, 9)}": random.randint(1, 99) for _ in range(random.randint(1, 3))}
-    ) == other_than:
-        pass
-    return lines
+    while True:
+        lines = {f"A{random.randint(1, 9)}": random.randint(1, 99) for _ in range(random.randint(1, 3))}
+        if lines != other_than:
+            return lines

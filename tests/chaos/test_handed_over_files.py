@@ -1,4 +1,4 @@
-"""Files for a warehouse: exactly once, however the wire ends. The long form is in `tests.long.test_handed_over_files`."""
+"""Files for a warehouse: exactly once, however the wire ends. Long: `tests.long.test_handed_over_files`."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Cho
     from crossdock.writing.delivery import operator_actions
 
     others = choice.code is None
-    doubtful = {(each.identity.stream, each.identity.key) for each in operator_actions.in_doubt_intents(tx, choice)}
+    doubtful = {(each.identity.stream, each.identity.key) for each in operator_actions.undecided_intents(tx, choice)}
     waiting = tx.waiting_records.chosen(choice) if state in {None, "waiting"} and others else []
     found = (
         tx.dead_letters.chosen(choice) if state in {None, "rejected"} else [],
@@ -158,4 +158,4 @@ def _in_doubt(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> l
     from crossdock.writing.delivery import operator_actions
 
     is_meant = choice.code is None and state in {None, RecordState.IN_DOUBT.option}
-    return operator_actions.in_doubt_intents(tx, choice) if is_meant else []
+    return operator_actions.undecided_intents(tx, choice) if is_meant else []

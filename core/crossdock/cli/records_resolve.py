@@ -50,9 +50,9 @@ def resolve_(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Settle records in doubt, after checking the platform.
+    """Settle records in doubt, after checking the platform, and those that were handed over in files.
 
-    Applies to all records in doubt of STREAM, or to the one with KEY. With KEY and no decision, list what the platform
+    Applies to all such records of STREAM, or to the one with KEY. With KEY and no decision, list what the platform
     has that may be this record. 'crossdock records reopen' reverses a decision.
     """
     from crossdock.writing.delivery import operator_actions
@@ -108,9 +108,10 @@ def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
     from crossdock.writing.delivery import operator_actions
 
     with loaded.exclusive_state() as state, state.read_only() as tx:  # while no run changes them
-        intents = operator_actions.in_doubt_intents(tx, choice)
+        intents = operator_actions.undecided_intents(tx, choice)
     if not intents:
-        raise ConfigError("no such record is in doubt", hint="'crossdock records list --state in-doubt' lists them")
+        hint = "'crossdock records list' lists them; --state handed-over shows what is not overdue yet"
+        raise ConfigError("no such record is in doubt or handed over", hint=hint)
     return intents
 
 
@@ -122,7 +123,7 @@ def _resolve(
     at = SystemClock().now()
 
     def resolve(tx: Transaction) -> None:
-        intents = operator_actions.in_doubt_intents(tx, choice)
+        intents = operator_actions.undecided_intents(tx, choice)
         if [each.id for each in intents] != [each.id for each in shown]:
             raise ConfigError("other records are in doubt by now; nothing was changed", hint="try again")
         if not_delivered:
@@ -150,6 +151,11 @@ def _checked(loaded: Project, intents: list[Intent], target_id: str, *, no_looku
 def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
     from crossdock.runs.operator_look_ups import look_ups
 
+    if intent.batch_id is not None:
+        with loaded.read_state() as tx:
+            file = tx.batches.facts([intent.batch_id])[intent.batch_id].name
+        message = f"the {intent.operation} of {intent.target_id} was handed over in {file}, or may have been"
+        raise ConfigError(message, hint="ask the partner whether it has it, then give --delivered or --not-delivered")
     if intent.operation != "create":
         raise ConfigError(
             f"the {intent.operation} of {intent.target_id} is in doubt: compare the record at the target",

@@ -335,9 +335,12 @@ class ActiveRun:
             report.open = tx.open_records.counts(streams, writers)
             for name in (name for name, counts in report.open.items() if counts.total):
                 report.tally(name)  # also for a stream that was not reached
-            for name, number in report.postponed.items():
-                text = "newer versions left to the next run, since an operation on their records had to end first"
-                report.messages.note(name, f"{text}: {number:,}")
+            for counts, why in (
+                (report.postponed, "since an operation on their records had to end first"),
+                (report.awaiting, "since the partner has not acknowledged earlier ones yet"),
+            ):
+                for name, number in (+counts).items():
+                    report.messages.note(name, f"newer versions left to the next run, {why}: {number:,}")
             tx.runs.finish(
                 report.run,
                 RunResult(

@@ -41,8 +41,13 @@ AT_ONCE = 500  # bindings that are read and written together
 
 
 def verifiable(targets: Iterable[Target]) -> list[tuple[str, str]]:
-    """Return the resources that are compared with their targets, as target and resource; actions hold nothing."""
-    return [(target.name, name) for target in targets for name, kind in target.resources.items() if kind.holds_records]
+    """Return the resources that are compared with their targets, as target and resource: those that can be read."""
+    return [
+        (target.name, name)
+        for target in targets
+        for name, kind in target.resources.items()
+        if kind.holds_records and kind.endpoint.reads
+    ]
 
 
 def written_resources(project: Project, target: Target) -> set[str]:

@@ -34,12 +34,13 @@ from crossdock.runs.settlement_count import expected_term, settled_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.unsettled_operations import UnsettledOperations, cannot_be_found, expected_delivery
-from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
+from crossdock.state import DeadLetterFacts, ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.target import Target
 
 PlannedSource = Callable[[BoundStream, Tally], StreamInput]
@@ -156,11 +157,16 @@ class _Preview:
         self._expect(self._left.sent_first)
 
     def finished(self) -> PlanResult:
-        needed = Counter[str]()
+        needed, mixed = Counter[str](), Counter[tuple[str, str, bool]]()
         for (target, resource, kind), operations in self._operations.items():
             known = self._targets[target].resources.get(resource)  # a connection may have lost it
             together = known.together("update" if kind == "archive" else kind) if known else None
-            needed[target] += -(-operations // (together or 1))
+            if known is not None and known.batch is not None and known.batch.mixed:
+                mixed[target, resource, kind == "delete"] += operations  # deletes come last
+            else:
+                needed[target] += -(-operations // (together or 1))
+        for (target, resource, _), operations in mixed.items():
+            needed[target] += -(-operations // (self._targets[target].resources[resource].together("create") or 1))
         self.result.forecast = self._forecast(PLATFORM, needed.pop(PLATFORM, 0))
         self.result.other_forecasts = {name: self._forecast(name, requests) for name, requests in needed.items()}
         return self.result
@@ -342,6 +348,17 @@ class _Preview:
             tally = self._tally(item.intent.identity.stream)
             tally.count("carried_over")
             tally.count(settled_term(item, first_time=item.intent.operation == "create"))
+            self._expect_settled(item)
+
+    def _expect_settled(self, item: Settlement) -> None:
+        """Expect what an acknowledgement has settled, before the streams that follow it."""
+        intent, identity = item.intent, item.intent.identity
+        self._left.awaited = [each for each in self._left.awaited if each.id != intent.id]
+        if intent.status == "delivered":
+            self._expect([intent])
+        else:
+            facts = identity.key_hash, identity.fingerprint, identity.position, "rejected", intent.step
+            self.expected.refuse(identity.stream, DeadLetterFacts(*facts))
 
     def _operation(self, operation: Operation) -> None:
         scope, identity = operation.scope, operation.identity

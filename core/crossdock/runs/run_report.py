@@ -34,6 +34,7 @@ class Report:
         open: The open records at the end of the run, by stream, whether or not the run read them again.
         postponed: Records, by stream, of which a newer version was read while an operation on them was not settled. The
             next run reads them again.
+        awaiting: The same where only a partner's acknowledgement is to come, whose time is not over.
     """
 
     run: int
@@ -46,6 +47,7 @@ class Report:
     api_usage: dict[str, ApiUsage] = field(default_factory=dict)
     open: dict[str, OpenCounts] = field(default_factory=dict)
     postponed: Counter[str] = field(default_factory=Counter)
+    awaiting: Counter[str] = field(default_factory=Counter)
     is_partial: bool = False
 
     @classmethod
@@ -79,6 +81,11 @@ class Report:
 
     def tally(self, stream: str) -> Tally:
         return self.tallies.setdefault(stream, Tally())
+
+    def left_to_next(self, stream: str, number: int, *, is_awaited: bool) -> None:
+        """Count newer versions that the next run reads again; *is_awaited* as `awaiting`."""
+        counts = self.awaiting if is_awaited else self.postponed
+        counts[stream] += number
 
     @property
     def balanced(self) -> bool | None:

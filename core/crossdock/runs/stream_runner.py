@@ -5,7 +5,6 @@ Its generators yield where the target is unavailable and the run has other work.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
@@ -142,7 +141,8 @@ class StreamRunner:
             self._report.messages.fail(bound.name, error)
             source.abandon()
             return True
-        self._report.postponed += Counter({bound.name: source.postponed})
+        is_awaited = all(intent.status == "handed_over" for intent in unsettled)
+        self._report.left_to_next(bound.name, source.postponed, is_awaited=is_awaited)
         self._report.tally(bound.name).count("carried_on", held.forget(source.waited))
         held.add_idle(source.idle)
         return True if self._refused(bound, source) else (yield from self._deliver_records(bound, source, held))

@@ -37,11 +37,19 @@ class ExpectedDeliveries:
     def __init__(self) -> None:
         self._bindings: dict[Scope, dict[int, Binding | None]] = defaultdict(dict)
         self._finished: dict[str, set[int]] = defaultdict(set)
+        self._refused: dict[str, list[DeadLetterFacts]] = defaultdict(list)
 
     def add(self, delivery: ExpectedDelivery) -> None:
         self._bindings[delivery.scope][delivery.key_hash] = delivery.binding
         if delivery.is_whole:
             self._finished[delivery.stream].add(delivery.key_hash)
+
+    def refuse(self, stream: str, refused: DeadLetterFacts) -> None:
+        """Expect that an operation is refused before the streams that are planned next."""
+        self._refused[stream].append(refused)
+
+    def refused(self, stream: str) -> list[DeadLetterFacts]:
+        return self._refused.get(stream, [])
 
     def bindings(self, scope: Scope) -> Mapping[int, Binding | None]:
         """Return the bindings of *scope* that differ from the stored ones, by key hash; None for a deleted record."""
@@ -106,8 +114,8 @@ class ExpectedDeadLetters(DeadLetters):
         self._expected = expected
 
     def facts(self, stream: str) -> list[DeadLetterFacts]:
-        finished = self._expected.finished(stream)
-        return [each for each in super().facts(stream) if each.key_hash not in finished]
+        finished, refused = self._expected.finished(stream), self._expected.refused(stream)
+        return [*(each for each in super().facts(stream) if each.key_hash not in finished), *refused]
 
 
 class ExpectedWaitingRecords(WaitingRecords):

@@ -44,7 +44,7 @@ def unsettled(state: State, *intents: Intent) -> list[Intent]:
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.intents.add(intents, run_id=run_id, fence=1, at=AT)
-        return operator_actions.in_doubt_intents(tx, DeadLetterFilter(STREAM))
+        return operator_actions.undecided_intents(tx, DeadLetterFilter(STREAM))
 
 
 def test_a_half_made_record_is_given_up_whole(state: State) -> None:

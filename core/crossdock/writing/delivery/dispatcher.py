@@ -61,7 +61,7 @@ class Dispatcher:
         decisions = Decisions()
         self._own_records.work_on(intents)
         for intent in intents:
-            if intent.batch_id is None:
+            if intent.place is None:
                 self._policy.resume(intent, decisions)
         for stored, members in self._stored_batches(intents):
             self._policy.resume_batch(stored, members, decisions)
@@ -80,7 +80,7 @@ class Dispatcher:
         """Yield the stored batches with their operations among *intents*, in the order of their numbers."""
         members: dict[int, list[Intent]] = defaultdict(list)
         for intent in intents:
-            if intent.batch_id is not None:
+            if intent.batch_id is not None and intent.place is not None:
                 members[intent.batch_id].append(intent)
         with self._run.state.read_only() as tx:
             batches = tx.batches.get(members)
@@ -202,7 +202,7 @@ class Dispatcher:
         fresh: Sequence[Intent] = (),
         leaving: Sequence[SendBatch] = (),
     ) -> None:
-        self._run.counters.requests += len(leaving)
+        self._run.counters.requests += sum(batch.tasks[0].purpose != "stage" for batch in leaving)
         self._own_records.work_on([*fresh, *decisions.successors])
         self._writer.commit(decisions, chunk, list(fresh), list(leaving))
         self._in_flight.update((batch.tasks[0].intent.id, batch) for batch in leaving)

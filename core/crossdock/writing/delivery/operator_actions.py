@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
 from crossdock.errors import ConfigError
 from crossdock.state import Binding, DeadLetter, DeadLetterFilter, Intent, Scope, Transaction, WaitingRecord
-from crossdock.state.tables.intents import Status
+from crossdock.state.tables.intents import AWAITED, Status
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
 from crossdock.writing.delivery import restored_state, settlement
@@ -21,7 +22,7 @@ def check_id(intents: Sequence[Intent], target_id: str | None) -> None:
     """Raise ConfigError if *target_id* cannot be the id of these records, as far as that shows without a look-up."""
     if target_id is not None and not is_target_id(target_id):
         raise ConfigError("an id must have 1 to 64 printable characters and not be '.' or '..'", where=target_id)
-    is_create = any(intent.operation == "create" for intent in intents)
+    is_create = any(intent.operation == "create" and intent.target_id is None for intent in intents)
     if (is_create and target_id is None) or (target_id is not None and len(intents) > 1):
         hint = "look it up at the target, then: crossdock records resolve STREAM KEY --delivered-as ID"
         raise ConfigError("to settle a create, give the record's id at the target, one record at a time", hint=hint)
@@ -92,7 +93,7 @@ def settle_as_not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: d
     """Settle operations in doubt as not delivered. The next run sends them with the same key and bytes."""
     for intent in intents:
         intent.status, intent.first_sent_at, intent.resolved_at = "pending", None, at
-        intent.batch_id = intent.place = None  # it goes into another one, with another number
+        intent.place = None  # it goes into another batch, with another number
     tx.intents.write_outcomes(intents, at=at)
     restored_state.trust_if_settled(tx)
 
@@ -109,6 +110,10 @@ def drop(
     if not (dead_letters or waiting or intents):
         return
     check_not_in_doubt([each for each in intents if each.status != "pending"])
+    if (member := next((each for each in intents if each.place is not None), None)) is not None:
+        hint = "run a sync, which hands the file over; then withdraw the record by a change or a cancellation"
+        message = f"the {member.operation} of {member.identity.key} is part of a file, which is handed over as it is"
+        raise ConfigError(message, hint=hint)
     given_up = [_of_intent(intent) for intent in intents]
     unsent = _unsent_of(tx, [*dead_letters, *waiting])
     for intent in (*intents, *unsent):
@@ -136,16 +141,17 @@ def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
     )
 
 
-def in_doubt_intents(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
-    return _unsettled(tx, choice, "in_doubt")
+def undecided_intents(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
+    """Return the operations about which a person may decide: those in doubt, and those that were handed over."""
+    return _unsettled(tx, choice, {"in_doubt", *AWAITED})
 
 
 def pending_intents(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
-    return _unsettled(tx, choice, "pending")
+    return _unsettled(tx, choice, {"pending"})
 
 
-def _unsettled(tx: Transaction, choice: DeadLetterFilter, status: Status) -> list[Intent]:
-    found = [each for each in tx.intents.unsettled() if each.status == status]
+def _unsettled(tx: Transaction, choice: DeadLetterFilter, statuses: AbstractSet[Status]) -> list[Intent]:
+    found = [each for each in tx.intents.unsettled() if each.status in statuses]
     return [
         each
         for each in found

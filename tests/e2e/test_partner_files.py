@@ -1,0 +1,175 @@
+"""Orders that a partner takes in files: handed over once, acknowledged, refused, overdue, and what a person does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.e2e.partner_files import PartnerFiles, later
+
+
+def test_an_order_is_handed_over_and_acknowledged(tmp_path: Path) -> None:
+    """It counts as delivered once the partner has acknowledged it; then its change follows, and its cancellation."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2", "SO-3,Cyd,3", "SO-4,Dee,4")
+    report = stage.sync()
+    assert stage.records(report) == {"read": 4, "handed_over": 4}
+    assert report["requests"] == 2
+    assert stage.files() == {
+        "ord_00001.csv": ["N,SO-1,Ann,1", "N,SO-2,Bob,2", "N,SO-3,Cyd,3"],
+        "ord_00002.csv": ["N,SO-4,Dee,4"],
+    }
+    assert {each["key"] for each in stage.listed("handed-over")} == {"SO-1", "SO-2", "SO-3", "SO-4"}
+    stage.export("SO-1,Ann,7,2", "SO-2,,,2,yes")
+    assert stage.records(stage.sync())["carried_on"] == 2  # they wait for the acknowledgement
+    stage.acknowledge("ord_00001.csv,,,,OK,", ",2,,,OK,")
+    report = stage.sync()
+    assert stage.records(report) == {
+        "carried_over": 4, "read": 2, "created": 4, "handed_over": 2, "delivered": 4,
+    }  # fmt: skip
+    assert stage.records(report, "wms.acknowledgements") == {"read": 2, "acknowledged": 2}
+    assert stage.files()["ord_00003.csv"] == ["C,SO-1,Ann,7"]
+    assert stage.files()["ord_00004.csv"] == ["X,SO-2,Bob,2"]
+    stage.acknowledge(",3,0001,,OK,", ",4,1,SO-2,OK,")
+    assert stage.records(stage.sync()) == {"carried_over": 2, "updated": 1, "deleted": 1, "delivered": 2}
+    assert not json.loads(stage.run("records", "list", "--json").stdout)
+    traced = stage.run("trace", "SO-1").stdout
+    assert "record 1 of 3 in ord_00001.csv, file number 1" in traced
+    assert "record 1 of 1 in ord_00003.csv, file number 3" in traced
+
+
+def test_a_refusal_is_a_dead_letter(tmp_path: Path) -> None:
+    """With the partner's reason; a replay hands it over again, in a new file."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+    stage.sync()
+    stage.acknowledge(",,,SO-1,NO,unknown customer", "ord_00001.csv,,,SO-2,OK,")
+    report = stage.sync(1)
+    assert stage.records(report) == {"carried_over": 2, "created": 1, "rejected": 1, "delivered": 1}
+    (refused,) = stage.listed("rejected")
+    assert refused["why"] == "rejected: wms refused it: unknown customer"
+    assert stage.run("records", "replay", "shop.orders").exit_code == 0
+    assert stage.files()["ord_00002.csv"] == ["N,SO-1,Ann,1"]
+    stage.acknowledge(",,,SO-1,OK,")
+    assert stage.records(stage.sync())["created"] == 1
+
+
+def test_acknowledgements_that_do_not_fit(tmp_path: Path) -> None:
+    """One that comes again is ignored. One of nothing that was handed over, and a late refusal, are dead letters."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1")
+    stage.sync()
+    stage.acknowledge(",,,SO-1,OK,")
+    stage.sync()
+    stage.acknowledge("ord_00001.csv,,,SO-1,OK,", "ord_00001.csv,1,1,,OK,")
+    report = stage.sync()
+    assert stage.records(report, "wms.acknowledgements") == {"read": 2, "ignored": 2}
+    stage.acknowledge(
+        ",,,SO-9,OK,", "ord_00009.csv,,,SO-1,OK,", ",77,,,OK,", ",1,5,,OK,", ",,,SO-1,NO,lost", "ord_00001.csv,2,,,OK,",
+        ",one,,,OK,", ",,,,OK,",
+    )  # fmt: skip
+    stage.sync(1)
+    assert [each["why"] for each in stage.listed("rejected")] == [
+        "unmatched: nothing was handed over to wms as record 'SO-9'",
+        "unmatched: no file ord_00009.csv was handed over to wms",
+        "unmatched: no file 77 was handed over to wms",
+        "unmatched: nothing was handed over to wms as set '5' in this file",
+        "conflict: wms refuses what counts as accepted since an earlier acknowledgement: lost",
+        "unmatched: no file ord_00001.csv and 2 was handed over to wms",
+        "unmatched: the number of a file must have digits only, not 'one'",
+        "invalid_draft: needs the file, its number, or the record that is acknowledged",
+    ]
+
+
+def test_an_overdue_acknowledgement_degrades_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is listed with its file, until the partner acknowledges it after all or a person has asked."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2", "SO-3,Cyd,3")
+    stage.sync()
+    later(monkeypatch, hours=9)
+    assert stage.sync(1)["open"]["overdue"] == 3
+    overdue = stage.listed("overdue")
+    assert [each["key"] for each in overdue] == ["SO-1", "SO-2", "SO-3"]
+    assert overdue[0]["why"].startswith("create was handed over in ord_00001.csv, not acknowledged by 20")
+    asked = stage.run("records", "resolve", "shop.orders", "SO-1")
+    assert asked.exit_code == 2
+    assert "the create of SO-1 was handed over in ord_00001.csv, or may have been" in asked.stderr
+    assert stage.run("records", "resolve", "shop.orders", "SO-1", "--delivered").exit_code == 0
+    assert stage.run("records", "resolve", "shop.orders", "SO-2", "--not-delivered").exit_code == 0
+    stage.acknowledge(",,,SO-3,OK,")
+    report = stage.sync()
+    assert stage.records(report) == {"carried_over": 2, "handed_over": 1, "created": 1, "delivered": 1}
+    assert stage.files()["ord_00002.csv"] == ["N,SO-2,Bob,2"]
+
+
+def test_a_restored_backup_uses_no_number_again(tmp_path: Path) -> None:
+    """Its files have other names than any since the backup, and what it has forgotten is in doubt, not sent twice."""
+    stage = PartnerFiles(tmp_path, acknowledged=None)
+    stage.export("SO-1,Ann,1")
+    stage.sync()
+    backup = stage.save()
+    stage.export("SO-2,Bob,2")
+    stage.sync()
+    stage.restore(backup)
+    refused = stage.run("sync")
+    assert refused.exit_code == 4
+    assert "crossdock state restored" in refused.stderr
+    assert stage.run("state", "restored").exit_code == 0
+    stage.export("SO-3,Cyd,3")
+    stage.run("sync")
+    assert {each["key"] for each in stage.listed("in-doubt")} == {"SO-2", "SO-3"}
+    assert (
+        stage.run(
+            "records", "resolve", "shop.orders", "SO-2", "--delivered-as", "SO-2", "--no-lookup", "--yes"
+        ).exit_code
+        == 0
+    )
+    assert stage.run("records", "resolve", "shop.orders", "SO-3", "--not-delivered").exit_code == 0
+    done = stage.run("sync")
+    assert done.exit_code == 0, done.stderr
+    assert stage.files() == {
+        "ord_00001.csv": ["N,SO-1,Ann,1"],
+        "ord_00002.csv": ["N,SO-2,Bob,2"],
+        "ord_01002.csv": ["N,SO-3,Cyd,3"],
+    }
+
+
+def test_another_file_with_the_name_is_not_overwritten(tmp_path: Path) -> None:
+    """The delivery stops with advice, and goes on under the same name once that file is away."""
+    stage = PartnerFiles(tmp_path)
+    theirs = stage.partner / "in" / "ord_00001.csv"
+    theirs.write_text("theirs")
+    stage.export("SO-1,Ann,1")
+    done = stage.run("sync")
+    assert done.exit_code == 4, done.stderr
+    assert "another file has the name 'in/ord_00001.csv'; nothing was overwritten" in done.stderr
+    assert theirs.read_text() == "theirs"
+    assert [each["key"] for each in stage.listed("pending")] == ["SO-1"]
+    dropped = stage.run("records", "drop", "shop.orders", "SO-1", "--yes")
+    assert "is part of a file, which is handed over as it is" in dropped.stderr
+    theirs.rename(stage.partner / "elsewhere")
+    assert stage.records(stage.sync())["handed_over"] == 1
+    assert stage.files() == {"ord_00001.csv": ["N,SO-1,Ann,1"]}
+
+
+def test_a_marker_follows_the_file(tmp_path: Path) -> None:
+    """It is there once the file is, and nothing is left under a temporary name."""
+    stage = PartnerFiles(tmp_path, marker="{stem}.ok", temporary="{name}.tmp", acknowledged=None)
+    stage.export("SO-1,Ann,1")
+    assert stage.records(stage.sync())["created"] == 1
+    assert {each.name for each in (stage.partner / "in").iterdir()} == {"ord_00001.csv", "ord_00001.ok"}
+
+
+def test_what_a_file_cannot_express(tmp_path: Path) -> None:
+    """A change is a dead letter if the file has no code for one, so is a wide value."""
+    columns = {"order_no": {"from": "number", "max_length": 6}, "qty": "{qty}"}
+    content = {"kind": "delimited", "rows": [{"columns": columns}]}
+    stage = PartnerFiles(tmp_path, orders={"on_gone": "nothing", "deleted": None}, acknowledged=None, content=content)
+    stage.export("SO-1,Ann,1", "SO-1234567,Bob,2")
+    assert stage.records(stage.sync(1)) == {"read": 2, "created": 1, "rejected": 1, "delivered": 1}
+    stage.export("SO-1,Ann,5,2")
+    assert stage.records(stage.sync(1))["rejected"] == 1
+    whys = sorted(each["why"] for each in stage.listed("rejected"))
+    assert whys[1].startswith("invalid_draft: ")
+    assert whys[0].startswith("changed_after_delivery: ")

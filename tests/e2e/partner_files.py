@@ -61,7 +61,14 @@ RESOURCE: dict[str, Any] = {
 class PartnerFiles:
     """A config, the orders, and the partner's folders ``in`` and ``out``."""
 
-    def __init__(self, folder: Path, orders: dict[str, Any] | None = None, **resource: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        orders: dict[str, Any] | None = None,
+        acknowledgements: dict[str, Any] | None = None,
+        **resource: Any,
+    ) -> None:
+        self._streams = acknowledgements or {"acknowledgements": ACKNOWLEDGEMENTS}
         self._orders = {name: value for name, value in (ORDERS | (orders or {})).items() if value is not None}
         self.folder, self.partner = folder, folder / "partner"
         for name in ("orders", "partner/in", "partner/out", "partner/done"):
@@ -86,8 +93,7 @@ class PartnerFiles:
             "state": "sqlite:///state.db",
             "connections": {
                 "shop": folders | {"path": "orders", "streams": {"orders": self._orders}},
-                "wms": folders
-                | {"path": "partner", "streams": {"acknowledgements": ACKNOWLEDGEMENTS}, "target": target},
+                "wms": folders | {"path": "partner", "streams": self._streams, "target": target},
             },
         }
         self.config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

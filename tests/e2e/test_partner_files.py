@@ -173,3 +173,35 @@ def test_what_a_file_cannot_express(tmp_path: Path) -> None:
     whys = sorted(each["why"] for each in stage.listed("rejected"))
     assert whys[1].startswith("invalid_draft: ")
     assert whys[0].startswith("changed_after_delivery: ")
+
+
+def test_a_renamed_file_is_an_acknowledgement(tmp_path: Path) -> None:
+    """The name tells the file, whatever its content; an ending of its own, and the text in it, refuse the file."""
+    told = {"key": ["name"], "mode": "append", "to": "wms.acknowledgements", "format": {"kind": "whole_file"}}
+    taken = {"files": "in/*.ack", "map": {"file": "stem", "accepted": {"const": True}}}
+    wrong = {"files": "in/*.err", "map": {"file": "stem", "accepted": {"const": False}, "reason": "text"}}
+    stage = PartnerFiles(tmp_path, acknowledgements={"taken": told | taken, "wrong": told | wrong})
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2", "SO-3,Cyd,3", "SO-4,Dee,4")
+    stage.sync()
+    inbox = stage.partner / "in"
+    (inbox / "ord_00001.csv").rename(inbox / "ord_00001.csv.ack")
+    (inbox / "ord_00002.csv.err").write_text("no such article\n")
+    assert stage.records(stage.sync(1)) == {"carried_over": 4, "created": 3, "rejected": 1, "delivered": 3}
+    assert [each["why"] for each in stage.listed("rejected")] == ["rejected: wms refused it: no such article"]
+    (inbox / "empty.ack").touch()
+    stage.sync(1)
+    assert "unmatched: no file empty was handed over to wms" in [each["why"] for each in stage.listed("rejected")]
+
+
+def test_files_by_a_member(tmp_path: Path) -> None:
+    """Records with another value go into another file, as a plan says before."""
+    stage = PartnerFiles(tmp_path, by="customer", acknowledged=None)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2", "SO-3,Ann,3", "SO-4,Ann,4", "SO-5,Ann,5")
+    shown = stage.run("plan").stdout
+    assert "file ord_00001.csv to wms: 3 records" in shown
+    stage.sync()
+    assert [[line.split(",")[2] for line in lines] for lines in stage.files().values()] == [
+        ["Ann"] * 3,
+        ["Bob"],
+        ["Ann"],
+    ]

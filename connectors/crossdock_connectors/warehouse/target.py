@@ -29,7 +29,7 @@ from crossdock.values.config_durations import span
 from crossdock.values.config_models import misplaced
 from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.time_zones import zone_name
-from crossdock_connectors.draft_models import Members, draft_model
+from crossdock_connectors.draft_models import MemberName, Members, draft_model
 
 ResourceKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")]
 _FILE_NAME = re.compile(r"(?:[A-Za-z0-9_.,+=-]|\{number(?::[1-9])?\}|\{at:(?:%[YymdHMSj]|[A-Za-z0-9_.-])+\})+")
@@ -78,6 +78,8 @@ class FileResourceConfig(ConfigModel):
     """What the file contains."""
     records_per_file: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     """The most records of one file; 1 for a file for each record."""
+    by: MemberName | None = None
+    """The member whose value all records of a file have in common, such as the warehouse; none if files mix them."""
     temporary: Annotated[str, AfterValidator(_beside)] = ".{name}.part"
     """The name under which a file is written, in the same folder, before it is renamed. Nobody else may remove it."""
     marker: Annotated[str, AfterValidator(_beside)] | None = None
@@ -95,6 +97,8 @@ class FileResourceConfig(ConfigModel):
     def _fits(self) -> Self:
         if self.name in self.members:
             raise misplaced(("name",), "holds the external id of the record: leave it out of members")
+        if self.by is not None and self.by not in self.members:
+            raise misplaced(("by",), "is none of members")
         if "create" not in self.content.operations:
             raise misplaced(("content",), "cannot express a new record")
         for place in ("folder", "taken"):
@@ -112,6 +116,8 @@ class FileTargetConfig(ConfigModel):
     """By name, those that others depend on first."""
     timezone: Annotated[str, AfterValidator(zone_name)] = "UTC"
     """The IANA time zone of the partner, for dates in names and contents of files."""
+    first_number: Annotated[int, Field(ge=1, le=999_999_999)] = 1
+    """The number of the first file, such as the one after the last file of another system; later ones count on."""
     retry: Retry = Retry()
     """Retries of hand-overs that failed for now."""
 
@@ -125,7 +131,7 @@ class FileTargetConfig(ConfigModel):
 def target(config: FileTargetConfig, open_store: Callable[[], WritableStore], address: str) -> FileTarget:
     """Return the target of a warehouse with these settings."""
     resources = {name: _resource(name, each) for name, each in config.resources.items()}
-    return FileTarget(resources, open_store, address, ZoneInfo(config.timezone), config.retry)
+    return FileTarget(resources, open_store, address, ZoneInfo(config.timezone), config.retry, config.first_number)
 
 
 def _resource(name: str, config: FileResourceConfig) -> FileResource:
@@ -145,6 +151,7 @@ def _resource(name: str, config: FileResourceConfig) -> FileResource:
             operations,
             stored=True,
             mixed=True,
+            by=config.by,
             acknowledged_within_s=within.total_seconds() if within else None,
         ),
     )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 50  # records without --limit
+FILES_SHOWN = 20
 _PERSONAL = {"before": "(personal)", "after": "(personal)"}
 
 
@@ -84,6 +85,7 @@ def plan(
         document = {
             "operations": dict(planned.operations),
             "forecast": asdict(planned.forecast),
+            "files": [asdict(file) for file in planned.files],
             "other_forecasts": {name: asdict(forecast) for name, forecast in planned.other_forecasts.items()},
             "streams": {name: tally.as_json() for name, tally in planned.tallies.items()},
             "rejected_before": planned.rejected_before,
@@ -212,6 +214,10 @@ def _show(console: Any, listing: _Listing, planned: PlanResult) -> None:
         console.print(f"{counted(forecast.requests, 'request')} needed{_time_for(forecast)}")
     for name, forecast in planned.other_forecasts.items():
         console.print(f"{counted(forecast.requests, 'request')} to {name} needed{_time_for(forecast)}")
+    for file in planned.files[:FILES_SHOWN]:
+        terminal_output.print_lines(console, f"file {file.name} to {file.target}: {counted(file.records, 'record')}")
+    if (more := len(planned.files) - FILES_SHOWN) > 0:
+        console.print(f"and {counted(more, 'more file')}")
 
 
 def _lines(listing: _Listing, planned: PlanResult) -> Iterator[str]:

@@ -30,6 +30,7 @@ from crossdock.runs.adoption_index import note_matches
 from crossdock.runs.binding_verification import note_unverified
 from crossdock.runs.intake_log import NoIntake, PlanIntake
 from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingOnce
+from crossdock.runs.planned_files import PlannedFiles
 from crossdock.runs.settlement_count import expected_term, settled_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
@@ -39,7 +40,7 @@ from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations import Operation, payload_after
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.target import Target
 
@@ -143,6 +144,7 @@ class _Preview:
             self._restored = tx.runs.restored()
         self.result = PlanResult(self._forecast(PLATFORM, 0))
         self._operations = Counter[tuple[str, str, str]]()  # by target, resource and kind
+        self._files = PlannedFiles(targets)
         self._coming = {bound.scope for bound in streams}
         self._referring = {name: DeferredDeletes(state, name, each.resources) for name, each in targets.items()}
         self._waiting: list[tuple[BoundStream, AwaitingParents, WaitingOnce]] = []
@@ -153,20 +155,18 @@ class _Preview:
         self._held = list(self._left.held)
         for intent in (*self._left.sent_first, *self._left.held):
             self._count_request("resend", intent.identity.stream, intent.scope)
+            self._count_left(intent)
         self._first_steps.update(self._left.count(self._tally, listener, targets))
         self._expect(self._left.sent_first)
 
     def finished(self) -> PlanResult:
-        needed, mixed = Counter[str](), Counter[tuple[str, str, bool]]()
+        with self._state.read_only() as tx:
+            self.result.files = self._files.files(tx, self._now)
+        needed = Counter(file.target for file in self.result.files)
         for (target, resource, kind), operations in self._operations.items():
             known = self._targets[target].resources.get(resource)  # a connection may have lost it
             together = known.together("update" if kind == "archive" else kind) if known else None
-            if known is not None and known.batch is not None and known.batch.mixed:
-                mixed[target, resource, kind == "delete"] += operations  # deletes come last
-            else:
-                needed[target] += -(-operations // (together or 1))
-        for (target, resource, _), operations in mixed.items():
-            needed[target] += -(-operations // (self._targets[target].resources[resource].together("create") or 1))
+            needed[target] += -(-operations // (together or 1))
         self.result.forecast = self._forecast(PLATFORM, needed.pop(PLATFORM, 0))
         self.result.other_forecasts = {name: self._forecast(name, requests) for name, requests in needed.items()}
         return self.result
@@ -185,7 +185,15 @@ class _Preview:
     def _count_request(self, kind: str, stream: str, scope: Scope) -> None:
         self.result.operations[kind] += 1
         self.result.requests[scope.target, stream] += 1
-        self._operations[scope.target, scope.resource, kind] += 1
+
+    def _count_left(self, intent: Intent) -> None:
+        scope = intent.scope
+        if intent.place is not None:
+            self._files.add_left(intent)
+        elif self._files.takes(scope.target, scope.resource):
+            self._files.add(scope.target, scope.resource, intent.operation, payload_after(intent))
+        else:
+            self._operations[scope.target, scope.resource, "resend"] += 1
 
     def _expect(self, intents: list[Intent]) -> None:
         for intent in intents:
@@ -372,6 +380,10 @@ class _Preview:
         if record in self._doubtful:
             return  # the second step of a create in doubt
         self._count_request(verb(operation), identity.stream, scope)
+        if self._files.takes(scope.target, scope.resource):
+            self._files.add(scope.target, scope.resource, operation.kind, operation.after or {})
+        else:
+            self._operations[scope.target, scope.resource, verb(operation)] += 1
         self._referring[scope.target].plan(operation)
         if operation.kind == "delete":
             self.expected.add(ExpectedDelivery(identity.stream, scope, identity.key_hash, None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
 from crossdock.delta.repeated_keys import RepeatedKeys
@@ -11,6 +11,7 @@ from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.pacing.forecast import Forecast
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.reading.sources.run_context import Observe
+from crossdock.runs.planned_files import PlannedFile
 from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
@@ -57,6 +58,7 @@ class PlanResult:
         sources: A hash of what each stream read, if requested.
         rejected_before: The number of records that are rejected and have not changed since.
         left_alone: The number of records that are gone and stay as they are.
+        files: The files that targets would be given.
     """
 
     forecast: Forecast
@@ -71,6 +73,7 @@ class PlanResult:
     rejected_before: Counter[str] = field(default_factory=Counter)
     repeated_keys: dict[str, RepeatedKeys] = field(default_factory=dict)
     left_alone: dict[str, int] = field(default_factory=dict)
+    files: Sequence[PlannedFile] = ()
 
     @property
     def exit_code(self) -> int:

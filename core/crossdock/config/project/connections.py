@@ -197,7 +197,9 @@ def load_connections(
     for connection in connections:
         where = document.where(("connections", connection.name))
         for name, stream in connection.named_streams():
-            scope = connection.scope(stream)
+            scope, kind = connection.scope(stream), stream.resource_type
+            if isinstance(kind, TargetResource) and kind.acknowledges:
+                continue  # it writes no records
             if (other := writers.setdefault(scope, name)) != name:
                 raise ConfigError(
                     f"{name} and {other} both write {scope.resource} in namespace {scope.namespace!r}",

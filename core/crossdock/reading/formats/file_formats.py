@@ -17,6 +17,7 @@ from crossdock.reading.formats.json_documents import JsonReader
 from crossdock.reading.formats.json_lines import JsonLinesReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.sheet_files import SheetReader
+from crossdock.reading.formats.whole_files import WholeFileReader
 from crossdock.reading.formats.xml_files import XmlReader
 
 DEFAULT = "delimited"
@@ -29,6 +30,7 @@ FORMATS: Mapping[str, FormatReader[Any]] = {
     "xml": XmlReader(),
     "x12": X12Reader(),
     "edifact": EdifactReader(),
+    "whole_file": WholeFileReader(),
 }
 
 

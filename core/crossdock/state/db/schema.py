@@ -165,6 +165,7 @@ batches = Table(  # whose bytes are made once, such as files
     Column("number", BigInteger, nullable=False),
     Column("key", String(64), nullable=False, unique=True),  # of the transaction that made it, which may be repeated
     Column("name", Text, nullable=False),
+    Column("destination", Text, nullable=False),
     Column("body", LargeBinary),
     Column("sha256", String(64), nullable=False),
     Column("records", Integer, nullable=False),

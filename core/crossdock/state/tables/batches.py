@@ -24,7 +24,8 @@ class StoredBatch:
 
     Attributes:
         number: Its number in the sequence of the target, from 1.
-        name: Such as the path of a file.
+        name: Such as that of a file.
+        destination: Where it is handed over, as the target describes it.
         records: The number of its operations.
     """
 
@@ -33,6 +34,7 @@ class StoredBatch:
     resource: str
     number: int
     name: str
+    destination: str
     body: bytes
     records: int
 
@@ -59,9 +61,9 @@ class Batches:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def next_number(self, target: str) -> int:
-        """Return the number of the next batch of *target*."""
-        return 1 + self._last((target, _ANY))
+    def next_number(self, target: str, first: int) -> int:
+        """Return the number of the next batch of *target*, at least *first*."""
+        return max(first, 1 + self._last((target, _ANY)))
 
     def _last(self, targets: Sequence[str]) -> int:
         last = select(func.max(sequences.c.last)).where(sequences.c.target.in_(targets))

@@ -65,7 +65,8 @@ class DeliveryContext:
             if kind.batch is not None
             for operation in kind.batch.operations
         }
-        mixed = {name for name, kind in self.target.resources.items() if kind.batch is not None and kind.batch.mixed}
+        profiles = {name: kind.batch for name, kind in self.target.resources.items() if kind.batch is not None}
+        mixed = {name: profile.by for name, profile in profiles.items() if profile.mixed}
         self.queue = SendQueue(self.clock, self.target.in_flight, self.rng, sizes, mixed)
 
     def stop_with(self, error: BaseException) -> None:

@@ -105,6 +105,12 @@ class OutcomePolicy:
                 intent.first_sent_at = self._clock.now()
                 decisions.settle("in_doubt", intent, Outcome("in_doubt", MAY_BE_FORGOTTEN))
             return
+        if was_sent and stored.destination != self._target.destination(stored.resource):
+            message = f"may have been handed over to {stored.destination}, and the config has another place now"
+            for intent in intents:
+                decisions.explain(intent, Outcome("in_doubt", message), at=self._clock.now())
+                decisions.settle("in_doubt", intent, Outcome("in_doubt", message))
+            return
         tasks = [SendTask(intent, retry_state=RetryState(ambiguous=was_sent), is_staged=was_sent) for intent in intents]
         first, *others = tasks
         first.lead(others, stored)

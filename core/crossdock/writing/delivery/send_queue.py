@@ -9,9 +9,13 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
+from crossdock.state import Intent
+from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
+from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.delivery.senders import SendTask
 
 DELAYED = 20  # multiple of the limit of requests in flight: a bound on memory
@@ -32,7 +36,7 @@ class SendQueue:
     Args:
         limit: Most requests in flight.
         sizes: How many operations a request takes, by resource and operation; otherwise one.
-        mixed: The resources whose requests take operations of all kinds.
+        mixed: The resources whose requests take operations of all kinds, and the member that those have in common.
     """
 
     def __init__(
@@ -41,7 +45,7 @@ class SendQueue:
         limit: int,
         rng: random.Random,
         sizes: Mapping[tuple[str, str], int] = {},
-        mixed: AbstractSet[str] = frozenset(),
+        mixed: Mapping[str, str | None] = {},
     ) -> None:
         self._clock, self._limit, self._sizes = clock, limit * max(sizes.values(), default=1), sizes
         self._mixed = mixed
@@ -105,7 +109,7 @@ class SendQueue:
     def _kind(self, task: SendTask) -> tuple[str, ...]:
         intent = task.intent
         if intent.resource in self._mixed:
-            return task.purpose, intent.resource
+            return task.purpose, intent.resource, _group_of(intent, self._mixed[intent.resource])
         return task.purpose, intent.resource, intent.operation, intent.method, intent.path
 
     def _size(self, task: SendTask) -> int:
@@ -158,6 +162,17 @@ class SendQueue:
             return 0.0
         left = self._delayed[0].ready_at - now
         return left if left > 0 else 1.0
+
+
+def _group_of(intent: Intent, member: str | None) -> str:
+    if member is None:
+        return ""
+    return group_of_payload(intent.before or {} if intent.operation == "delete" else payload_after(intent), member)
+
+
+def group_of_payload(payload: Mapping[str, Any], member: str | None) -> str:
+    """Return what operations of one stored batch have in common: the value of *member*, as JSON."""
+    return "" if member is None else exact_json.dumps(payload.get(member)).decode()
 
 
 def _record(task: SendTask) -> tuple[object, ...]:

@@ -132,11 +132,13 @@ class TurnWriter:
         intents = [task.intent for task in batch.tasks]
         stored = tx.batches.by_key(batch.key)
         if stored is None:
-            number = tx.batches.next_number(self._target.name)
+            number = tx.batches.next_number(self._target.name, self._target.first_number)
             items = [self._item(intent) for intent in intents]
             request = self._target.stored_batch(intents[0].resource, items, number, at)
             name, body = request.path.removeprefix("/"), request.body or b""
-            made = StoredBatch(0, self._target.name, intents[0].resource, number, name, body, len(intents))
+            resource = intents[0].resource
+            place = self._target.destination(resource)
+            made = StoredBatch(0, self._target.name, resource, number, name, place, body, len(intents))
             stored = tx.batches.add(made, batch.key, run_id=self._run.id, at=at)
         for intent in intents:
             intent.target_id = intent.target_id or self._name(intent)

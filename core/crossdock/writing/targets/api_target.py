@@ -39,6 +39,7 @@ class ApiTarget(ConnectorTarget):
         kept_s: Seconds for which the API keeps an idempotency key; a request is not resent after that.
         settle_s: Seconds after which an unanswered request has either taken effect or never will.
         is_of_author: Whether an author has written it, so that its code may fail.
+        first_number: The number of its first stored batch, or of the next one if that is higher.
         name: The name of the connection, in the state, in reports, and in ``to`` of streams.
         title: The words for the target in a sentence.
         account: The account whose data the requests change; part of idempotency keys.

@@ -77,7 +77,9 @@ class FileTarget(ConnectorTarget):
         address: str,
         zone: ZoneInfo,
         retry: Retry,
+        first_number: int = 1,
     ) -> None:
+        self.first_number = first_number
         self._files, self._open, self._address, self._zone, self.retry = resources, open_store, address, zone, retry
         own = {name: each.kind for name, each in resources.items()}
         self.resources = {ACKNOWLEDGEMENTS: acknowledgements(), **own}  # they come first: changes wait for them
@@ -109,9 +111,16 @@ class FileTarget(ConnectorTarget):
 
     def stored_batch(self, resource: str, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
         form, local = self._files[resource], at.astimezone(self._zone)
-        name = form.file_name(number, local)
+        name = self.batch_name(resource, number, at)
         records = [FileRecord(item.operation, item.name, item.payload) for item in items]
         return Request(STAGE, f"/{name}", form.content.content(records, FileFacts(number, local, name)))
+
+    def batch_name(self, resource: str, number: int, at: datetime) -> str:
+        return self._files[resource].file_name(number, at.astimezone(self._zone))
+
+    def destination(self, resource: str) -> str:
+        hand_over = self._files[resource].hand_over
+        return f"{self._address} {hand_over.folder or '.'} as {hand_over.temporary}"
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:  # noqa: ARG002  never sent
         raise RecordError("target_failed", "a partner that takes files cannot be asked for a record")

@@ -145,6 +145,7 @@ class BatchProfile:
         stored: Whether it is made once, by `Requests.stored_batch`, and stored with a number, as a file is. It is sent
             in two parts, `STAGE` and `HAND_OVER`, of which only the second has an effect, and never divided.
         mixed: Whether a stored batch has operations of different kinds, in their order.
+        by: The member of payloads whose value all operations of a stored batch have in common; None for none.
         acknowledged_within_s: Seconds in which the target acknowledges each operation of a stored batch, by other
             means; None if it does not, and a batch that was handed over is delivered.
     """
@@ -154,6 +155,7 @@ class BatchProfile:
     atomic: bool = False
     stored: bool = field(default=False, kw_only=True)
     mixed: bool = field(default=False, kw_only=True)
+    by: str | None = field(default=None, kw_only=True)
     acknowledged_within_s: float | None = field(default=None, kw_only=True)
 
 
@@ -309,6 +311,14 @@ class Requests(ABC):
         """
         raise NotImplementedError
 
+    def batch_name(self, resource: str, number: int, at: datetime) -> str:
+        """Return the name of a stored batch with these facts, before it is made."""
+        raise NotImplementedError
+
+    def destination(self, resource: str) -> str:
+        """Describe where stored batches are handed over. Another one holds nothing of what was begun at this one."""
+        raise NotImplementedError
+
     def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:  # noqa: ARG002
         """Add the idempotency key to *request*, for a target that takes it in the body; see `headers` for others."""
         return request
@@ -377,6 +387,7 @@ class Target(RecordNames, Requests, Answers):
         kept_s: Seconds for which the target keeps an idempotency key; a request is not resent after that.
         settle_s: Seconds after which an unanswered request has either taken effect or never will.
         is_of_author: Whether an author has written it, so that its code may fail.
+        first_number: The number of its first stored batch, or of the next one if that is higher.
     """
 
     name: str
@@ -388,6 +399,7 @@ class Target(RecordNames, Requests, Answers):
     kept_s: float
     settle_s: float
     is_of_author: bool = True
+    first_number: int = 1
 
     @property
     @abstractmethod

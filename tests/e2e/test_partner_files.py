@@ -88,7 +88,14 @@ def test_an_overdue_acknowledgement_degrades_the_run(tmp_path: Path, monkeypatch
     stage.export("SO-1,Ann,1", "SO-2,Bob,2", "SO-3,Cyd,3")
     stage.sync()
     later(monkeypatch, hours=9)
-    assert stage.sync(1)["open"]["overdue"] == 3
+    report = stage.sync(1)
+    assert report["open"]["overdue"] == 3
+    (warning,) = [each["message"] for each in report["messages"] if each["level"] == "warning"]
+    assert warning.startswith("wms has not acknowledged ord_00001.csv by 20")
+    assert "3 overdue; ask whether it has them, then run 'crossdock records resolve shop.orders' with" in warning
+    page = tmp_path / "run.html"
+    assert stage.run("show", str(report["run"]), "-o", str(page)).exit_code == 0
+    assert "3 records, handed over in files" in page.read_text()
     overdue = stage.listed("overdue")
     assert [each["key"] for each in overdue] == ["SO-1", "SO-2", "SO-3"]
     assert overdue[0]["why"].startswith("create was handed over in ord_00001.csv, not acknowledged by 20")

@@ -119,12 +119,13 @@ def _times(delivery: Delivery) -> tuple[str, str, str]:
 def open_records(state: RunDetails, run: RunRecord) -> Mapping[str, Any]:
     """Return what was rejected until *run*, and what is waiting, in doubt or pending now, or nothing of a kind."""
     reasons = state.reasons(run.id)
-    room = _LISTS_BYTES // (len(reasons) + 2)  # for each list
+    room = _LISTS_BYTES // (len(reasons) + 3)  # for each list
     unsent = state.unsent()
     return {
         "rejected": _rejected(state, run, reasons, room),
         "waiting": _waiting(state, room),
-        "in_doubt": _in_doubt(state, room),
+        "in_doubt": _undecided(state, "in_doubt", room),
+        "overdue": _undecided(state, "overdue", room),
         "pending": counted(unsent, "operation") if unsent else "",
     }
 
@@ -154,11 +155,11 @@ def _waiting(state: RunDetails, room: int) -> dict[str, Any] | None:
     return {"records": counted(number, "record"), "listing": listed}
 
 
-def _in_doubt(state: RunDetails, room: int) -> dict[str, Any] | None:
-    number, found = state.in_doubt(limit=LISTED)
+def _undecided(state: RunDetails, status: str, room: int) -> dict[str, Any] | None:
+    number, found = state.undecided(status, limit=LISTED)
     if not number:
         return None
-    listed = listing(_IN_DOUBT, map(_in_doubt_row, found), number, "in-doubt", room=room)
+    listed = listing(_IN_DOUBT, map(_in_doubt_row, found), number, status.replace("_", "-"), room=room)
     return {"records": counted(number, "record"), "listing": listed}
 
 

@@ -22,6 +22,7 @@ from crossdock.runs.adoption_index import RunAdoptions
 from crossdock.runs.binding_verification import Verification
 from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.intake_log import NoIntake, StateIntake
+from crossdock.runs.overdue_files import warn_of_overdue
 from crossdock.runs.run_input import RunInputFactory
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
@@ -332,6 +333,7 @@ class ActiveRun:
         def finish(tx: Transaction) -> None:
             stored_rate_limits.write(tx, self._api_limits)
             tx.batches.mark_overdue(at=now)
+            warn_of_overdue(report.messages, tx.batches.overdue())
             report.open = tx.open_records.counts(streams, writers)
             for name in (name for name, counts in report.open.items() if counts.total):
                 report.tally(name)  # also for a stream that was not reached

@@ -10,7 +10,7 @@ from crossdock.state.db.engine import Pin, StateUrl, create
 from crossdock.state.planned_state import ExpectedDeliveries, ExpectedDelivery
 from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.store import State, Transaction
-from crossdock.state.tables.batches import BatchFacts, StoredBatch
+from crossdock.state.tables.batches import BatchFacts, OverdueBatch, StoredBatch
 from crossdock.state.tables.begun_undos import BegunUndo
 from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, DeadLetterFilter
@@ -51,6 +51,7 @@ __all__ = [
     "MigrationPart",
     "MigrationRun",
     "NamedRecord",
+    "OverdueBatch",
     "PastSnapshot",
     "PendingApproval",
     "PendingNotice",

@@ -51,6 +51,16 @@ class BatchFacts(NamedTuple):
     due_at: datetime | None
 
 
+class OverdueBatch(NamedTuple):
+    """A stored batch of which *records* of *stream* were not acknowledged by *due_at*."""
+
+    stream: str
+    target: str
+    name: str
+    due_at: datetime
+    records: int
+
+
 _FIELDS = tuple(batches.c[name] for name in StoredBatch.__slots__)
 _THIS = intents.c.id == bindparam("row")
 _MEMBER = ("batch_id", "place", "target_id")
@@ -123,6 +133,13 @@ class Batches:
         late = select(batches.c.id).where(batches.c.due_at < at)
         is_late = intents.c.status == "handed_over", intents.c.batch_id.in_(late)
         return self._connection.execute(update(intents).where(*is_late).values(status="overdue")).rowcount
+
+    def overdue(self) -> list[OverdueBatch]:
+        """Return the batches with operations that are overdue, oldest first."""
+        own = intents.c.batch_id == batches.c.id, intents.c.status == "overdue"
+        fields = intents.c.stream, batches.c.target, batches.c.name, batches.c.due_at
+        query = select(*fields, func.count()).where(*own).group_by(*fields, batches.c.id).order_by(batches.c.id)
+        return [OverdueBatch(*row) for row in self._connection.execute(query)]
 
     def named(self, target: str, names: Collection[str], numbers: Collection[int]) -> Mapping[str | int, int]:
         """Return the ids of the batches of *target* with these names or numbers."""

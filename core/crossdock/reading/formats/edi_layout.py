@@ -134,7 +134,7 @@ class EdiFormat(FileLayout):
         kind = cls.model_fields["kind"].annotation
         known = sorted(each for each in ready_layouts() if each.partition("/")[0] in get_args(kind))
         if name not in known:
-            raise misplaced(("layout",), f"is no ready layout: there are {', '.join(known)}")
+            raise misplaced(("layout",), f"is not a ready layout: there are {', '.join(known)}")
         ready = ready_layouts()[name]
         merged = {
             key: {**ready.get(key, {}), **given}

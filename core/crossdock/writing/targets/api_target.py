@@ -22,7 +22,7 @@ from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordSh
 from crossdock.writing.targets.target import Client, Target, unknown_name
 
 if TYPE_CHECKING:
-    from crossdock.reading.sources.api_request_sender import HttpExchange
+    from crossdock.reading.sources.api_request_sender import ApiRequestSender
 
 
 _NO_REASON = "the answer says that it failed, and gives no reason"
@@ -170,9 +170,9 @@ class ApiTarget(Target):
         return f"{self.address} answers{unknown}; can be written: {', '.join(self.resources)}{hint}"
 
     def client(self) -> Client:
-        from crossdock.reading.sources.api_request_sender import HttpExchange  # noqa: PLC0415  most commands send nothing
+        from crossdock.reading.sources.api_request_sender import ApiRequestSender  # noqa: PLC0415  most commands send nothing
 
-        return _Sender(HttpExchange(self.api, self._clock, None))
+        return _Sender(ApiRequestSender(self.api, self._clock, None))
 
 
 def _finds_nothing(target: Target, client: Client, resource: str) -> bool:
@@ -198,5 +198,5 @@ def _explained(outcome: Outcome, answer: Answer) -> Outcome:
 
 
 class _Sender:
-    def __init__(self, exchange: HttpExchange) -> None:
+    def __init__(self, exchange: ApiRequestSender) -> None:
         self.send, self.close = exchange.deliver, exchange.close

@@ -16,6 +16,7 @@ from tests.examples import ALL, FEW, SHARE
 from tests.forked_commands import forked_commands
 from tests.new_databases import new_databases
 from tests.quick_configs import quick_configs
+from tests.quick_disk import quick_disk
 from tests.quick_entry_points import quick_entry_points
 from tests.quick_states import quick_states
 from tests.quick_tls import quick_tls
@@ -91,7 +92,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.fixture(scope="session", autouse=True)
 def commands_are_quick() -> Iterator[None]:
     """Those in this process, which are many; a process of its own works as users' do."""
-    with quick_states(), quick_entry_points(), quick_configs(), quick_tls():
+    with quick_disk(), quick_states(), quick_entry_points(), quick_configs(), quick_tls():
         yield
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine
 
 from crossdock.config.project import project
 from crossdock.state import Pin, StateUrl, create, parse_url, store
@@ -40,13 +40,15 @@ def quick_states() -> Iterator[None]:
     compiled = _Compiled()
 
     def opened(url: StateUrl, pin: Any, *, read_only: bool) -> Engine:
-        made = open_engine(url, pin, read_only=read_only).execution_options(compiled_cache=compiled)
-        if url.drivername == "sqlite":
-            event.listen(made, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
-        return made
+        return open_engine(url, pin, read_only=read_only).execution_options(compiled_cache=compiled)
 
+    def without_waiting(url: StateUrl, *, read_only: bool, **_: str) -> Engine:
+        return sqlite_engine(url, read_only=read_only, synchronous="OFF")
+
+    sqlite_engine = engine._sqlite_engine
     with TemporaryDirectory(prefix="crossdock-state-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "open_engine", opened)
+        patch.setattr(engine, "_sqlite_engine", without_waiting)
         patch.setattr(project, "create", _copying(Path(folder)))
         yield
 
@@ -65,6 +67,7 @@ def _copying(folder: Path) -> Callable[[StateUrl, Pin], bool]:
         try:
             shutil.copyfile(empty, path)
             with closing(sqlite3.connect(path)) as connection, connection:
+                connection.execute("PRAGMA synchronous=OFF")
                 facts = {"base_url": pin.base_url, "tenant": pin.tenant, "id": uuid4().hex}
                 connection.executemany("UPDATE meta SET value = ? WHERE name = ?", [(v, n) for n, v in facts.items()])
         except (OSError, sqlite3.Error):

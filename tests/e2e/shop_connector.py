@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from crossdock import Connector, Context, Filter, RawBatch, Record, Reference, SecretRef, Settings, Stream
-from crossdock.sources import Api, Cursor, HeaderAuth
+from crossdock.sources import Api, Cursor, HeaderAuth, RateLimit
 
 
 class ShopSettings(Settings):
@@ -83,7 +83,8 @@ def _address(record: Record, pointer: str) -> dict[str, str | None] | None:
 
 
 def api(settings: ShopSettings) -> Api:
-    return Api(settings.base_url, HeaderAuth("X-Shopify-Access-Token", settings.token))
+    auth = HeaderAuth("X-Shopify-Access-Token", settings.token)
+    return Api(settings.base_url, auth, rate=RateLimit(per_minute=600_000))
 
 
 CONNECTOR = Connector("shop", "A shop", ShopSettings, streams=lambda _: (Products(), Customers(), Orders()), api=api)

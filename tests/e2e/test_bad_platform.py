@@ -341,7 +341,7 @@ def test_an_answer_that_proves_nothing(site: Site, front: Front, reply: Reply) -
 
 def test_a_bucket_of_which_nothing_is_told(own: Platforms) -> None:
     """Storms of 429 lose nothing and make nothing twice; they are counted."""
-    site = own(rate_per_min=1200, burst=1, rate_headers="none")
+    site = own(rate_per_min=6000, burst=1, rate_headers="none")
     site.init()
     site.export("CUST_1.csv", MANY)
     result = site.sync("wms.customers")

@@ -30,6 +30,7 @@ def _statuses(trip: RoundTrip) -> list[str | None]:
     return [found[each] for each in trip.orders]
 
 
+@pytest.mark.nightly(but=["list", "fetch"])
 @pytest.mark.parametrize("way", ["list", "fetch", "until they are final"])
 def test_orders_of_others_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     """Whatever they are called and whatever happens to them, ours keep their status, and the others are not touched."""

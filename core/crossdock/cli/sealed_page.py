@@ -20,7 +20,7 @@ def digest_of(content: bytes) -> str:
     above = content[: content.rfind(b"\n", 0, -1) + 1]
     digest = sha256(above).hexdigest()
     if content != above + _last_line(digest):
-        hint = "it was changed, or cut off, or it is no sign-off report; take a copy from the archive"
+        hint = "it was changed, or cut off, or it is not a sign-off report; take a copy from the archive"
         raise RefusedError(f"the last line does not name the SHA-256 of the lines above it, {digest}", hint=hint)
     return digest
 

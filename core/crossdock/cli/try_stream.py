@@ -249,11 +249,9 @@ def _dotted(pointer: str) -> str:
     from crossdock.records import is_reserved
 
     number, *names = pointer.split("/")
-    if len(names) == 1 and is_reserved(names[0]):
-        return pointer
-    if (len(names) > 1 and any(not name or "." in name for name in names)) or names[0].startswith("~1"):
-        return pointer
-    return number + ".".join(names).replace("~1", "/").replace("~0", "~")
+    dotted = ".".join(names).replace("~1", "/").replace("~0", "~")
+    splits = len(names) > 1 and any(not name or "." in name for name in names)
+    return pointer if splits or names[0].startswith("~1") or is_reserved(dotted) else number + dotted
 
 
 def _right(item: dict[str, Any]) -> list[str]:

@@ -61,7 +61,7 @@ class LatestRecords:
     """What one stream read in a run.
 
     Attributes:
-        latest: One row per record: `KEY_HASH`, `FP`, `SAME` (true if known to be unchanged; false is no proof of a
+        latest: One row per record: `KEY_HASH`, `FP`, `SAME` (true if known to be unchanged; false does not prove a
             change), `LINE` (of its first row), `UNIT` (index of its file or page); `POSITION` with ``order_by``; `ROWS`
             (number of rows) with ``group_by``; `DELETED` (true if its latest row says so) if the stream finds deleted
             records.

@@ -127,7 +127,7 @@ def windows(
             with which the source shows changes. Nothing is sent for records that are read again unchanged.
 
     Raises:
-        ValueError: If *since* is no instant, or *size* is not positive.
+        ValueError: If *since* is not an instant, or *size* is not positive.
     """
     if size <= timedelta():
         raise ValueError("the size of a window must be positive")

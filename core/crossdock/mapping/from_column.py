@@ -185,7 +185,7 @@ class FromColumn(ConfigModel):
             return known
         found = _units_of((row[self.minor_units] or "").strip().upper())
         if found is None:
-            raise RecordError("bad_value", "is no currency with minor units (ISO 4217)", pointer=self.minor_units)
+            raise RecordError("bad_value", "is not a currency with minor units (ISO 4217)", pointer=self.minor_units)
         return found
 
     def columns(self) -> Iterator[str]:

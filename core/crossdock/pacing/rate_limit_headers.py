@@ -287,7 +287,7 @@ def cache_hit(headers: Mapping[str, str]) -> str | None:
     """Return what says that a cache gave the answer without asking the API, such as ``x-cache: HIT``; None if nothing.
 
     By ``Cache-Status`` (RFC 9211), and by the headers of nginx, Varnish, Squid, Fastly, CloudFront, Cloudflare, Akamai,
-    Azure and others. An answer that the API confirmed (``REVALIDATED``, ``RefreshHit``, ``TCP_REFRESH_HIT``) is none.
+    Azure and others. Not those that the API confirmed (``REVALIDATED``, ``RefreshHit``, ``TCP_REFRESH_HIT``).
 
     Args:
         headers: Names in lower case.

@@ -13,7 +13,7 @@ Bound = Mapping[str, Sequence[tuple[Scope, Binding]]]
 
 
 class InDoubt(NamedTuple):
-    """The result for an operation in doubt, with the id of its record if it was executed and is no delete."""
+    """The result for an operation in doubt, with the id of its record if it was executed and is not a delete."""
 
     outcome: Literal["delivered", "not delivered", "unknown"]
     target_id: str | None = None

@@ -143,7 +143,7 @@ class ReadParts:
     def _in_future(self, known: Sequence[tuple[str, str, int]], cursor: Cursor) -> int:
         """Return how many of the last places have dates after tomorrow, from which no run may continue.
 
-        Digits may be no date at all. They count if those before them are a date that has come.
+        Digits need not be a date. They count if those before them are a date that has come.
         """
         if cursor.as_ == "instant":
             return 0
@@ -182,7 +182,7 @@ class ReadParts:
 
 
 def _date_of(value: str, cursor: Cursor) -> str:
-    """Return the date that a cursor may mean: at its beginning, as YYYYMMDD, or as a UNIX time; empty if it is none."""
+    """Return the date of a cursor: at its beginning, as YYYYMMDD, or as a UNIX time; empty if there is none."""
     if cursor.as_ == "text":
         found = _DATE.match(value) or _COMPACT.fullmatch(value)
         return "-".join(found.groups()[:3]) if found else ""

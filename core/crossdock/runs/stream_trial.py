@@ -59,7 +59,7 @@ class Trial:
 
     @property
     def empty_columns(self) -> list[str]:
-        """For JSON records, the dotted paths of the stream that all of them lack: a misspelled path is no error."""
+        """For JSON records, the dotted paths of the stream that all of them lack: a misspelled path is not an error."""
         stream = self.bound.stream
         paths = stream.used_columns | ({stream.cursor.column} if stream.cursor else set())
         rows = [row for tried in self.records for row in tried.record.with_paths(paths).rows]

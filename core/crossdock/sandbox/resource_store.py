@@ -69,7 +69,7 @@ def check_against_stored(
 
 
 def check_unused(connection: sqlite3.Connection, resource_id: str) -> None:
-    """Refuse an id that the caller gives and that a resource of any tenant has, or that is no id."""
+    """Refuse an id that the caller gives and that a resource of any tenant has, or that is not an id."""
     if not is_target_id(resource_id):
         raise ProblemError(400, "The id must be 1 to 64 printable characters.")
     if connection.execute("SELECT 1 FROM stored WHERE id = ?", (resource_id,)).fetchone() is not None:

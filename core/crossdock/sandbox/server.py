@@ -23,7 +23,7 @@ from crossdock.sandbox.app import Sandbox, SandboxSettings
 from crossdock.sandbox.broken_connections import Connection
 from crossdock.values import serving
 from crossdock.values.local_files import open_private, replace_file
-from crossdock.values.serving import ConnectionLimits
+from crossdock.values.serving import ConnectionLimits, StoppableServer
 
 Facts = dict[str, str | None]
 
@@ -80,7 +80,7 @@ class SandboxServer:
             thread = threading.Thread(target=server.run, args=([listener],), name="sandbox", daemon=True)
             thread.start()
             opened.callback(thread.join)
-            opened.callback(setattr, server, "should_exit", True)
+            opened.callback(server.stop)
             if not started.wait(30):
                 raise RuntimeError("the sandbox did not start within 30 s")
             self._opened = opened.pop_all()
@@ -100,7 +100,7 @@ def config(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Conf
     )
 
 
-class _Server(uvicorn.Server):
+class _Server(StoppableServer):
     """uvicorn with a callback when it listens. It returns after a signal, where uvicorn would raise it again."""
 
     def __init__(self, sandbox: Sandbox, ready: Callable[[], None]) -> None:
@@ -113,27 +113,15 @@ class _Server(uvicorn.Server):
         self._webhooks = asyncio.create_task(self._sandbox.webhooks.run())
         self._ready()
 
-    async def main_loop(self) -> None:
-        """Do the same as uvicorn, with a shorter interval: tests stop hundreds of sandboxes."""
-        while not await self.on_tick(0):  # noqa: ASYNC110  uvicorn has only a flag
-            await asyncio.sleep(0.02)
-
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Do the same as uvicorn, without its pause if no client is connected."""
         if self._webhooks is not None:
             self._webhooks.cancel()
             await asyncio.gather(self._webhooks, return_exceptions=True)
-        if self.server_state.connections or self.server_state.tasks:
-            await super().shutdown(sockets=sockets)
-            return
-        for server in self.servers:
-            server.close()
-        for listener in sockets or []:
-            listener.close()
+        await super().shutdown(sockets=sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  the signature is uvicorn's
         self.force_exit |= self.should_exit and sig == signal.SIGINT
-        self.should_exit = True
+        self.stop()
 
 
 @contextlib.contextmanager

@@ -30,8 +30,9 @@ _NUMBERED = re.compile(r"[^/]*\d[^/]*")
 
 
 def listed_at(body: Any, depth: int = _DEEPEST) -> ListPath | None:
-    """Return the path of the only list of objects in a body that describes nothing but this list. A record that has
-    lists, such as an order with its lines, is none.
+    """Return the path of the only list of objects in a body that describes nothing but this list.
+
+    A record that has lists, such as an order with its lines, describes more.
     """
     if isinstance(body, list):
         return () if body and all(isinstance(each, dict) for each in body) else None

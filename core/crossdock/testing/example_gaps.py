@@ -38,7 +38,7 @@ def gaps_of_records(records: Sequence[Record]) -> Iterator[str]:
 
 
 def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield each value that is no object and no list, with the names of the members on the way to it."""
+    """Yield each value that is neither an object nor a list, with the names of the members on the way to it."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from leaves(inner, (*path, str(name)))

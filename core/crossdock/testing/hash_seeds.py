@@ -137,7 +137,7 @@ def _class(module: str, file: str, qualified_name: str) -> Any:
 
 def _answer(question: dict[str, Any]) -> dict[str, Any]:
     """Read what the other process asks for, or say what went wrong."""
-    # It shows where each thread is and ends this process, also in code that is no Python.
+    # It shows where each thread is and ends this process, also in code that is not Python.
     faulthandler.dump_traceback_later(question["within_s"], exit=True)
     try:
         os.chdir(question["folder"])
@@ -159,5 +159,5 @@ def _answer_all(questions: TextIO, answers: TextIO) -> None:
 
 if __name__ == "__main__":
     with os.fdopen(os.dup(1), "w") as _answers:
-        os.dup2(2, 1)  # what the connector prints is no answer
+        os.dup2(2, 1)  # what the connector prints is not an answer
         _answer_all(sys.stdin, _answers)

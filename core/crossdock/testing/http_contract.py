@@ -214,7 +214,7 @@ class HttpStreamContract(StreamContract):
             assert len(trial.records) == count, f"{where}: {len(trial.records)} of {count} records; catch no error"
 
     def test_a_cursor_is_not_ahead_of_what_was_read(self) -> None:
-        """No record that is read after a cursor has a lower value than it, and no cursor is one that was not read."""
+        """Records that are read after a cursor have no lower value, and each cursor is a value that was read."""
         batches = list(self._batches())
         self._last_cursor(batches)
         pull, declared = self._method("pull"), self._bound().stream.cursor

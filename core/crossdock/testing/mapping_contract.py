@@ -173,7 +173,7 @@ class MappingContract(StreamUnderTest):
                     other = value_at(made, path)
                     assert not numbers_in(other), (
                         f"{own}, {place_of(record)}: with {_NO_NUMBER!r} as {place}, /{'/'.join(map(str, path))} of "
-                        f"the draft is {other}; raise RecordError for what is no number"
+                        f"the draft is {other}; raise RecordError for what is not a number"
                     )
 
     def test_every_change_of_a_draft_is_noticed(self) -> None:

@@ -98,7 +98,7 @@ def _names_day(text: str, day: datetime) -> bool:
 
 
 def instant_of(text: str | None) -> datetime | None:
-    """Return the instant that a cursor is; None if it is none."""
+    """Return the instant that a cursor is; None if it is not one."""
     try:
         moment = datetime.fromisoformat(text or "")
     except ValueError:

@@ -69,8 +69,9 @@ def words_of(name: str) -> tuple[str, ...]:
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a member, parameter or header of this name usually has a credential. The token of a page is
-    none.
+    """Return whether a member, parameter or header of this name usually has a credential.
+
+    The token of a page is not one.
     """
     words = words_of(name)
     text = "_".join(words)

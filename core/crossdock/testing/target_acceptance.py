@@ -174,7 +174,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
                 listed = json.loads(delivery.run("records", "list", "--json", *choice).output)
                 keys = [each["key"] for each in listed]
                 assert keys == [key_text(self.key(resource, self.records - 1))], (
-                    f"{resource}: a changed record is no dead letter"
+                    f"{resource}: a changed record is not a dead letter"
                 )
                 delivery.write(changed)
                 continue

@@ -237,7 +237,7 @@ class TargetContract(TargetRequestContract):
 
 
 def _check_throttled(where: str, answer: Answer, pause_s: float | None, outcome: Outcome) -> None:
-    hint = "call super(), and describe a limit that is no 429 by Api(..., throttled=...)"
+    hint = "call super(), and describe a limit that is not a 429 by Api(..., throttled=...)"
     text = f"{where}: HTTP {answer.status} is {outcome.kind} instead of throttled; {hint}"
     assert outcome.kind == "throttled", text
     hint = "return the seconds from throttled of the Api"

@@ -278,7 +278,7 @@ def _longest_key(target: ConnectorTarget, resource: str) -> int:
 
 
 def _check_form(where: str, request: Request) -> None:
-    assert request.method in _METHODS, f"{where}: {request.method!r} is no method"
+    assert request.method in _METHODS, f"{where}: {request.method!r} is not a method"
     is_path = request.path.startswith("/") and not request.path.startswith("//")
     assert is_path, f"{where}: the path does not begin with one /"
     is_plain = request.path.isascii() and request.path.isprintable() and not set(' "#<>\\^`{|}') & set(request.path)

@@ -22,7 +22,7 @@ from typing import Any
 JsonValue = Any
 _has_whole_characters = re.compile(
     r"""(?:[^\\]++|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\(?!u[dD][89a-fA-F]).)*+""", re.DOTALL
-).fullmatch  # of JSON text: surrogates in pairs, other escapes, and everything that is no escape
+).fullmatch  # of JSON text: surrogates in pairs, other escapes, and everything that is not an escape
 
 _strings_of = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL).finditer
 

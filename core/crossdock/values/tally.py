@@ -28,7 +28,7 @@ class Tally:
     """The tally of one stream in one run. *rows_filtered* is by filter, in their order.
 
     *parts* counts the parts of decided records that the mapping left out, changed or assumed, by what was done. They
-    are no term of the balance.
+    are not a term of the balance.
     """
 
     rows_read: int = 0

@@ -77,8 +77,8 @@ class TimeFormat:
     def instant_and_fraction(self, text: str, place: str) -> tuple[datetime, str]:
         """Convert *text* to an instant in UTC. Also return the digits of the fraction of its second, at most nine.
 
-        Raises RecordError if *text* is none, has no offset and no zone, is ambiguous, or is outside of the years 1 to
-        9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
+        Raises RecordError if *text* is not a time, has neither offset nor zone, is ambiguous, or is outside the years 1
+        to 9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
         """
         try:
             moment, fraction = self._moment(text)
@@ -132,7 +132,7 @@ class TimeFormat:
 
 
 def check_layout(layout: str) -> None:
-    """Check a format of a date or time. Raises ValueError if it is none, or gives no year."""
+    """Check a format of a date or time. Raises ValueError if it is not one, or lacks the year."""
     if layout in UNIX or layout in CENTURY_DIGIT or layout == MICROSOFT_JSON:
         return
     if "%" not in layout:

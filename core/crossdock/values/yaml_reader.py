@@ -61,7 +61,7 @@ class Content:
 def parse(text: str, name: str, environment: Mapping[str, str] | None) -> Content:
     """Parse the mapping in *text*; *name* is the path of its file. Merge keys (``<<``) add keys that a mapping lacks.
 
-    Without *environment* the file is no config: ``${NAME}`` stays as it is, and numbers may be larger than settings.
+    Without *environment* the file is not a config: ``${NAME}`` stays as it is, and numbers may be larger than settings.
 
     Raises ConfigError if it is not such a mapping, or exceeds a limit. It never quotes an alias, an anchor or a tag.
     """

@@ -70,7 +70,7 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_bytes(bench: Bench, plat
             return None
         return (502, {}, b"<html>") if seen.turn == 2 else created(seen)
 
-    platform.script = lose
+    bench.clock, platform.script = ManualClock(), lose
     bench.deliver(40)
     bodies: dict[str, set[bytes]] = {}
     for seen in platform.seen:
@@ -176,6 +176,7 @@ def test_one_forbidden_record_is_a_dead_letter_all_of_them_are_a_wrong_credentia
 
 def test_throttling_costs_time_and_no_attempt(bench: Bench, platform: Platform) -> None:
     """More 429s than the attempts allowed fail nothing: waiting for the allowance is no failure."""
+    bench.clock = ManualClock()
     platform.script = lambda seen: (429, {"retry-after": "0"}, b"{}") if seen.turn <= 5 else created(seen)
     bench.deliver(2)
     assert (bench.statuses(), bench.counters.throttled) == ({"delivered": 2}, 10)

@@ -11,7 +11,6 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import pytest
-import uvicorn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect, Request
@@ -19,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from tests.waiting import WITHIN_S, eventually
 
-from crossdock.values.serving import ConnectionLimits
+from crossdock.values.serving import ConnectionLimits, StoppableServer
 from crossdock.values.serving import config as uvicorn_config
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -38,7 +37,7 @@ class Web:
         self.address: tuple[str, int] = self._listener.getsockname()
         self.paths: list[str] = []  # of requests that were read to their end
         self.go = threading.Event()
-        self._server = uvicorn.Server(uvicorn_config(self._app, limits, timeout_graceful_shutdown=1))
+        self._server = StoppableServer(uvicorn_config(self._app, limits, timeout_graceful_shutdown=1))
         self._thread = threading.Thread(target=self._server.run, args=([self._listener],))
 
     @contextmanager
@@ -48,7 +47,7 @@ class Web:
             yield self
         finally:
             self.go.set()
-            self._server.should_exit = True
+            self._server.stop()
             self._thread.join()
 
     def connect(self, text: bytes = b"") -> socket.socket:

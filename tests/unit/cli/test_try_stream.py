@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
@@ -281,6 +281,7 @@ def test_paths_that_no_record_has_are_named(recorded_shop: CommandLine) -> None:
 
 
 @given(st.lists(st.text(max_size=5) | st.sampled_from(RESERVED), min_size=1, max_size=4))
+@example(["\x1d", "0"])
 def test_a_declared_stream_shows_the_paths_that_a_config_can_use(names: list[str]) -> None:
     """Dotted paths, and JSON pointers for names with dots: what is shown finds the member."""
     value: object = 1

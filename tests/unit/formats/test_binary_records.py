@@ -365,13 +365,13 @@ def _damages() -> Iterator[tuple[str, bytes, str]]:
         "f:2: the record descriptor word X'00200000' states 28 bytes, beyond the end .* 27 follow",
     )
     yield "rdw", good + b"\0\x20", "f:2: the file ends in the middle of a record descriptor word, at byte 32"
-    yield "rdw", FIRST, "f:1: X'C1F0F0F1' is no record descriptor word, at byte 0"
+    yield "rdw", FIRST, "f:1: X'C1F0F0F1' is not a record descriptor word, at byte 0"
     yield "rdw", b"\0\x20\x01\0" + FIRST, "f:1: .* is that of a segment of a spanned record"
-    yield "rdw", b"\0\x03\0\0", "is no record descriptor word"
+    yield "rdw", b"\0\x03\0\0", "is not a record descriptor word"
     yield "bdw", bdw(FIRST)[:-1], "beyond the end of the file"
     yield "bdw", b"\0\x24\0\0" + rdw(FIRST + b"\x40"), "f:1: .* states a record beyond the end of its block"
     yield "bdw", rdw(FIRST), "no record descriptor word|no block descriptor word"
-    yield "bdw", b"\0\x04\0\0", "X'00040000' is no block descriptor word"
+    yield "bdw", b"\0\x04\0\0", "X'00040000' is not a block descriptor word"
     yield "bdw", b"\0\x24\0", "the file ends in the middle of a block descriptor word"
     yield "none", FIRST + FIRST[:20], "f:2: the file ends after 20 of the 28 bytes of a record, at byte 28"
     yield "none", FIRST + FIRST[:5], "f:2: the file ends after 5 of the 32 bytes of a record, at byte 28"

@@ -157,7 +157,7 @@ BOTH = X12().file([shipment("17", ("A", "1")), shipment("18", ("C", "3"))])
         ("W06*F*17", "W06*F*1\0007", "segment 4, line 4: has a line break or another control character in it"),
         ("W06*F*17", "W06*F*1\n7", "segment 4, line 4: has a line break or another control character in it"),
         ("W06*F*17", "~W06*F*17", "segment 4, line 4: is empty"),
-        ("CC*1*1*", "CC*1*1x*", "segment 5, line 5: W12.3 is no number"),
+        ("CC*1*1*", "CC*1*1x*", "segment 5, line 5: W12.3 is not a number"),
     ],
 )
 def test_a_refused_set_leaves_the_others(file: Path, old: str, new: str, says: str) -> None:
@@ -450,8 +450,8 @@ def test_ready_layouts_are_complete(name: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
-        ({"kind": "x12", "layout": "x12/999999"}, "is no ready layout: there are x12/810"),
-        ({"kind": "edifact", "layout": "x12/945"}, "is no ready layout: there are edifact/CONTRL"),
+        ({"kind": "x12", "layout": "x12/999999"}, "is not a ready layout: there are x12/810"),
+        ({"kind": "edifact", "layout": "x12/945"}, "is not a ready layout: there are edifact/CONTRL"),
         ({"kind": "x12", "set": "945"}, "needs a ready layout"),
         ({"kind": "x12", "columns": {"a": "W12.1"}}, "needs a ready layout"),
         ({**ITEMS, "rows": "line", "columns": {"a": "W12.1"}}, "names no loop: there are set, item"),

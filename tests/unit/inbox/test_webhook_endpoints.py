@@ -67,7 +67,7 @@ def test_two_secrets_are_valid_while_one_is_replaced(tmp_path: Path) -> None:
         (b'{"keys": [["1", "2"]]}', "a hint names a key of orders with 2 columns instead of id"),
         (b'{"keys": [[""]]}', "a key of orders is empty, too long or not storable"),
         (b'{"keys": [["a\\u0000b"]]}', "a key of orders is empty, too long or not storable"),
-        (b'{"keys": [[7]]}', "a hint names a key of orders that is no text"),
+        (b'{"keys": [[7]]}', "a hint names a key of orders that is not text"),
         (exact_json.dumps({"keys": [["x" * 1_001]]}), "a key of orders is empty, too long or not storable"),
         (exact_json.dumps({"keys": [[str(n)] for n in range(MOST_HINTS + 1)]}), "it is about more than 1,000 records"),
     ],

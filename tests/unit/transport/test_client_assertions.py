@@ -68,11 +68,11 @@ def test_the_claims_are_those_of_the_rfc_and_of_the_vendor() -> None:
 @pytest.mark.parametrize(
     ("key", "algorithm", "says"),
     [
-        ("-----BEGIN", "PS256", "is no private key in PEM without a passphrase"),
-        (pem(RSA, b"secret"), "PS256", "is no private key in PEM without a passphrase"),
-        (pem(EC[256]), "PS256", "is no RSA key, which PS256 needs"),
-        (pem(RSA), "ES256", "is no key of the curve secp256r1, which ES256 needs"),
-        (pem(EC[384]), "ES256", "is no key of the curve secp256r1, which ES256 needs"),
+        ("-----BEGIN", "PS256", "is not a private key in PEM without a passphrase"),
+        (pem(RSA, b"secret"), "PS256", "is not a private key in PEM without a passphrase"),
+        (pem(EC[256]), "PS256", "is not an RSA key, which PS256 needs"),
+        (pem(RSA), "ES256", "is not a key of the curve secp256r1, which ES256 needs"),
+        (pem(EC[384]), "ES256", "is not a key of the curve secp256r1, which ES256 needs"),
     ],
 )
 def test_a_key_that_cannot_sign_is_an_error_of_the_config(key: str, algorithm: SignatureAlgorithm, says: str) -> None:

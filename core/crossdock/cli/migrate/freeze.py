@@ -21,7 +21,7 @@ def _duration(_ctx: click.Context, _parameter: click.Parameter, value: str) -> t
     from crossdock.values.config_durations import is_duration, span
 
     if not is_duration(value, UNITS):
-        raise click.BadParameter(f"{value!r} is no duration, such as 90s, 10m or 2h")
+        raise click.BadParameter(f"{value!r} is not a duration, such as 90s, 10m or 2h")
     return span(value)
 
 

@@ -127,7 +127,7 @@ class LeftOut:
 
 
 def proposed(document: OpenApi, chosen: Collection[str]) -> tuple[list[ListProposal], list[LeftOut]]:
-    """Return the lists of a document, at most `MOST_LISTS`, and the GET operations that are none.
+    """Return the lists of a document, at most `MOST_LISTS`, and the GET operations that list nothing.
 
     Args:
         chosen: The paths of the lists that are wanted; empty for those that are found.
@@ -195,7 +195,7 @@ def _list(document: OpenApi, operation: Operation) -> ListProposal | LeftOut:
 
 
 def _no_list(operation: Operation, body: Json, arrays: Sequence[tuple[Pointer, Json]]) -> str:
-    """Return why an operation is no list that can be read; empty if it is one."""
+    """Return why an operation is not a list that can be read; empty if it is one."""
     reason = ""
     if "{" in operation.path:
         reason = "it is below one record"
@@ -371,7 +371,7 @@ def _changes(document: OpenApi, operation: Operation, record: Json, examples: Se
 
 
 def time_form(example: Any) -> tuple[str, bool] | None:
-    """Return the format of a time, empty for ISO 8601, and whether it has an offset; None if it is no known time."""
+    """Return the format of a time, empty for ISO 8601, and whether it has an offset; None if it is not a known time."""
     if not isinstance(example, str):
         return None
     try:

@@ -104,7 +104,7 @@ def _target(document: OpenApi, one: _Resource, base_path: str) -> TargetProposal
     body, _ = json_content(document, document.resolved(as_mapping(post.data.get("requestBody"))))
     sent_in, record = _unwrapped(document, body)
     if not members(document, record):
-        return refused("its body is no object with members")
+        return refused("its body is not an object with members")
     answered, _ = json_content(document, answer(document, one.of_item["GET"]))
     answered_in, shown = _unwrapped(document, answered)
     id_member = _id(document, shown, one.path)

@@ -38,7 +38,7 @@ def hints_of(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) 
             columns = ", ".join(stream.key)
             raise _defect(connection, f"names a key of {hint.stream} with {len(hint.key)} columns instead of {columns}")
         if {*map(type, hint.key)} - {str}:
-            raise _defect(connection, f"names a key of {hint.stream} that is no text")
+            raise _defect(connection, f"names a key of {hint.stream} that is not text")
     wanted = [hint for hint in hints if streams[hint.stream].enabled and streams[hint.stream].fetches]
     return [own for hint in wanted if (own := _own(hint, streams[hint.stream].own_keys)) is not None]
 

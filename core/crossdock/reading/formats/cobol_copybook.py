@@ -160,7 +160,7 @@ def _lines(text: str, source: SourceForm) -> Iterator[tuple[int, str]]:
             continue
         if indicator not in {"", " "}:
             raise CopybookError(
-                f"column 7 has {indicator!r}, which is no indicator; in free form declare source: free", number
+                f"column 7 has {indicator!r}, which is not an indicator; in free form declare source: free", number
             )
         if held:
             yield held
@@ -267,7 +267,7 @@ class _Entry:
         if word in _OTHER_USAGES:
             self._refuse(f"USAGE {word} is not read: ask for DISPLAY, COMP, COMP-5 or COMP-3, or make it FILLER")
         if word not in _USAGES:
-            self._refuse(f"{word!r} is no clause that is known here")
+            self._refuse(f"{word!r} is not a clause that is known here")
         item.usage = _USAGES[word]
 
     def _occurs(self, item: Item) -> None:

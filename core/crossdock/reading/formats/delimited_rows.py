@@ -220,7 +220,7 @@ def _fields(count: int) -> str:
 
 
 class RowEnds:
-    """The row ends of one file. One with LF may also be CRLF, but in all rows. `marks` replace LF and CR in rows."""
+    """The row ends of one file. LF stands for CRLF as well, if all rows have it. `marks` replace LF and CR in rows."""
 
     def __init__(self, end: str, delimiter: str) -> None:
         free = [mark for mark in _FREE if mark not in end and mark not in delimiter]

@@ -220,7 +220,7 @@ class _Values:
         plain = text if self._is_x12 else text.replace(self._separators.decimal_mark, ".").replace(",", ".")
         found = _NUMBER.fullmatch(plain.strip(" "))
         if found is None or not (found[2] or found[3]) or (column.decimals is not None and found[3] is not None):
-            raise RefusedSetError(segment, f"{column.at} is no number")
+            raise RefusedSetError(segment, f"{column.at} is not a number")
         sign, digits, fraction = found[1].replace("+", ""), found[2], found[3] or ""
         if column.decimals:
             digits = digits.zfill(column.decimals + 1)
@@ -238,7 +238,7 @@ class _Values:
                 raise ValueError(text)
             found = datetime.strptime(text, form)  # noqa: DTZ007  a local time, as it was sent
         except ValueError:
-            raise RefusedSetError(segment, f"{column.at} is no date of a known form: read it as text") from None
+            raise RefusedSetError(segment, f"{column.at} is not a date of a known form: read it as text") from None
         return found.isoformat(timespec="auto") if "%H" in form else found.date().isoformat()
 
 

@@ -81,7 +81,7 @@ class FixedColumn(ConfigModel):
         if self.usage is None:
             raise ValueError("digits and sign: included are for packed and binary numbers: declare usage")
         if (self.decimals is None) != (self.usage == "hex"):
-            raise ValueError("packed and binary numbers need decimals, which may be 0; hex is no number")
+            raise ValueError("packed and binary numbers need decimals, which may be 0; hex is not a number")
         if self.sign not in {None, "included"} or (self.sign and self.usage == "hex"):
             raise ValueError("the sign of a packed or binary number is included")
         if self.padding is not None or self.fill != " ":
@@ -203,7 +203,7 @@ def _decimal(sign: pl.Expr, digits: pl.Expr, decimals: int) -> pl.Expr:
 
 
 def number_in(column: FixedColumn, data: bytes, encoding: str) -> int | None:
-    """Return the whole number that *column* has in the record *data*; None if it is none. For counts of tables."""
+    """Return the whole number that *column* has in the record *data*; None if it has none. For counts of tables."""
     cell_bytes = data[column.at - 1 : column.end]
     if len(cell_bytes) < column.length:
         return None

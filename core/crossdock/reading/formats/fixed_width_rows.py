@@ -307,7 +307,7 @@ def _widened(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     for block in blocks:
         text = decoder.decode(block)
         if FILLER in text:
-            raise DecodingError("U+FDD0, which is no character", _BINARY)
+            raise DecodingError("U+FDD0, which is not a character", _BINARY)
         yield text.translate(widths).encode(errors="surrogateescape")
     yield decoder.decode(b"", final=True).encode(errors="surrogateescape")
 

@@ -165,7 +165,7 @@ class _Document:
     def _refuse_no_object(self) -> NoReturn:
         line, column = self._place(self._at)
         self._value()
-        message, hint = f"record {self._number:,} is no object", "Each element of the list must be an object."
+        message, hint = f"record {self._number:,} is not an object", "Each element of the list must be an object."
         raise RefusedError(message, where=f"{self._file}:{line}:{column}", hint=hint)
 
     def _pass_over(self, depth: int, name: str) -> None:

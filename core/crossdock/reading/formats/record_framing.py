@@ -128,7 +128,7 @@ def blocked_records(stream: ByteStream) -> Iterator[FramedRecord]:
         is_extended = bool(word[0] & _EXTENDED)
         size = int.from_bytes(word, "big") & 0x7FFFFFFF if is_extended else int.from_bytes(word[:2], "big")
         if size < 2 * _WORD or (not is_extended and word[2:] != b"\0\0"):
-            stream.refuse(f"X'{word.hex().upper()}' is no block descriptor word", offset, _WORDS)
+            stream.refuse(f"X'{word.hex().upper()}' is not a block descriptor word", offset, _WORDS)
         end = offset + size
         while stream.offset < end:
             yield _described(stream, stream.take(_WORD), end)
@@ -153,7 +153,7 @@ def _refuse_word(stream: ByteStream, word: bytes, offset: int, size: int) -> NoR
         hint = "Ask for a file without spanned records (RECFM=VB, and not VBS)."
         stream.refuse(f"{_shown(word)} is that of a segment of a spanned record", offset, hint)
     if size < _WORD or word[2:] != b"\0\0":
-        stream.refuse(f"X'{word.hex().upper()}' is no record descriptor word", offset, _WORDS)
+        stream.refuse(f"X'{word.hex().upper()}' is not a record descriptor word", offset, _WORDS)
     stream.refuse(f"{_shown(word)} states a record beyond the end of its block", offset, _WORDS)
 
 

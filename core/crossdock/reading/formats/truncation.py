@@ -12,7 +12,7 @@ _DOS_END = "\x1a"
 
 
 def is_cut(path: Openable, encoding: str, row_end: str | None) -> bool:
-    """Return whether the last row lacks *row_end*: None is LF or CRLF, empty is no end. gzip has its own end mark."""
+    """Return whether the last row lacks *row_end*: None is LF or CRLF, empty is none. gzip has its own."""
     if row_end == "":
         return False
     ends = [row_end or "\n"]

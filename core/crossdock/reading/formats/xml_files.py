@@ -226,7 +226,7 @@ class _Rows:
         except expat.ExpatError as error:
             self._refuse_malformed(error)
         except (LookupError, ValueError) as error:
-            if self._names:  # after the declaration, it is no encoding
+            if self._names:  # after the declaration, it is not an encoding
                 raise
             what = "the file declares an encoding that is not known, or that has characters of several bytes"
             hint = "Declare encoding, such as shift_jis, to read it in any case; or ask the sender for UTF-8."

@@ -126,7 +126,7 @@ class Api:
             raise self._wrong("throttled", said, "True, False or a number of seconds") from None
 
     def status_of_failure(self, answer: ApiAnswer) -> int | None:
-        """Return what `failed` says about *answer*. Raises AuthorCodeError for what is no status of an error."""
+        """Return what `failed` says about *answer*. Raises AuthorCodeError for what is not a status of an error."""
         said: object = self.failed(answer)
         if said is None or (type(said) is int and said in _ERRORS):
             return said

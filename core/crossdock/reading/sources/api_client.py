@@ -16,7 +16,7 @@ from crossdock.pacing.rate_limit_headers import age_s, behind_s, cache_hit
 from crossdock.reading.sources import graphql_errors, json_rpc_errors
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
-from crossdock.reading.sources.api_request_sender import HttpExchange
+from crossdock.reading.sources.api_request_sender import ApiRequestSender
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError, ListEvidence, repeated
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
@@ -58,7 +58,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     def __init__(self, api: Api, run: SourceContext, connection: str = "api") -> None:
         self._api, self._run, self._base_url = api, run, api.base_url.rstrip("/")
         self._connection = connection
-        self._http = HttpExchange(api, run.clock, run.transport, run.recorded)
+        self._http = ApiRequestSender(api, run.clock, run.transport, run.recorded)
         self._leave = ExitStack()
         bucket = run.buckets.join(connection, run.clock, api.rate, run.limits.get(connection))
         self._leave.callback(run.buckets.leave, bucket)
@@ -135,7 +135,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             key: The dotted paths of a record's key, by which records are known again. By default all of a record is
                 compared, which finds no repeated page if a member has another value in each answer.
             ignore: JSON pointers to members, and names of headers, that look like such a number or next page and are
-                none.
+                not.
             json: A JSON body, posted with each request.
             graphql: A query, posted with *variables*.
             headers: Sent with each request, such as ``If-Modified-Since``.

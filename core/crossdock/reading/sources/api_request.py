@@ -29,7 +29,7 @@ class ApiRequest:
         form: The body as the fields of a form.
         graphql: A GraphQL query, sent as JSON with *variables*.
         headers: In addition to those of the client.
-        ends: Statuses by which the API says that a list has no further page, so that they are no errors.
+        ends: Statuses by which the API says that a list has no further page, so that they are not errors.
     """
 
     method: str

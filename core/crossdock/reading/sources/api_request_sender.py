@@ -35,7 +35,7 @@ _JSON = {"content-type": "application/json", "accept": "application/json, applic
 _HARMLESS = frozenset({"accept", "accept-encoding", "connection", "content-length", "content-type", "host"})
 
 
-class HttpExchange:
+class ApiRequestSender:
     """Sends requests with the headers and credentials of *api*. `digest` is the hash of the last answer's body."""
 
     def __init__(

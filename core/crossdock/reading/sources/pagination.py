@@ -23,8 +23,8 @@ class Stop:
         when: Returns whether a page says that it is the last one. No other is then requested; a list that ends without
             such a page is in doubt.
         statuses: Of `END_STATUSES`, with which the API answers after the last page; 204 and 304 also in place of the
-            first one. After a full page, a status of 400 or more is no proof, unless the API states a total, a number
-            of pages or that there is no next page.
+            first one. After a full page, a status of 400 or more proves nothing unless the API states a total, a number
+            of pages, or that no page follows.
         repeated: Whether the API gives the last page once more in place of one after it; this needs a total or a number
             of pages.
     """
@@ -73,7 +73,7 @@ class Paginator:
         """Return the request for the page after *answer*, or None after the last page.
 
         Raises:
-            RefusedError: If *answer* is no page of the list, or the list is cut.
+            RefusedError: If *answer* is not a page of the list, or the list is cut.
         """
         if type(self) is Paginator and _following_link(answer) is not None:
             raise RefusedError("has a link to a next page", where=answer.address, hint="read it with link_header")
@@ -369,7 +369,7 @@ def _without_params(request: ApiRequest) -> ApiRequest:
 
 def _object(answer: ApiAnswer) -> None:
     if not isinstance(answer.body, dict):
-        raise RefusedError("is no JSON object with a next page", where=answer.address)
+        raise RefusedError("is not a JSON object with a next page", where=answer.address)
 
 
 def _text(answer: ApiAnswer, pointer: str) -> str | None:

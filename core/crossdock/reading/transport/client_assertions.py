@@ -56,16 +56,16 @@ class ClientAssertion:
         try:
             key = serialization.load_pem_private_key(text.encode(), None)
         except (ValueError, TypeError):
-            raise self._error("is no private key in PEM without a passphrase") from None
+            raise self._error("is not a private key in PEM without a passphrase") from None
         digest = {"256": hashes.SHA256(), "384": hashes.SHA384(), "512": hashes.SHA512()}[self.algorithm[2:]]
         if self.algorithm.startswith("ES"):
             if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != _CURVES[self.algorithm]:
-                raise self._error(f"is no key of the curve {_CURVES[self.algorithm]}, which {self.algorithm} needs")
+                raise self._error(f"is not a key of the curve {_CURVES[self.algorithm]}, which {self.algorithm} needs")
             size = (key.curve.key_size + 7) // 8
             numbers = utils.decode_dss_signature(key.sign(content, ec.ECDSA(digest)))
             return b"".join(number.to_bytes(size, "big") for number in numbers)
         if not isinstance(key, rsa.RSAPrivateKey):
-            raise self._error(f"is no RSA key, which {self.algorithm} needs")
+            raise self._error(f"is not an RSA key, which {self.algorithm} needs")
         is_pss = self.algorithm.startswith("PS")
         scheme = padding.PSS(padding.MGF1(digest), digest.digest_size) if is_pss else padding.PKCS1v15()
         return key.sign(content, scheme, digest)

@@ -67,7 +67,9 @@ class TokenFile:
         except ValueError:
             document = None
         if not isinstance(document, dict) or not _is_right(document):
-            raise self._error("this is no file of tokens that crossdock has written", "name another file, or remove it")
+            raise self._error(
+                "this is not a file of tokens that crossdock has written", "name another file, or remove it"
+            )
         return StoredTokens(**document)
 
     def write(self, tokens: StoredTokens) -> None:

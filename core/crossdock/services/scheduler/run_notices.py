@@ -84,7 +84,7 @@ def compared(
 
 
 def _follows_pending_notice(tx: Transaction, event: ScheduledRunEnded, due: datetime) -> bool:
-    """Return whether people may not know of an earlier run of the job. Then *event* is no repetition for them."""
+    """Return whether people may not know of an earlier run of the job. Then *event* is not a repetition for them."""
     found = [*tx.scheduled_runs.pending_notices("own"), *tx.scheduled_runs.pending_notices("fleet")]
     return any(each.job == event.job and each.run_id != event.run_id and each.due <= due for each in found)
 

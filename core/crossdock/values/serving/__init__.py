@@ -9,6 +9,7 @@ from crossdock.values.serving.guarded_connections import ConnectionLimits, Guard
 from crossdock.values.serving.host_names import ServerNames
 from crossdock.values.serving.problem_responses import problem
 from crossdock.values.serving.served_thread import ServerLimits, serve_in_thread
+from crossdock.values.serving.stoppable_server import StoppableServer
 from crossdock.values.serving.uvicorn_config import config
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "OverBudgetError",
     "ServerLimits",
     "ServerNames",
+    "StoppableServer",
     "config",
     "problem",
     "serve_in_thread",

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import uvicorn
 from starlette.types import ASGIApp
 
 from crossdock.errors import ConfigError
 from crossdock.values.serving.guarded_connections import ConnectionLimits
+from crossdock.values.serving.stoppable_server import StoppableServer
 from crossdock.values.serving.uvicorn_config import config
 
 _STARTS_WITHIN_S = 10.0
@@ -60,11 +60,11 @@ def serve_in_thread(
             address, bound = listener.getsockname()[:2]
             yield f"http://[{address}]:{bound}" if ":" in address else f"http://{address}:{bound}"
         finally:
-            server.should_exit = True
+            server.stop()
             thread.join()
 
 
-class _Server(uvicorn.Server):
+class _Server(StoppableServer):
     def __init__(self, app: ASGIApp, limits: ServerLimits, malformed: Callable[[], None]) -> None:
         backlog, stops_within_s = limits.accepted_at_once, limits.stops_within_s
         made = config(

@@ -20,7 +20,7 @@ from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordSh
 from crossdock.writing.targets.target import Client, Target, unknown_name
 
 if TYPE_CHECKING:
-    from crossdock.reading.sources.api_request_sender import HttpExchange
+    from crossdock.reading.sources.api_request_sender import ApiRequestSender
 
 
 _NO_REASON = "the answer says that it failed, and gives no reason"
@@ -155,9 +155,9 @@ class ApiTarget(ConnectorTarget):
         return f"{self.address} answers{unknown}; can be written: {', '.join(self.resources)}{hint}"
 
     def client(self) -> Client:
-        from crossdock.reading.sources.api_request_sender import HttpExchange  # noqa: PLC0415  most commands send nothing
+        from crossdock.reading.sources.api_request_sender import ApiRequestSender  # noqa: PLC0415  most commands send nothing
 
-        return _Sender(HttpExchange(self.api, self._clock, None))
+        return _Sender(ApiRequestSender(self.api, self._clock, None))
 
 
 def _finds_nothing(target: Target, client: Client, resource: str) -> bool:
@@ -184,5 +184,5 @@ def explained_outcome(answer: Answer, expected: ExpectedRecord, shape: RecordSha
 
 
 class _Sender:
-    def __init__(self, exchange: HttpExchange) -> None:
+    def __init__(self, exchange: ApiRequestSender) -> None:
         self.send, self.close = exchange.deliver, exchange.close

@@ -45,7 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             body = exact_json.loads(content) if content else None
         except ValueError:
-            answer = Answer(400, {"message": "the body is no JSON"})
+            answer = Answer(400, {"message": "the body is not JSON"})
         else:
             with self.server.lock:
                 call = Call(self.command, parts.path, dict(parse_qsl(parts.query)), headers, body)

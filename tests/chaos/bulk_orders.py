@@ -28,6 +28,7 @@ from tests.ended_commands import Done
 Knows = Literal["repeated", "look_up", "nothing"]
 """What an unanswered request is protected by: the API refuses a second record, or has a look-up by name, or neither."""
 SIZE, WRONG, POISON = 20, "wrong", "poison"
+FAILED_DEPENDENCY = 424
 FAULTS = ("lost", "lost before", "half", "500", "429", "503", "none of it")
 
 
@@ -37,7 +38,8 @@ class BulkApi:
 
     Attributes:
         faults: The part of requests that end badly.
-        refuses_with: The status of an answer with results of which one is a refusal.
+        refuses_with: The status of an answer with results of which one is a refusal; 424 if nothing is executed then.
+        throttles: A reference for which there is never any rate left.
         kill: The process that is killed at the request number `kill_at`, before or after it is executed.
         effects: How often an order was created, by reference.
         taken: References that orders of somebody else have: a request with one ends there, with a 409 about all.
@@ -49,6 +51,7 @@ class BulkApi:
     faults: float = 0.0
     by_name: bool = False
     refuses_with: int = 207
+    throttles: str = ""
     kill: int = 0
     kill_at: int | None = None
     effects: Counter[str] = field(default_factory=Counter)
@@ -100,7 +103,7 @@ class BulkApi:
         if fault in {"half", "500"}:
             self._carry_out(asked.method, orders[: len(orders) // 2])
             return None if fault == "half" else _said(500, {"message": "out of memory"})
-        results = self._carry_out(asked.method, orders)
+        results = self._rolled_back(orders) or self._carry_out(asked.method, orders)
         if self.by_name:
             self._random.shuffle(results)
         is_bad = any(each["status"] >= 400 for each in results)
@@ -119,6 +122,16 @@ class BulkApi:
         result = self._one(asked.method, json.loads(asked.body) | {"id": asked.path.rpartition("/")[2]})
         return _said(result["status"], result.get("order", result))
 
+    def _rolled_back(self, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The results if one order is wrong and all others are undone because of it; none if that is not so."""
+        wrong = [order.get("note") == WRONG for order in orders]
+        if self.refuses_with != FAILED_DEPENDENCY or not any(wrong) or len(orders) == 1:
+            return []
+        return [
+            {"status": 422 if is_wrong else FAILED_DEPENDENCY, "reference": order["reference"], "message": "the note"}
+            for is_wrong, order in zip(wrong, orders, strict=True)
+        ]
+
     def _carry_out(self, method: str, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [self._one(method, order) for order in orders]
 
@@ -132,6 +145,8 @@ class BulkApi:
             return {"status": 422, "reference": name, "message": "the note is wrong"}
         if name in self.taken or (self.knows == "repeated" and name in self.held):
             return {"status": 409, "reference": name, "message": "reference exists"}
+        if name == self.throttles:
+            return {"status": 429, "reference": name, "message": "too many requests"}
         self.effects[name] += 1
         self.held[name] = {**order, "id": f"o{len(self.held) + 1}"}
         return {"status": 201, "reference": name, "order": self.held[name]}
@@ -227,7 +242,9 @@ def orders_arrive_once(folder: Path, knows: Knows, seed: int, orders: int, kills
     """
     random = Random(f"orders {seed}")
     with Scripted(lambda _: None) as server:
-        api = BulkApi(knows, seed, faults=0.3, by_name=random.random() < 0.5, refuses_with=random.choice([207, 422]))
+        api = BulkApi(
+            knows, seed, faults=0.3, by_name=random.random() < 0.5, refuses_with=random.choice([207, 422, 424])
+        )
         stage = Stage(folder, api, server)
         rows = {f"{number:05}": ("", f"{random.randint(1, 9999)}.{random.randint(10, 99)}") for number in range(orders)}
         wrong = set(random.sample(sorted(rows), 3))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from tests.chaos.bulk_orders import BulkApi, Knows, Stage, orders_arrive_once
+from tests.chaos.bulk_orders import FAILED_DEPENDENCY, WRONG, BulkApi, Knows, Stage, orders_arrive_once
 from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Scripted
 
@@ -30,3 +30,15 @@ def test_what_was_left_is_sent_in_the_form_of_a_new_config(tmp_path: Path) -> No
         done = stage.run("sync")
         assert (done.exit_code, api.kills) == (0, 1), done.stderr
         assert api.effects == {f"wms:{number:05}": 1 for number in range(80)}
+
+
+def test_one_order_holds_up_no_others(tmp_path: Path) -> None:
+    """One that is always refused for its rate waits for the next run, and what was undone for a wrong one is sent."""
+    with Scripted(lambda _: None) as server:
+        api = BulkApi("nothing", chaos_seed(), refuses_with=FAILED_DEPENDENCY, throttles="wms:00007")
+        stage = Stage(tmp_path, api, server)
+        stage.export(1, {f"{number:05}": (WRONG if number == 50 else "", "1.5") for number in range(80)})
+        done = stage.run("sync")
+        assert done.exit_code == 1, done.stderr
+        assert (stage.listed("rejected"), stage.listed("pending")) == ({"wms:00050"}, {"wms:00007"})
+        assert api.effects == {f"wms:{number:05}": 1 for number in range(80) if number not in {7, 50}}

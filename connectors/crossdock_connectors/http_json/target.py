@@ -9,6 +9,7 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from crossdock.errors import RemoteError
+from crossdock.reading.sources import api_error_messages
 from crossdock.sources import ApiAnswer
 from crossdock.targets import (
     Answer,
@@ -30,7 +31,7 @@ from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.api_target import explained_outcome
 from crossdock_connectors.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
-from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, condition
+from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, condition, errors_in
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.target_settings import (
     ID,
@@ -43,6 +44,7 @@ from crossdock_connectors.http_json.target_settings import (
 
 _GRAPHQL_PING = {"query": "{ __typename }"}  # https://graphql.org/learn/introspection/: each type has it
 _NONE = ExpectedRecord()
+_THROTTLED = 429
 _LATER = 202  # accepted, and not carried out yet: RFC 9110, section 15.3.3
 
 
@@ -167,7 +169,7 @@ class HttpJsonTarget(ApiTarget):
     def batch_outcomes(
         self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]
     ) -> Outcome | Sequence[Outcome]:
-        told = self._told_of_each(resource, answer, expected)
+        told = _some_throttled(self._told_of_each(resource, answer, expected))
         kinds = {each.kind for each in told}
         if "delivered" in kinds:  # whatever the answer says of all, these were accepted
             return told
@@ -175,11 +177,13 @@ class HttpJsonTarget(ApiTarget):
             return throttled
         whole = self.with_status(resource, answer)
         is_success = 200 <= whole.status < 300
-        is_refused = kinds == {"rejected"} and self._is_refused_together(resource, expected)
-        if told and not is_refused and ("rejected" in kinds or (is_success and answer.status != _LATER)):
+        are_throttled = kinds == {"throttled"}
+        is_of_all = are_throttled or (kinds == {"rejected"} and self._is_refused_together(resource, expected))
+        is_stated = bool(kinds & {"rejected", "unavailable"}) or (is_success and answer.status != _LATER)
+        if told and is_stated and not is_of_all:
             return told
-        if is_success:
-            return told[0] if is_refused else _without_results(answer)
+        if is_success or (are_throttled and whole.status != _THROTTLED):
+            return told[0] if is_of_all else _without_results(answer)
         if len(expected) == 1:
             return self._judged(resource, whole, expected[0])
         return explained_outcome(whole, _NONE, self.shape(resource))
@@ -348,11 +352,20 @@ def _answer_of(batch: BatchConfig, result: Any) -> Answer | None:
     return Answer(number, {}, exact_json.dumps(_record_of(batch, result)))
 
 
+def _some_throttled(told: list[Outcome]) -> list[Outcome]:
+    """If only some records were refused because of their rate, or one alone, send them again later: others go on."""
+    if len(told) > 1 and all(each.kind == "throttled" for each in told):
+        return told
+    return [replace(each, kind="unavailable") if each.kind == "throttled" else each for each in told]
+
+
 def _without_results(answer: Answer) -> Outcome:
     if answer.status == _LATER:
         message = "promises to carry the records out later, and crossdock does not fetch such results"
         return Outcome("undecided", f"{message}: use a request whose answer has them", _LATER)
-    return Outcome("in_doubt", "answered a batch without a result for each record", answer.status)
+    reason = api_error_messages.message_of(errors_in(body_of(answer)), str)
+    message = "answered a batch without a result for each record"
+    return Outcome("in_doubt", f"{message}: {reason}" if reason else message, answer.status)
 
 
 def _in_body(config: TargetResourceConfig, record: dict[str, Any]) -> dict[str, Any]:

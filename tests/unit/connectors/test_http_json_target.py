@@ -435,7 +435,9 @@ SAME: dict[str, Any] = {"status": 424}
     [
         (409, [MADE, BAD], {}, ["delivered", "rejected"]),
         (500, [MADE, {"status": 500}], {}, ["delivered", "in_doubt"]),
-        (429, [MADE, {"status": 429}], {}, ["delivered", "throttled"]),
+        (429, [MADE, {"status": 429}], {}, ["delivered", "unavailable"]),
+        (207, [BAD, {"status": 429}], {}, ["rejected", "unavailable"]),
+        (207, [{"status": 429}, {"status": 429}], {}, "throttled"),
         (422, [BAD, SAME], {}, ["rejected", "rejected"]),
         (422, [BAD, SAME], {"atomic": True}, "rejected"),
         (200, [BAD, SAME], {"atomic": True}, "rejected"),
@@ -451,13 +453,21 @@ SAME: dict[str, Any] = {"status": 424}
 def test_results_count_whatever_the_answer_says_of_all(
     status: int, results: Any, more: dict[str, Any], kinds: list[str] | str
 ) -> None:
-    """What was accepted is not sent again, what is only promised is not taken as done, and a refusal of all for one is
-    no refusal of each.
+    """What was accepted is not sent again, what is only promised is not taken as done, a refusal of all for one is no
+    refusal of each, and the rate of some is not that of all.
     """
     told = target(batch=BATCH | more).batch_outcomes(
         "orders", Answer(status, {}, exact_json.dumps({"results": results})), EXPECTED
     )
     assert (told.kind if isinstance(told, Outcome) else [each.kind for each in told]) == kinds
+
+
+def test_an_error_in_place_of_the_results_is_shown() -> None:
+    """The records are in doubt, since the answer is one of success."""
+    answer = Answer(200, {}, b'{"error": "the database is read only"}')
+    told = target(batch=BATCH).batch_outcomes("orders", answer, EXPECTED)
+    assert isinstance(told, Outcome)
+    assert told.message == "answered a batch without a result for each record: the database is read only"
 
 
 def test_results_of_a_failed_200_count() -> None:

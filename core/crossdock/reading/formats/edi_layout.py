@@ -223,7 +223,7 @@ def ready_one(ready: Mapping[str, Mapping[str, Any]], name: str, kind: Any) -> M
     """Return the one called *name*, of a section whose ``kind`` has the type *kind*. Raises PydanticCustomError."""
     known = sorted(each for each in ready if each.partition("/")[0] in get_args(kind))
     if name not in known:
-        raise misplaced(("layout",), f"is no ready layout: there are {', '.join(known)}")
+        raise misplaced(("layout",), f"is not a ready layout: there are {', '.join(known)}")
     return ready[name]
 
 

@@ -28,7 +28,8 @@ from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Request, Rule
 
 CONFLICT = 409  # to a delete: other records refer to it
-UNREAD = frozenset({405, 413, 415})  # refusals of a whole batch by which nothing of it was executed
+FAILED_DEPENDENCY = 424  # of one of several operations: not executed, because another one failed (RFC 4918)
+UNREAD = frozenset({405, 413, 415, FAILED_DEPENDENCY})  # refusals by which nothing was executed
 MAY_BE_FORGOTTEN = "may have been delivered before the state was restored"
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 
@@ -183,8 +184,9 @@ class OutcomePolicy:
     def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions, *, refused_whole: bool = False) -> None:
         """Decide about an intent. *refused_whole* means that its batch was refused, and not this operation alone."""
         with self._settling(task.intent, decisions, task.retry_state):
-            is_unmade = outcome.kind == "unmade" and task.purpose == "send" and task.batch_size > 1
-            if is_unmade or (refused_whole and outcome.status != 401):
+            is_apart = outcome.kind == "unmade" or (outcome.kind, outcome.status) == ("rejected", FAILED_DEPENDENCY)
+            is_undone = is_apart and task.purpose == "send" and task.batch_size > 1
+            if is_undone or (refused_whole and outcome.status != 401):
                 self._divide(task, outcome, decisions)
             else:
                 self._decide(task, outcome, decisions)

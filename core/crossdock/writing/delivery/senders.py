@@ -69,8 +69,9 @@ class SendTask:
             target that seems to fail.
         batch_limit: The most operations of the next request, smaller after a failure; None for those of the target.
         batch_size: The number of operations of its last request, this one included.
-        is_first: Whether it is the first of them, and stands for the request where requests are counted.
+        is_first: Whether it is the one of them that stands for the request where requests are counted.
         stored: The stored batch that it is a part of. The first task of the batch stands for the *others* in the queue.
+        is_led: Whether that first task stands for this one.
         is_staged: Whether the first part of that was sent.
     """
 
@@ -83,18 +84,14 @@ class SendTask:
     is_first: bool = True
     stored: StoredBatch | None = None
     others: Sequence[SendTask] = ()
+    is_led: bool = False
     is_staged: bool = False
-
-    @property
-    def is_led(self) -> bool:
-        """Whether another task stands for it in the queue."""
-        return self.stored is not None and not self.is_first
 
     def lead(self, others: Sequence[SendTask], stored: StoredBatch) -> None:
         """Make this task and *others* those of a stored batch."""
         self.others = others
         for number, task in enumerate((self, *others)):
-            task.stored, task.is_first, task.batch_size = stored, number == 0, 1
+            task.stored, task.is_led, task.batch_size = stored, number > 0, 1
 
 
 @dataclass(slots=True)
@@ -174,8 +171,9 @@ class Senders:
             answer, told = self._exchange(client, batch)
             limit = self._target.limit(answer)
             is_refusal = isinstance(told, Outcome) and told.kind in {"rejected", "changed"}  # 4xx, and 412
-            refused_whole = is_refusal and len(batch.tasks) > 1
-            return SendResult(batch, self._of_each(batch, told), refused_whole, answered=True, headers=limit)
+            refused_whole, each = is_refusal and len(batch.tasks) > 1, self._of_each(batch, told)
+            _choose_first(batch, each)
+            return SendResult(batch, each, refused_whole, answered=True, headers=limit)
         except (NotSentError, AmbiguousError) as error:
             return SendResult(batch, self._of_each(batch, outcomes.of_failure(error, harmless=task.purpose != "send")))
         except (AuthorCodeError, RecordError) as error:
@@ -297,6 +295,14 @@ class Senders:
         if kind is not None and not issubclass(kind, Exception):
             return  # return at once: the threads are daemons, and their intents are in the state
         self.close()
+
+
+def _choose_first(batch: SendBatch, told: Sequence[Outcome]) -> None:
+    """Let an operation that was decided stand for the request, since it shows that the target works."""
+    decided = (number for number, one in enumerate(told) if one.kind not in {"unavailable", "in_doubt"})
+    first = next(decided, 0)
+    for number, task in enumerate(batch.tasks):
+        task.is_first = number == first
 
 
 def _understood(read: Callable[[], T], answer: Answer) -> T | Outcome:

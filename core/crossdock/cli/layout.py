@@ -10,6 +10,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
+from crossdock.cli.layout_write import write
 from crossdock.cli.plain_text import counted, say
 from crossdock.cli.shared_options import common_options, example, utf8
 
@@ -25,6 +26,9 @@ _WIDTH = 70  # positions side by side: a line has 80 columns
 @click.group(epilog=example("crossdock layout show out/ITEM_1.txt --stream wms.products"))
 def layout() -> None:
     """Inspect the layout of files."""
+
+
+layout.add_command(write)
 
 
 @layout.command(epilog=example("crossdock layout show out/ITEM_1.txt", "crossdock layout show F --stream wms.products"))

@@ -1,0 +1,57 @@
+"""``crossdock layout write``: the file that a record makes for a partner."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.config_loading import load
+from crossdock.cli.output_files import check_writable, placed
+from crossdock.cli.plain_text import counted, say
+from crossdock.cli.shared_options import common_options, example, utf8
+from crossdock.errors import ConfigError
+from crossdock.values.clock import SystemClock
+
+
+@click.command(
+    "write",
+    epilog=example(
+        "crossdock layout write shop.orders --record SO-17 --raw",
+        "crossdock layout write shop.orders --record SO-17 -o SO-17.csv",
+    ),
+)
+@click.argument("stream", callback=utf8)
+@click.option("--record", "key", required=True, metavar="KEY", help="The key of the record.", callback=utf8)
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the file here.")
+@click.option("--raw", is_flag=True, help="Show the file, whose values may be personal.")
+@common_options
+def write(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, as_json: bool) -> None:
+    """Show the file that the next sync would hand over for one record alone, or the last file that had it.
+
+    Nothing is handed over, and no number is used up.
+    """
+    from crossdock.runs.shown_files import file_of_record
+    from crossdock.values.local_files import replace_file
+    from crossdock.values.record_keys import key_text
+
+    if not raw and out is None:
+        raise ConfigError("the file may have personal values: give --raw to show it, or -o FILE")
+    place = placed(out)
+    loaded = load(config)
+    check_writable(place)
+    if stream not in loaded.scopes:
+        loaded.selected([stream])
+        raise ConfigError(f"{stream!r} is a connection: name one of its streams")
+    name, body = file_of_record(loaded, stream, key if {"%", "|"} & set(key) else key_text([key]), SystemClock())
+    if place is not None:
+        replace_file(place, body)
+    if as_json:
+        content = base64.b64encode(body).decode() if raw else None
+        terminal_output.print_json({"name": name, "bytes": len(body), "content_base64": content})
+        return
+    say(f"{name}, {counted(len(body), 'byte')}" + (f", written to {place}" if place else ""), err=raw)
+    if raw:
+        terminal_output.print_lines(terminal_output.out(), body.decode("utf-8", "backslashreplace").rstrip("\n"))

@@ -62,9 +62,9 @@ def operations_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:
 
 
 def removable_batches(_: Connection, ages: Ages) -> ColumnElement[bool]:
-    """Select batches with no operation left, or with operations that have no data any more."""
-    own = intents.c.batch_id == batches.c.id
-    is_needed = exists().where(own, or_(not_(_settled(ages.operations)), _has_data(intents, NO_INTENT_DATA)))
+    """Select batches whose operations all go, or lose their data."""
+    goes = and_(_settled(ages.operations), _not_migrating(intents))
+    is_needed = exists().where(intents.c.batch_id == batches.c.id, not_(goes))
     return and_(batches.c.created_at < ages.operations, not_(is_needed))
 
 

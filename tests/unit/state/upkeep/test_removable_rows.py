@@ -25,9 +25,10 @@ from crossdock.state import (
     RecordIdentity,
     State,
     StateUrl,
+    StoredBatch,
     WaitingRecord,
 )
-from crossdock.state.db.schema import attempts, intents, run_messages, runs
+from crossdock.state.db.schema import attempts, batches, intents, run_messages, runs
 from crossdock.state.tables.intents import Status
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.state.upkeep.retention import PurgeResult
@@ -119,6 +120,26 @@ def test_a_later_operation_holds_the_counter(state: State, state_url: StateUrl) 
         settle(state, number, [item(1, counter), item(2, counter)], "rejected")
     assert purge(state, state_url) == PurgeResult(operations_removed=8, operations_emptied=2)
     assert {minted_next(state, key) for key in (1, 2)} == {6}
+
+
+def test_a_file_for_a_partner_stays_while_its_operations_do(state: State, state_url: StateUrl) -> None:
+    """Its bytes go with the data of the last of them, its numbers are never used again."""
+    number = run(state)
+    made = StoredBatch(0, "wms", "orders", 7, "ord_7.csv", "here", CANARY.encode(), 2)
+    with state.begin() as tx:
+        batch = tx.batches.add(made, "key", run_id=number, at=OLD)
+    settle(state, number, [item(1, batch_id=batch.id)], "delivered")
+    settle(state, number, [item(2, batch_id=batch.id)], "handed_over")
+    assert purge(state, state_url).files_out_removed == 0
+    with state.begin() as tx:
+        (left,) = tx.intents.unsettled()
+        left.status = "delivered"
+        tx.intents.write_outcomes([left], at=OLD)
+        tx.bindings.put(SCOPE, [binding(2, counter=left.counter)], run_id=number, at=OLD)
+    assert purge(state, state_url) == PurgeResult(operations_removed=1, files_out_removed=1)
+    assert rows(state_url, batches) == []
+    with state.begin() as tx:
+        assert tx.batches.next_number("wms", 1) == 8
 
 
 def test_the_platform_memory_of_keys_is_kept(state: State, state_url: StateUrl) -> None:

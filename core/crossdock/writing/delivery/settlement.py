@@ -58,7 +58,8 @@ def write(
     )
     tx.dead_letters.put(dead_letters, run_id=run_id, at=at)
     through = _by_stream(item.intent for item in delivered if item.intent.step != "open")  # otherwise a step is to come
-    for stream, key_hashes in through.items():
+    handed_over = _by_stream(item.intent for item in settled if item.intent.status == "handed_over")
+    for stream, key_hashes in (*through.items(), *handed_over.items()):
         tx.dead_letters.clear(stream, key_hashes)
     for stream, key_hashes in (*through.items(), *_by_stream(dead_letters).items()):
         tx.waiting_records.clear(stream, key_hashes)

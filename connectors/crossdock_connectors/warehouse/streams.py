@@ -184,7 +184,7 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
                 yield Finding(ok=False, text=f"{files}: {error.message}")
             else:
                 yield Finding(
-                    ok=bool(found),
+                    ok=bool(found) or source.required is False,
                     text=f"{files}: {len(found)} file{'s' * (len(found) != 1)}, {sum(f.size for f in found):,} bytes",
                 )
                 for warning in warnings_about_newest(store, found, source.format):

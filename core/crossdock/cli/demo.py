@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.run_report import Report
     from crossdock.testing.demo.shop.shop_folder import Kind
+    from crossdock.values.clock import Clock
 
 
-@click.command(epilog=example("crossdock demo", "crossdock demo --shop", "crossdock demo --serve"))
+@click.command(
+    epilog=example("crossdock demo", "crossdock demo --shop", "crossdock demo --warehouse", "crossdock demo --serve")
+)
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     flag_value="shopify",
     help="A shop and a 3PL instead of a warehouse; which kind of shop, shopify by default.",
 )
+@click.option("--warehouse", is_flag=True, help="A warehouse that takes orders in files and answers in files.")
 @click.option(
     "--serve",
     is_flag=True,
@@ -44,19 +48,22 @@ if TYPE_CHECKING:
 )
 @as_json
 @click.pass_context
-def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, serve: bool, as_json: bool) -> None:
+def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, warehouse: bool, serve: bool, as_json: bool) -> None:
     """Sync two days of exports from a sample warehouse to a sandbox on this machine.
 
     With --shop, a sample shop's orders become orders and invoices of the platform, go to a sample 3PL, and come back
-    shipped.
+    shipped. With --warehouse, orders of the platform go to a sample warehouse in files, and come back acknowledged,
+    refused and shipped in three nights.
 
     It takes a few seconds and leaves a folder with the config, the state and the exports of a third day for you to
     try out.
     """
-    from crossdock.cli import demo_shop, terminal_output
+    from crossdock.cli import demo_shop, demo_warehouse, terminal_output
     from crossdock.testing.demo.demo_folder import keep_open
 
     console = terminal_output.out()
+    if warehouse and (shop or serve):
+        raise click.UsageError(f"--warehouse cannot be used with {'--shop' if shop else '--serve'}", ctx)
     if serve and shop:
         demo_shop.serve(console, folder, shop, as_json=as_json)
         return
@@ -66,7 +73,9 @@ def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, serve: bool, as
         )
         return
     console.quiet = as_json
-    if shop is None:
+    if warehouse:
+        document = demo_warehouse.run(ctx, console, folder, _sync, _heading, as_json=as_json)
+    elif shop is None:
         document = _run(ctx, console, folder, as_json=as_json)
     else:
         document = demo_shop.run(ctx, console, folder, shop, _sync, _heading, as_json=as_json)
@@ -106,13 +115,15 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}
 
 
-def _sync(loaded: Project, streams: list[str], interrupt: threading.Event, *, as_json: bool) -> Report:
+def _sync(
+    loaded: Project, streams: list[str], interrupt: threading.Event, *, as_json: bool, clock: Clock | None = None
+) -> Report:
     from crossdock.cli import terminal_output
     from crossdock.runs import runner
     from crossdock.values.clock import SystemClock
 
     with terminal_output.progress(wanted=not as_json) as progress:
-        report = runner.sync(loaded, streams, clock=SystemClock(), progress=progress, interrupt=interrupt)
+        report = runner.sync(loaded, streams, clock=clock or SystemClock(), progress=progress, interrupt=interrupt)
     if interrupt.is_set():
         raise StoppedError("the demo was interrupted", hint="remove the folder before you start it again")
     for error in report.errors.values():

@@ -158,7 +158,7 @@ def _print(
         states = f"{', '.join(first)} or {last}" if first else last
         terminal_output.print_lines(console, f"no {which} is {states}")
     for kind, number in elsewhere.items():
-        place = {INBOX: "in the inbox", HANDED_OVER: "handed over and not acknowledged yet"}.get(kind, kind)
+        place = {INBOX: "in the inbox", HANDED_OVER: "handed over"}.get(kind, kind)
         terminal_output.print_lines(
             console, f"{counted(number, 'record')} {place}: crossdock records list --state {kind}"
         )

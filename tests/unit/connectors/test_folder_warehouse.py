@@ -185,7 +185,7 @@ def check(config: Path) -> list[Finding]:
 
 
 def test_check_counts_the_files_of_every_pattern(config: Path) -> None:
-    """The folder is named, and each pattern with its files and bytes; one without files is no good."""
+    """The folder is named, and each pattern with its files and bytes; one without files is no good, unless they may lack."""
     exports = config.parent / "exports"
     (exports / "out").mkdir(parents=True)
     for number in range(2):
@@ -195,6 +195,8 @@ def test_check_counts_the_files_of_every_pattern(config: Path) -> None:
         Finding(ok=True, text="out/ITEM_*.txt: 2 files, 1,200 bytes"),
         Finding(ok=False, text="SALES_*.csv: 0 files, 0 bytes"),
     ]
+    edit(config, 'SALES_*.csv"', 'SALES_*.csv"\n        required: false')
+    assert check(config)[-1] == Finding(ok=True, text="SALES_*.csv: 0 files, 0 bytes")
 
 
 def test_check_tells_of_a_missing_folder(config: Path) -> None:

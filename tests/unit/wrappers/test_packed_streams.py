@@ -10,7 +10,8 @@ import pytest
 from tests.servers import require
 from tests.unit.wrappers.unwrapping import contents, refusal
 
-from crossdock.errors import RefusedError
+from crossdock.errors import ConfigError, RefusedError
+from crossdock.reading.wrappers import packed_streams
 
 TEXT = b"".join(b"%d,%d\n" % (n, n * n) for n in range(20_000))
 PROGRAMS = {"gzip": ("gzip", "-c"), "bz2": ("bzip2", "-c"), "xz": ("xz", "-c"), "zstd": ("zstd", "-qc")}
@@ -70,6 +71,15 @@ def test_large_dictionaries_are_refused() -> None:
     compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: 28})
     assert "takes too much memory" in refusal(compressor.compress(TEXT) + compressor.flush(), "zstd")
     assert "takes too much memory" in refusal(packed("xz", TEXT, "--lzma2=dict=256MiB"), "xz")
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what to install; the other kinds need none."""
+    data = packed("zstd", TEXT)
+    monkeypatch.setattr(packed_streams, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match="zstd needs backports.zstd") as missing:
+        contents(data, "zstd")
+    assert missing.value.hint == "pip install 'crossdock[zstd]'"
 
 
 def test_one_more_gzip_is_not_unpacked_unasked() -> None:

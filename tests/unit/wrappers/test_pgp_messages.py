@@ -108,6 +108,7 @@ def test_damaged_messages_are_refused(people: Senders) -> None:
         for data in (good[:-1], good[: len(good) // 2], bytes(changed), good + good, good + b"\n", good + b"x" * 99):
             assert refusal(data, layer).startswith("out/F: the PGP message "), options
     armored = people.message(STOCK, "--armor", to="bob", by="alice")
+    assert contents(b"\n  " + armored + b"\n", layer) == {"out/F": STOCK}
     middle = armored[:800] + b"\0" + armored[801:]
     for data in (armored + b"0018,5\n", armored[:-60], armored[: len(armored) // 2], middle, armored + armored):
         assert refusal(data, layer).startswith("out/F: the PGP message ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ from tests.pgp_senders import PASSPHRASE, Senders
 from tests.unit.wrappers.test_zip_archives import SECRET
 from tests.unit.wrappers.unwrapping import contents, reading, refusal, writing
 
+from crossdock.errors import RefusedError
 from crossdock.reading.wrappers.wrapping import wrapped
 
 ENCRYPTED = {"kind": "zip", "password": "env:ZIP_PASSWORD"}
 LAYERS: dict[str, Any] = {**{kind: kind for kind in ("gzip", "bz2", "xz", "zstd", "zip")}, "aes": ENCRYPTED}
 PAIRS = [*((kind,) for kind in LAYERS), *product(LAYERS, repeat=2)]
 DATA = st.binary(max_size=3000) | st.binary(max_size=40).map(lambda piece: piece * 5_000)
+DAMAGE = st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7), st.binary(max_size=4))
 OPENED_BY = {
     "gzip": ("gzip", "-dc"), "bz2": ("bzip2", "-dc"), "xz": ("xz", "-dc"), "zstd": ("zstd", "-dqc"),
     "zip": ("unzip", "-p"), "aes": ("7z", "x", "-so", "-bd", f"-p{SECRET}"),
@@ -52,6 +55,24 @@ def test_what_is_wrapped_comes_out_again(data: bytes, kinds: tuple[str, ...]) ->
     limits = [{"max_ratio": 10_000_000, **({"kind": each} if isinstance(each, str) else each)} for each in layers]
     assert list(contents(made, *limits).values()) == [data]
     assert refusal(made[:-1], *limits)
+
+
+@given(
+    st.sampled_from([*LAYERS]),
+    st.lists(
+        st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7), st.binary(max_size=4)), min_size=1, max_size=3
+    ),
+)
+@settings(max_examples=examples(1000), deadline=None)
+def test_damage_never_changes_what_is_read(kind: str, damage: list[tuple[float, int, bytes]]) -> None:
+    """Whatever bytes are changed, left out or put in, a file is refused as a whole or is read as it was."""
+    data = b"".join(b"%d;%d\n" % (number, number**3) for number in range(60))
+    made = bytearray(put_into(data, LAYERS[kind])[1])
+    for place, removed, put_in in damage:
+        at = int(place * len(made))
+        made[at : at + removed] = put_in
+    with suppress(RefusedError):
+        assert list(contents(bytes(made), LAYERS[kind]).values()) == [data]
 
 
 @pytest.mark.nightly

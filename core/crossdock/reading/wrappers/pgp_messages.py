@@ -281,7 +281,7 @@ def _check_end(file: BinaryIO, end: bytes, name: str) -> None:
 
 
 def _dearmored(file: BinaryIO, name: str) -> Iterator[bytes]:
-    while not _BEGIN.match(file.readline(_MAX_ARMOR_LINE)):
+    while not _BEGIN.match(file.readline(_MAX_ARMOR_LINE).lstrip()):
         pass
     while file.readline(_MAX_ARMOR_LINE).strip():
         pass  # what is said about the message

@@ -208,7 +208,7 @@ class _Member:
 
     def blocks(self, meter: Meter) -> Iterator[bytes]:
         self._find_data()
-        section = _Section(self._file, self._info.compress_size)
+        section = _Section(self._file, self._info.compress_size, self._refused)
         raw = self._decrypted(section, self._aes) if self._aes else section
         content: Readable = UnpackedStream(raw, _RAW_DEFLATE, meter, name=self.name) if self._is_packed else raw
         size = checksum = 0
@@ -274,12 +274,15 @@ class _Member:
 class _Section:
     """The next *size* bytes of a file."""
 
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file, self.left = file, size
+    def __init__(self, file: BinaryIO, size: int, refused: Callable[[str, str], RefusedError]) -> None:
+        self._file, self.left, self._refused = file, size, refused
 
     def read(self, size: int, /) -> bytes:
-        data = self._file.read(min(size, self.left))
-        self.left -= len(data)
+        wanted = min(size, self.left)
+        data = self._file.read(wanted)
+        if len(data) < wanted:
+            raise self._refused("is cut", _AGAIN)
+        self.left -= wanted
         return data
 
 

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from crossdock.reading.transport.http_connection_settings import HttpConnection
     from crossdock.reading.transport.sftp_store import SftpLogin, connect
     from crossdock.reading.transport.ssh_algorithms import OldAlgorithm
+    from crossdock.reading.wrappers.wrapping import Wrapped, WrappedIn
     from crossdock.records import Proof
     from crossdock.values.config_models import BaseUrl, ConfigPath, HostName, Name, SecretRef
 
@@ -102,6 +103,7 @@ _NAMES = {
     "reading.transport.folder_store": "FolderStore",
     "reading.transport.sftp_store": "SftpLogin connect",
     "reading.transport.ssh_algorithms": "OldAlgorithm",
+    "reading.wrappers.wrapping": "Wrapped WrappedIn",
 }
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
@@ -117,7 +119,7 @@ __all__ = [
     "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SecretRef", "SftpLogin", "SignatureAlgorithm",
     "SourceContext", "Stop", "StreamId",
     "TimedAuth",
-    "UnavailableError", "Wait", "Window", "WritableStore",
+    "UnavailableError", "Wait", "Window", "Wrapped", "WrappedIn", "WritableStore",
     "any_case", "check_intake", "connect", "list_below", "split_pattern",
     "stated_wait_s", "warnings_about_newest", "windows",
 ]  # fmt: skip

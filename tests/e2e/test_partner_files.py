@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -214,3 +215,15 @@ def test_files_by_a_member(tmp_path: Path) -> None:
         ["Bob"],
         ["Ann"],
     ]
+
+
+def test_files_are_wrapped(tmp_path: Path) -> None:
+    """In what is declared, with its endings; an acknowledgement has the whole name."""
+    stage = PartnerFiles(tmp_path, wrapped=["gzip"])
+    stage.export("SO-1,Ann,1")
+    assert "file ord_00001.csv.gz to wms: 1 record" in stage.run("plan").stdout
+    stage.sync()
+    (path,) = (stage.partner / "in").iterdir()
+    assert gzip.decompress(path.read_bytes()).decode().splitlines()[1:] == ["N,SO-1,Ann,1"]
+    stage.acknowledge("ord_00001.csv.gz,,,,OK,")
+    assert stage.records(stage.sync())["created"] == 1

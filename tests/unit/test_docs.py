@@ -123,6 +123,10 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "EdifactFormat": "edifact.",
     "EdiLoop": "x12.loops.NAME.",
     "EdiColumn": "x12.columns.NAME.",
+    **dict.fromkeys(
+        ("GzipSettings", "Bz2Settings", "XzSettings", "ZstdSettings", "ZipSettings", "PgpSettings"), "wrapped."
+    ),
+    "PgpKey": "wrapped.decrypt.",
     "Trailer": "format.trailer.",
     "Repair": "columns.COLUMN.",
     "Filter": "skip.NAME.",

@@ -30,7 +30,7 @@ def layout(config: WarehouseStreamConfig, source: SourceConfig, others: Mapping[
         "columns": {name: repair.model_dump(exclude_none=True) for name, repair in repairs.items()},
         "rules": {name: rule.model_dump(exclude_none=True, exclude={"within"}) for name, rule in rules.items()},
         "sources": {
-            name: each.model_dump(include={"format", "columns", "skip"}, exclude_none=True)
+            name: each.model_dump(include={"columns", "skip"}, exclude_none=True) | {"format": each.layout}
             for name, each in sorted(used.items())
         },
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -21,6 +21,7 @@ from crossdock.sources import (
     NameOrder,
     Order,
     Wait,
+    Wrapped,
     check_intake,
     split_pattern,
 )
@@ -51,6 +52,8 @@ class IntakeConfig(ConfigModel):
     """Which file is newer, where names and times do not say it: a form of their names, ``modified``, or ``any``."""
     manifest: Manifest | None = None
     """Files in which the sender states the rows, bytes or checksums of its files."""
+    wrapped: Wrapped | None = None
+    """What files are wrapped in, the outermost first, such as ``[pgp, gzip]``. Without it, they may be gzip."""
     archive: ArchiveFolder | None = None
     """Where files are moved once all their records are settled or kept."""
     ignore_case: bool | None = None
@@ -72,6 +75,12 @@ class SourceConfig(IntakeConfig):
     """Repairs by column, for all its streams."""
     skip: Mapping[str, Filter] = {}
     """Rows to leave out, for all its streams, before their own filters."""
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        """What decides how the bytes of a file become rows."""
+        chosen = [dict(layer.layout) for layer in self.wrapped or () if layer.layout]
+        return self.format.model_dump(exclude_none=True) | ({"wrapped": chosen} if chosen else {})
 
     @model_validator(mode="after")
     def _intake_fits(self) -> Self:

@@ -46,10 +46,10 @@ class WarehouseStream(DeclaredStream[W]):
         self.is_joined = bool(config.lookup or config.join)
         engine_repairs = {} if self.is_joined else repairs  # look-ups need repaired text
         merged = config.model_copy(update={"columns": engine_repairs, "skip": {**source.skip, **config.skip}})
-        layout = source.format.model_dump(exclude_none=True) | joins.layout(config, source, others)
+        layout = source.layout | joins.layout(config, source, others)
         super().__init__(name, merged, layout, config.lookup, config.join)
         self.config, self.files, self.format, self.wait = config, source.files, source.format, source.wait
-        self.archive = source.archive
+        self.archive, self.wrapped = source.archive, source.wrapped or ()
         is_usual = self.mode == "snapshot" and (self.wait is None or self.wait.then == "fail")
         self.expectation = Expectation(source.required, source.expect, is_usual)
         self._source_config, self._repairs, self._others = source, repairs, others
@@ -106,6 +106,7 @@ class WarehouseStream(DeclaredStream[W]):
             ignore_case=bool(config.ignore_case),
             ordered_by_rows=[peer.stream_id(ctx) for peer in self.peers if peer.order_by],
             takes_late=takes_late,
+            wrapped=config.wrapped or (),
             empty=self.empty if config is self._source_config else "refuse",
         )
 
@@ -187,7 +188,8 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
                     ok=bool(found) or source.required is False,
                     text=f"{files}: {len(found)} file{'s' * (len(found) != 1)}, {sum(f.size for f in found):,} bytes",
                 )
-                for warning in warnings_about_newest(store, found, source.format):
+                newest = () if source.wrapped else warnings_about_newest(store, found, source.format)
+                for warning in newest:
                     yield Finding(ok=True, text=f"warning: {warning}")
         for folder in dict.fromkeys(stream.archive for stream in made if stream.archive is not None):
             try:

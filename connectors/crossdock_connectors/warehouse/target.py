@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock import ConfigModel
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.sources.expected_files import Interval
-from crossdock.sources import NameForm, WritableStore
+from crossdock.sources import NameForm, WrappedIn, WritableStore
 from crossdock.targets import (
     ACKNOWLEDGEMENTS,
     BatchProfile,
@@ -76,6 +76,9 @@ class FileResourceConfig(ConfigModel):
     time at which it is made. The numbers of one connection have no gaps, and no number comes twice."""
     content: FileContentConfig
     """What the file contains."""
+    wrapped: WrappedIn | None = None
+    """What a file is wrapped in, the outermost first, such as ``[{kind: pgp, encrypt_to: KEY}, gzip]``; its name gets the
+    endings of these: ``.gz.pgp``."""
     records_per_file: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     """The most records of one file; 1 for a file for each record."""
     by: MemberName | None = None
@@ -156,4 +159,4 @@ def _resource(name: str, config: FileResourceConfig) -> FileResource:
         ),
     )
     hand_over = HandOver(config.folder, config.temporary, config.marker, config.taken, config.if_missing)
-    return FileResource(kind, config.file, config.content, hand_over)
+    return FileResource(kind, config.file, config.content, hand_over, config.wrapped or ())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ from crossdock.cli.shared_options import common_options, example, utf8
 if TYPE_CHECKING:
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.formats.first_records import FirstRecords
+    from crossdock.reading.wrappers.wrapper import WrapperSettings
 
 _MOST = 1000  # records are held in memory
 _ZIP, _OLD_SHEET = b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1")  # how files of sheets begin
@@ -63,37 +65,61 @@ def show(
     """
     if stream is None:
         return _show_lines(file, limit, encoding, length, raw=raw, as_json=as_json)
-    from crossdock.reading.formats.first_records import first_records, shape
-
-    found = first_records(file, _layout_of(config, stream), limit)
-    records = [
-        (line, {name: (place, cell if raw else shape(cell)) for name, (place, cell) in cells.items()})
-        for line, cells in found.records
-    ]
-    held = found.cell_bytes if raw else {}
+    read = _first_records(file, config, stream, limit)
     if as_json:
-        listed = [
-            {
-                "line": line,
-                "cells": [
-                    {"column": n, "place": p, "text": t} | ({"bytes": held[line].get(n, "")} if line in held else {})
-                    for n, (p, t) in cells.items()
-                ],
-            }
-            for line, cells in records
-        ]
-        error = None if found.error is None else str(found.error)
-        terminal_output.print_json({"file": file.name, "rows": found.rows, "records": listed, "error": error})
-    else:
-        shown = [(line, _with_bytes(cells, held.get(line, {}))) for line, cells in records]
-        _print(file.name, shown, found)
-    if found.error is not None:
-        terminal_output.print_errors({"": found.error})
-        return found.error.exit_code
+        members = [{"file": found.name, **_document(found, raw=raw)} for found in read]
+        terminal_output.print_json(members[0] if read[0].name == file.name else {"file": file.name, "members": members})
+    for found in () if as_json else read:
+        held = found.cell_bytes if raw else {}
+        _print(found, [(line, _with_bytes(cells, held.get(line, {}))) for line, cells in _shown(found, raw=raw)])
+    if (error := read[-1].error) is not None:
+        terminal_output.print_errors({"": error})
+        return error.exit_code
     return 0
 
 
-def _layout_of(config: Path, name: str) -> FileFormat:
+def _first_records(file: Path, config: Path, stream: str, limit: int) -> list[FirstRecords]:
+    """Return the first records of a file, or of each file that is wrapped in it, up to one that is refused."""
+    from crossdock.reading.formats.first_records import FirstRecords, first_records
+    from crossdock.reading.wrappers.wrapping import unwrapped
+
+    layout, wrapped = _layout_of(config, stream)
+    if not wrapped:
+        return [first_records(file, layout, limit, name=file.name)]
+    read = list[FirstRecords]()
+    with TemporaryDirectory() as folder:
+        for part in unwrapped(file, wrapped, name=file.name, folder=Path(folder)):
+            read.append(first_records(part.content, layout, limit, name=part.name))
+            if read[-1].error is not None:
+                break
+    return read
+
+
+def _shown(found: FirstRecords, *, raw: bool) -> list[tuple[int, dict[str, tuple[str, Any]]]]:
+    from crossdock.reading.formats.first_records import shape
+
+    return [
+        (line, {name: (place, cell if raw else shape(cell)) for name, (place, cell) in cells.items()})
+        for line, cells in found.records
+    ]
+
+
+def _document(found: FirstRecords, *, raw: bool) -> dict[str, Any]:
+    held = found.cell_bytes if raw else {}
+    listed = [
+        {
+            "line": line,
+            "cells": [
+                {"column": n, "place": p, "text": t} | ({"bytes": held[line].get(n, "")} if line in held else {})
+                for n, (p, t) in cells.items()
+            ],
+        }
+        for line, cells in _shown(found, raw=raw)
+    ]
+    return {"rows": found.rows, "records": listed, "error": None if found.error is None else str(found.error)}
+
+
+def _layout_of(config: Path, name: str) -> tuple[FileFormat, Sequence[WrapperSettings]]:
     from crossdock.errors import ConfigError
     from crossdock.reading.formats.format_reader import FileLayout
 
@@ -102,10 +128,11 @@ def _layout_of(config: Path, name: str) -> FileFormat:
     if len(wanted) > 1:
         raise ConfigError(f"{name!r} has {len(wanted)} streams", hint=f"name one of them: {', '.join(sorted(wanted))}")
     (selected,) = wanted
-    found = getattr(project.stream(selected), "format", None)
+    bound = project.stream(selected)
+    found = getattr(bound, "format", None)
     if not isinstance(found, FileLayout):
         raise ConfigError(f"{name} reads no files", hint="name a stream of a warehouse that exports files")
-    return found
+    return found, getattr(bound, "wrapped", ())
 
 
 def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, raw: bool, as_json: bool) -> int:
@@ -163,7 +190,8 @@ def _with_bytes(cells: dict[str, tuple[str, Any]], held: Mapping[str, str]) -> d
     }
 
 
-def _print(name: str, records: list[tuple[int, dict[str, tuple[str, Any]]]], found: FirstRecords) -> None:
+def _print(found: FirstRecords, records: list[tuple[int, dict[str, tuple[str, Any]]]]) -> None:
+    name = found.name
     for number, (line, cells) in enumerate(records, 1):
         say(f"{number}  {name}:{line}")
         column, width = (max(map(len, texts)) for texts in zip(*((n, p) for n, (p, _) in cells.items()), strict=True))

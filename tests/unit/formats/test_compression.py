@@ -12,15 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import compression
 from crossdock.reading.formats.compression import open_stream
+from crossdock.reading.wrappers import wrapper
+from crossdock.reading.wrappers.packed_streams import MAX_IDLE, GzipSettings
 
 TEXT = b"".join(b"%d,%d\n" % (n, n * n) for n in range(20_000))
 
 
-def read_all(path: Path, data: bytes, size: int = 4096) -> bytes:
+def read_all(path: Path, data: bytes, size: int = 4096, **limits: int) -> bytes:
     path.write_bytes(data)
-    with open_stream(path, name="out/LOT.gz") as stream:
+    with open_stream(path, name="out/LOT.gz", limits=GzipSettings(kind="gzip", **limits)) as stream:
         return b"".join(iter(lambda: stream.read(size), b""))
 
 
@@ -74,7 +75,7 @@ def test_bomb_is_refused_early(path: Path) -> None:
     """A small file that unpacks to very much is stopped soon after the free bytes."""
     path.write_bytes(gzip.compress(bytes(30_000_000)))
     with open_stream(path, name="bomb.gz") as stream:
-        for _ in range(compression.FREE_BYTES // 1_000_000):
+        for _ in range(wrapper.FREE_BYTES // 1_000_000):
             assert len(stream.read(1_000_000)) == 1_000_000
         with pytest.raises(RefusedError, match="unpack to") as refusal:
             stream.read(1_000_000)
@@ -86,11 +87,10 @@ def test_small_blank_file_is_no_bomb(path: Path) -> None:
     assert len(read_all(path, gzip.compress(bytes(5_000_000)), size=1 << 20)) == 5_000_000
 
 
-def test_total_size_is_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_total_size_is_limited(path: Path) -> None:
     """However well it is packed, a file cannot fill the disk."""
-    monkeypatch.setattr(compression, "MAX_BYTES", 100_000)
     with pytest.raises(RefusedError, match="unpack to"):
-        read_all(path, gzip.compress(TEXT))
+        read_all(path, gzip.compress(TEXT), max_bytes=100_000)
 
 
 def member(text: bytes, *, name: bytes = b"") -> bytes:
@@ -119,7 +119,7 @@ def test_members_headers_and_padding_are_passed_over(cuts: list[int], zeros: int
     assert {len(part) for part in parts[:-1]} <= {size}
 
 
-IDLE = compression.MAX_IDLE
+IDLE = MAX_IDLE
 
 
 @pytest.mark.parametrize(
@@ -144,20 +144,19 @@ def test_padding_of_a_tape_is_taken(path: Path) -> None:
     assert read_all(path, gzip.compress(TEXT) + bytes(512 << 10)) == TEXT
 
 
-def test_members_are_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_are_limited(path: Path) -> None:
     """Each member costs time, so there may not be any number of them."""
-    monkeypatch.setattr(compression, "MAX_MEMBERS", 100)
-    assert read_all(path, gzip.compress(b"x") * 100) == b"x" * 100
+    assert read_all(path, gzip.compress(b"x") * 100, max_members=100) == b"x" * 100
     with pytest.raises(RefusedError, match="more than 100 gzip members"):
-        read_all(path, gzip.compress(b"x") * 101)
+        read_all(path, gzip.compress(b"x") * 101, max_members=100)
 
 
 def test_lines_are_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows cost memory until their file is read, so a small file may not unpack to any number of them."""
-    monkeypatch.setattr(compression, "FREE_LINES", 1000)
+    monkeypatch.setattr(wrapper, "FREE_LINES", 1000)
     packed = gzip.compress(b"1\n" * 100_000)
     with pytest.raises(RefusedError, match="lines and more"):
         read_all(path, packed)
     assert read_all(path, b"1\n" * 100_000) == b"1\n" * 100_000
-    monkeypatch.setattr(compression, "FREE_LINES", 0)
+    monkeypatch.setattr(wrapper, "FREE_LINES", 0)
     assert read_all(path, gzip.compress(TEXT, 9)) == TEXT, "lines that differ are never too many"

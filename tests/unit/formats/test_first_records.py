@@ -18,11 +18,11 @@ def test_the_whole_file_is_read_and_some_records_are_kept(tmp_path: Path) -> Non
     """So that a fault at its end is told."""
     file = tmp_path / "f"
     file.write_text(lines(*GOOD))
-    found = first_records(file, layout(**ORDERS), 2)
+    found = first_records(file, layout(**ORDERS), 2, name=file.name)
     assert (len(found.records), found.rows, found.error) == (2, 3, None)
     assert found.records[0][1]["SKU"] == ("line 4-9", "P00001")
     file.write_text(lines(*GOOD[:-1]))
-    assert "the last record" in str(first_records(file, layout(**ORDERS), 2).error)
+    assert "the last record" in str(first_records(file, layout(**ORDERS), 2, name=file.name).error)
 
 
 def test_places_are_those_of_the_config() -> None:

@@ -11,7 +11,7 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import Openable, open_stream
+from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.copybook_columns import Table
 from crossdock.reading.formats.fixed_columns import RAW, TEXT, FixedColumn, cell, is_odd, number_in
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
@@ -29,6 +29,7 @@ from crossdock.reading.formats.record_framing import (
 )
 from crossdock.reading.formats.record_type_order import RecordSequence, chosen_rows
 from crossdock.reading.formats.record_types import code_of
+from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.records import LINE
 
 _BATCH_BYTES, _BATCH_RECORDS = 4 << 20, 1 << 14

@@ -11,13 +11,14 @@ from typing import Literal, TypeVar
 
 import polars as pl
 
-from crossdock.reading.formats.compression import Openable, open_stream
+from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.edi_layout import EdifactFormat, EdiFormat, X12Format
 from crossdock.reading.formats.edi_rows import EdiRows
 from crossdock.reading.formats.edi_segments import Segments
 from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, Envelope, RefusedSetError, Sets
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.records import LINE, REFUSED
 
 _FRAME_CHARACTERS = 32 << 20  # of the text of one frame

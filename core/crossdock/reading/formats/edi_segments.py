@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import Readable
 from crossdock.reading.formats.edi_layout import SEGMENT_TAG
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
+from crossdock.reading.wrappers.wrapper import Readable
 
 MAX_SEGMENT = 256 << 10
 """Characters of one segment. A terminator that is never found makes one segment of the rest of the file."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 import polars as pl
 from pydantic import Discriminator, Tag
 
-from crossdock.reading.formats.compression import Openable
 from crossdock.reading.formats.delimited_files import DelimitedReader
 from crossdock.reading.formats.edi_files import EdifactReader, X12Reader
 from crossdock.reading.formats.fixed_width_rows import FixedWidthReader
@@ -19,6 +18,7 @@ from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.sheet_files import SheetReader
 from crossdock.reading.formats.whole_files import WholeFileReader
 from crossdock.reading.formats.xml_files import XmlReader
+from crossdock.reading.wrappers.wrapper import Openable
 
 DEFAULT = "delimited"
 FORMATS: Mapping[str, FormatReader[Any]] = {

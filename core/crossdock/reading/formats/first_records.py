@@ -11,6 +11,7 @@ from pathlib import Path
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.file_formats import FileFormat, read_rows, reader_of
+from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.records import LINE, REFUSED
 
 _MOST_BYTES = 1 << 20
@@ -19,6 +20,7 @@ _LINE_END = re.compile("\r\n|\n|\x85")
 
 @dataclass(frozen=True, slots=True)
 class FirstRecords:
+    name: str
     records: Sequence[tuple[int, Mapping[str, tuple[str, str]]]]
     rows: int
     error: RefusedError | None
@@ -26,23 +28,23 @@ class FirstRecords:
     """The bytes of cells in hexadecimal, by line and column; only of binary records."""
 
 
-def first_records(path: Path, layout: FileFormat, number: int) -> FirstRecords:
+def first_records(path: Openable, layout: FileFormat, number: int, *, name: str) -> FirstRecords:
     records: list[tuple[int, Mapping[str, tuple[str, str]]]] = []
     rows, error = 0, None
     try:
-        for frame in read_rows(path, layout, name=path.name):
+        for frame in read_rows(path, layout, name=name):
             rows += frame.height
             for row in frame.head(max(0, number - len(records))).iter_rows(named=True):
                 line = row.pop(LINE)
                 if refused := row.pop(REFUSED, ""):
-                    error = error or RefusedError(refused, where=path.name, hint="The other sets can be read.")
+                    error = error or RefusedError(refused, where=name, hint="The other sets can be read.")
                     continue
                 places = reader_of(layout).places(layout, list(row), line)
                 records.append((line, {name: (places[name], cell) for name, cell in row.items()}))
     except RefusedError as refused:
         error = refused
-    cell_bytes = reader_of(layout).bytes_at(path, layout, [line for line, _ in records], name=path.name)
-    return FirstRecords(records, rows, error, cell_bytes)
+    cell_bytes = reader_of(layout).bytes_at(path, layout, [line for line, _ in records], name=name)
+    return FirstRecords(name, records, rows, error, cell_bytes)
 
 
 def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -> list[str]:

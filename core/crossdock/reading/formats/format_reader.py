@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 import polars as pl
 
-from crossdock.reading.formats.compression import Openable
 from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.records import LINE
 from crossdock.values.config_models import ConfigModel
 

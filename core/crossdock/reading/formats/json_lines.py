@@ -9,12 +9,13 @@ from typing import Literal
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import Openable, Readable, open_stream
+from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
 from crossdock.reading.formats.truncation import is_cut
+from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.records import JSON, LINE
 from crossdock.values import exact_json
 

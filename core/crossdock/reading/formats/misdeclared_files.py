@@ -10,8 +10,9 @@ from typing import Literal, NoReturn
 from crossdock.errors import RefusedError
 
 HEAD = 1_024
-_UNPACK = "Ask the sender for the file itself, or for gzip, which is unpacked; a step before the sync may unpack it."
-_DECRYPT = "Decrypt it before the sync, or ask the sender not to encrypt it; SFTP encrypts the transfer."
+_UNPACK = "Ask the sender for the file itself, or packed with gzip, bz2, xz, zstd or zip."
+_WRAPPED = "Declare what the files are wrapped in, such as wrapped: [{}]."
+_DECRYPT = "Declare wrapped: [{kind: pgp, decrypt: {key: file:PATH}, signed_by: [PATH]}]."
 _TABLE = "Ask the sender for an export as a table."
 _SHEET = "Declare format: {kind: sheet}, or ask for CSV."
 _API = (
@@ -36,14 +37,14 @@ _BINARY: tuple[tuple[re.Pattern[bytes], OtherKind], ...] = tuple(
     for pattern, what, hint in (
         (rb"PK\x03\x04.{26}(?:\[Content_Types\]|_rels/|xl/|docProps/)", "an Excel file (xlsx)", _SHEET),
         (rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis", "an OpenDocument file", _SHEET),
-        (rb"PK(?:\x03\x04|\x05\x06|\x07\x08)", "a zip archive", _UNPACK),
+        (rb"PK(?:\x03\x04|\x05\x06|\x07\x08)", "a zip archive", _WRAPPED.format("zip")),
         (rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel file (xls), or another of Microsoft Office", _SHEET),
         (rb"%PDF-", "a PDF document", _TABLE),
-        (rb"\x1f\x8b\x08", "gzip inside of gzip", _UNPACK),
+        (rb"\x1f\x8b\x08", "gzip inside of gzip", _WRAPPED.format("gzip, gzip")),
         (rb"\x1f\x9d", "packed with compress (Z)", _UNPACK),
-        (rb"BZh[1-9]1AY&SY", "packed with bzip2", _UNPACK),
-        (rb"\xfd7zXZ\x00", "packed with xz", _UNPACK),
-        (rb"\x28\xb5\x2f\xfd", "packed with zstd", _UNPACK),
+        (rb"BZh[1-9]1AY&SY", "packed with bzip2", _WRAPPED.format("bz2")),
+        (rb"\xfd7zXZ\x00", "packed with xz", _WRAPPED.format("xz")),
+        (rb"\x28\xb5\x2f\xfd", "packed with zstd", _WRAPPED.format("zstd")),
         (rb"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
         (rb"Rar!\x1a\x07", "a RAR archive", _UNPACK),
         (rb".{257}ustar", "a tar archive", _UNPACK),

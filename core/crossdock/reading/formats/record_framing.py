@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import Readable
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
+from crossdock.reading.wrappers.wrapper import Readable
 
 _CHUNK_BYTES = 1 << 20
 _WORD = 4

@@ -14,13 +14,13 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.formats.column_names import check_column_names
-from crossdock.reading.formats.compression import Openable
 from crossdock.reading.formats.exact_sheet_numbers import KEPT_DIGITS, may_be_rounded
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_no_sheet
 from crossdock.reading.formats.sheet_process import SheetCells, can_read_sheets, opened_sheet
 from crossdock.reading.formats.xlsx_check import CellError, cell_name
+from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.records import LINE
 
 MAX_BYTES = 64 << 20

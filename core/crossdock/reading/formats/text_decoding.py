@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import Readable
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
+from crossdock.reading.wrappers.wrapper import Readable
 
 MAX_RECORD_BYTES = 16 << 20
 """The limit for one record. A quote that is never closed makes one record of the rest of the file."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import os
 
-from crossdock.reading.formats.compression import GZIP_MAGIC, Openable
+from crossdock.reading.wrappers.packed_streams import GZIP
+from crossdock.reading.wrappers.wrapper import Openable
 
 _LONGEST = 64  # bytes: a row end of 8 characters in any encoding, and an end mark
 _DOS_END = "\x1a"
@@ -19,7 +20,7 @@ def is_cut(path: Openable, encoding: str, row_end: str | None) -> bool:
     if ends[0].endswith("\n"):
         ends.append(f"{ends[0][:-1]}\r\n")
     with path.open("rb") as file:
-        if file.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
+        if GZIP.magic(file.read(2)):
             return False
         file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST))
         tail = file.read()

@@ -8,9 +8,9 @@ from typing import Literal
 
 import polars as pl
 
-from crossdock.reading.formats.compression import Openable
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.records import LINE
 
 SHOWN_BYTES = 4_096

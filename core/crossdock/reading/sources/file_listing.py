@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.reading.formats.compression import MAX_BYTES
 from crossdock.reading.sources.file_order import FileOrder
 from crossdock.reading.sources.input_summary import LISTED
 from crossdock.reading.sources.manifests import Manifest, Markers
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, any_case, list_below, matches, split_pattern
+from crossdock.reading.wrappers.wrapper import MAX_BYTES
 from crossdock.state import FileDescription, FileFacts
 
 UNFINISHED_SUFFIXES = (

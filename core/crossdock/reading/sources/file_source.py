@@ -32,6 +32,8 @@ from crossdock.reading.sources.manifests import Entry, Manifest, read_entries
 from crossdock.reading.sources.run_context import SourceContext, writing
 from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
+from crossdock.reading.wrappers.wrapper import Part, WrapperSettings
+from crossdock.reading.wrappers.wrapping import unwrapped
 from crossdock.records import Again, Empty, Proof, RawBatch, kept
 from crossdock.state import FileFacts
 from crossdock.values.decimal_context import EXACT
@@ -44,10 +46,13 @@ OpenStore = Callable[[], FileStore]
 
 @dataclass(slots=True)
 class TakenFile:
-    """A file of this run. `parts` are Arrow files with its rows, in order, if several streams read it."""
+    """A file of this run. `parts` are Arrow files with its rows, in order, if several streams read it.
+
+    Each is with the name of what its rows come from: the file, or ARCHIVE/MEMBER.
+    """
 
     facts: FileFacts
-    parts: Sequence[Path] = ()
+    parts: Sequence[tuple[str, Path]] = ()
     proof: Proof | None = None
     rows: int | None = None
 
@@ -70,6 +75,7 @@ class FileSource:
         takes_late: Whether older files may come later, because `in_order` is used.
         empty: How a snapshot without rows, or a file without a byte, is treated.
         ignore_case: Whether files match in upper and lower case alike.
+        wrapped: What each file is wrapped in, the outermost first. Without it, it may be gzip.
 
     Raises:
         ConfigError: If *ready*, *manifest* or *archive_to* cannot be used with *files*, such as with several folders.
@@ -96,10 +102,12 @@ class FileSource:
         takes_late: bool = False,
         empty: Empty = "refuse",
         ignore_case: bool = False,
+        wrapped: Sequence[WrapperSettings] = (),
     ) -> None:
         check_intake(files, ready=ready, manifest=manifest, archive=archive_to)
         self._files_pattern, self._empty = files, empty
         self._layout, self._open_store, self._run = layout, open_store, run
+        self._wrapped, self._unwrapped = wrapped, dict[str, Sequence[Part]]()  # by content hash
         self._stream_ids = stream_ids
         self._manifest, self._archive_to = manifest, archive_to
         self._entries: dict[str, Entry] = {}  # by content hash
@@ -142,9 +150,10 @@ class FileSource:
         """
         _, unread = self.current(stream_id, expectation)
         for file in unread:
-            again = self._again(file.facts)
-            for rows in file.parts or self._parsed(file):
-                yield RawBatch(file.facts.name, rows, proof=self.proof(file), again=again)
+            agains = dict[str, Again]()
+            for name, rows in file.parts or self._parsed(file):
+                again = agains.setdefault(name, self._again(file.facts, name))
+                yield RawBatch(name, rows, proof=self.proof(file), again=again)
         self._run.intakes.add(stream_id.stream, partial(self.accept, stream_id))
 
     def current(
@@ -175,8 +184,9 @@ class FileSource:
         """Return the content hashes of the files that earlier runs have finished under any version."""
         return self._known.finished(stream_id).keys()
 
-    def rows(self, file: TakenFile) -> Iterator[pl.DataFrame]:
-        return map(kept, file.parts) if file.parts else self._parsed(file)
+    def rows(self, file: TakenFile) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Yield the rows of *file*, each frame with the name of what it comes from: the file, or ARCHIVE/MEMBER."""
+        return ((name, kept(part)) for name, part in file.parts) if file.parts else self._parsed(file)
 
     def proof(self, file: TakenFile) -> Proof:
         file.proof = file.proof or self._proof(file.facts)
@@ -284,25 +294,41 @@ class FileSource:
         for stream in dict.fromkeys(each.stream for each in self._stream_ids):
             self._run.note(stream, text)
 
-    def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
+    def _contents(self, facts: FileFacts) -> Sequence[Part]:
+        """Return the file as it was delivered, or what is in it, which is unwrapped once in a run."""
+        delivered = self._spool.bytes_of(facts.content_hash)
+        if not self._wrapped:
+            return [Part(facts.name, delivered)]
+        if facts.content_hash not in self._unwrapped:
+            folder, clock = self._run.work, self._run.clock.monotonic
+            with writing(folder):
+                found = unwrapped(delivered, self._wrapped, name=facts.name, folder=folder, clock=clock)
+            self._unwrapped[facts.content_hash] = found
+        return self._unwrapped[facts.content_hash]
+
+    def _frames(self, facts: FileFacts, leniencies: Leniencies) -> Iterator[tuple[str, pl.DataFrame]]:
+        for part in self._contents(facts):
+            for frame in read_rows(part.content, self._layout, name=part.name, leniencies=leniencies):
+                yield part.name, frame
+
+    def _parsed(self, file: TakenFile) -> Iterator[tuple[str, pl.DataFrame]]:
         """Yield the rows of *file*. Rows and failures are kept for the other streams."""
-        facts, parts, rows = file.facts, list[Path](), 0
-        path, leniencies = self._spool.bytes_of(facts.content_hash), Leniencies()
+        facts, parts, rows, leniencies = file.facts, list[tuple[str, Path]](), 0, Leniencies()
         entry = self._entries.get(facts.content_hash)
         sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
         try:
             self._run.reading.file(facts.name, facts.content_hash)
             is_no_change = self._empty == "no_change" and not facts.size
-            rows_of_file = read_rows(path, self._layout, name=facts.name, leniencies=leniencies)
-            for frame in () if is_no_change else rows_of_file:
+            for name, frame in () if is_no_change else self._frames(facts, leniencies):
                 if len(self._stream_ids) > 1:
-                    parts.append(self._run.work / f"{secrets.token_hex(16)}.arrow")  # the folder is shared
-                    with writing(parts[-1].parent), create_private(parts[-1]) as part:
+                    path = self._run.work / f"{secrets.token_hex(16)}.arrow"  # the folder is shared
+                    parts.append((name, path))
+                    with writing(path.parent), create_private(path) as part:
                         frame.write_ipc(part)
                 rows += frame.height
                 if sums:
                     sums.add(frame)
-                yield frame
+                yield name, frame
             if entry and sums:
                 entry.check(facts.name, "rows", rows)
                 sums.check()
@@ -316,13 +342,14 @@ class FileSource:
         if leniencies or is_no_change:
             self._note(f"{facts.name}: {leniencies or 'has no byte, which means no change'}")
 
-    def _again(self, facts: FileFacts) -> Again:
-        file, layout = self._spool.bytes_of(facts.content_hash), self._layout
+    def _again(self, facts: FileFacts, name: str) -> Again:
+        layout = self._layout
+        file = next(part.content for part in self._contents(facts) if part.name == name)
 
         def again(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
             if lines is None:
-                return read_rows(file, layout, name=facts.name)
-            return read_lines(file, layout, lines, name=facts.name)
+                return read_rows(file, layout, name=name)
+            return read_lines(file, layout, lines, name=name)
 
         return again
 
@@ -331,7 +358,8 @@ class FileSource:
         entry = self._entries.get(facts.content_hash)
         # a stated number of rows is right, or the file is refused
         counted = layout.states_rows or (entry is not None and entry.counted)
-        cut = not counted and looks_cut(self._spool.bytes_of(facts.content_hash), layout)
+        marks_end = counted or self._wrapped  # each wrapper does
+        cut = not marks_end and looks_cut(self._spool.bytes_of(facts.content_hash), layout)
         content = partial(self._spool.content_hash, facts.content_hash)
         return Proof(content, counted=counted, cut=cut, export=f"{facts.name} {facts.at}")
 

@@ -339,10 +339,10 @@ class JoinedFiles:
         proof = self._proof(read, others)
         columns: list[str] = []
         for file in read:
-            for rows in self._main.source.rows(file):
+            for name, rows in self._main.source.rows(file):
                 for chunk in joiner.add_columns(self._main.prepare(rows)):
                     columns = [name for name in chunk.columns if name != LINE]
-                    yield RawBatch(file.facts.name, chunk, proof=proof)
+                    yield RawBatch(name, chunk, proof=proof)
         for source, rows in joiner.orphans(columns):
             yield RawBatch(source, rows[[*columns, LINE]], proof=proof)
 
@@ -353,12 +353,12 @@ class JoinedFiles:
         # rows of a finished file without a row of the main source were reported when it was new
         reported = () if self._snapshot else other.part.source.finished_before(other.part.stream_id)
         for number, file in enumerate(other.part.source.in_order(files)):
-            for rows in other.part.source.rows(file):
+            for source, rows in other.part.source.rows(file):
                 is_new = file.facts.content_hash not in reported
                 prepared = other.part.prepare(rows)
                 if self._run.observe is not None:
-                    self._run.observe(self._main.stream_id.stream, name, RawBatch(file.facts.name, prepared))
-                stored.add(file.facts.name, number, prepared, is_new=is_new)
+                    self._run.observe(self._main.stream_id.stream, name, RawBatch(source, prepared))
+                stored.add(source, number, prepared, is_new=is_new)
         return stored
 
     def _proof(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Proof:

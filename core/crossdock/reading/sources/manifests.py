@@ -15,13 +15,13 @@ import polars as pl
 from pydantic import AfterValidator, model_validator
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.reading.formats.compression import Openable
 from crossdock.reading.formats.control_totals import NUMBER
 from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.sources.run_context import SourceContext, writing
 from crossdock.reading.sources.spool import fetch_whole
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches, split_pattern
+from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.records import LINE, column_named
 from crossdock.values.config_models import ConfigModel
 from crossdock.values.local_files import create_private

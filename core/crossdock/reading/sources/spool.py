@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import Openable
 from crossdock.reading.sources.run_context import SourceContext, writing
 from crossdock.reading.transport.file_store import (
     CHANGED_HINT,
@@ -22,6 +21,7 @@ from crossdock.reading.transport.file_store import (
     Sink,
     disagreement,
 )
+from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.author_code import guarded
 from crossdock.values.local_files import create_private
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -15,6 +17,8 @@ from crossdock.pacing.rate_limit import LimitSettings, RateLimit
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.transport.file_store import WritableStore
 from crossdock.reading.transport.http_results import Answer, NotSentError
+from crossdock.reading.wrappers.wrapper import WrapperSettings
+from crossdock.reading.wrappers.wrapping import ending_of, wrapped
 from crossdock.values import exact_json
 from crossdock.writing.files.file_content import FileContent, FileFacts, FileRecord
 from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS, acknowledgements
@@ -41,12 +45,14 @@ class FileResource:
 
     Attributes:
         name: The name of a file, with ``{number}``, ``{number:6}`` with at least six digits, and ``{at:%Y%m%d}``.
+        wrapped: What it is wrapped in, the outermost first; the name gets the endings of these.
     """
 
     kind: TargetResource
     name: str
     content: FileContent
     hand_over: HandOver
+    wrapped: Sequence[WrapperSettings] = ()
 
     def file_name(self, number: int, at: datetime) -> str:
         """Return the name of file *number*, made *at* a time in the partner's zone."""
@@ -56,6 +62,13 @@ class FileResource:
             return f"{number:0{form or 1}d}" if place[1] == "number" else at.strftime(form)
 
         return _PLACE.sub(filled, self.name)
+
+    def wrapped_content(self, content: bytes, name: str) -> bytes:
+        """Return the bytes of a file that is wrapped."""
+        if not self.wrapped:
+            return content
+        with TemporaryDirectory(prefix="wrapped-") as folder:
+            return wrapped(content, self.wrapped, name=name, folder=Path(folder)).read_bytes()
 
 
 class FileTarget(ConnectorTarget):
@@ -111,12 +124,14 @@ class FileTarget(ConnectorTarget):
 
     def stored_batch(self, resource: str, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
         form, local = self._files[resource], at.astimezone(self._zone)
-        name = self.batch_name(resource, number, at)
+        name = form.file_name(number, local)
         records = [FileRecord(item.operation, item.name, item.payload) for item in items]
-        return Request(STAGE, f"/{name}", form.content.content(records, FileFacts(number, local, name)))
+        content = form.content.content(records, FileFacts(number, local, name))
+        return Request(STAGE, f"/{self.batch_name(resource, number, at)}", form.wrapped_content(content, name))
 
     def batch_name(self, resource: str, number: int, at: datetime) -> str:
-        return self._files[resource].file_name(number, at.astimezone(self._zone))
+        form = self._files[resource]
+        return form.file_name(number, at.astimezone(self._zone)) + ending_of(form.wrapped)
 
     def destination(self, resource: str) -> str:
         hand_over = self._files[resource].hand_over

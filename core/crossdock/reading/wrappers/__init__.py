@@ -1,0 +1,4 @@
+"""Wrappers of files, such as gzip, zip and PGP: wrapped files come in, what is in them goes out, and the other way.
+
+Each wrapper is one module and one entry in `wrapping`. Only `values`, `errors` and `printable` are imported.
+"""

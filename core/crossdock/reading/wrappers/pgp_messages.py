@@ -1,0 +1,304 @@
+"""Messages of OpenPGP (RFC 9580): encrypted to a key, signed by another, or both.
+
+Keys are those of the config, and no others: none is looked up, and no trust in one makes another one valid.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Literal
+
+from pydantic import BeforeValidator, Field
+
+from crossdock.errors import RefusedError
+from crossdock.reading.wrappers.gnupg import Failure, Keyring, Verdict
+from crossdock.reading.wrappers.wrapper import Part, Workshop, WrapperSettings
+from crossdock.values.config_models import ConfigModel, ConfigPath, SecretRef
+
+_BEGIN = re.compile(rb"-----BEGIN PGP (SIGNED MESSAGE|MESSAGE)-----[ \t]*\r?\n")
+_END = b"-----END PGP MESSAGE-----"
+_END_OF_TEXT = b"-----END PGP SIGNATURE-----"
+_MAX_ARMOR_LINE, _MAX_LINE = 1 << 10, 1 << 20
+_AGAIN = "Fetch the file again in binary mode; if the error remains, ask the sender to write it again."
+_CORRECT = "Correct decrypt in the config, or ask the sender."
+_MARKERS = {10, 21}  # a marker and padding say nothing
+_LETTERS = {1: "K", 3: "W", 18: "E", 20: "E", 9: "N", 2: "S", 4: "O", 8: "C", 11: "L", 5: "P", 6: "P", 7: "P", 14: "P"}
+"""Kinds of packets, by tag: session Keys, Words that encrypt, Encrypted data (with No integrity protection),
+Signatures, One-pass signatures, Compressed data, Literal data, Public or secret keys."""
+_MAX_PACKETS = 1000
+_IS_KEY = ("P.*", "is a key, and no message", "Ask the sender for the file itself.")
+_FAULTS = {
+    True: (
+        _IS_KEY,
+        ("[SOCL].*", "is not encrypted, as declared", _CORRECT),
+        ("W+E", "is encrypted with a password, and not to a key", "Ask the sender to encrypt it to your public key."),
+        (
+            "[KW]*N.*",
+            "can be changed unnoticed, because it has no integrity protection",
+            "Ask the sender to encrypt with integrity protection (MDC), as all programs of today do.",
+        ),
+    ),
+    False: (
+        _IS_KEY,
+        ("[KWEN].*", "is encrypted, and no key is declared", _CORRECT),
+        ("S+", "is a signature without the file", "Ask the sender to sign with: gpg --sign FILE"),
+        ("L", "is not signed", "Ask the sender to sign it; nothing shows who wrote it."),
+    ),
+}
+"""What may be wrong with the packets of messages that should be encrypted, or not."""
+
+
+def _plain(value: Any) -> Any:
+    return value.replace(" ", "").upper() if isinstance(value, str) else value
+
+
+Fingerprint = Annotated[str, BeforeValidator(_plain), Field(pattern="^([0-9A-F]{40}|[0-9A-F]{64})$")]
+Signer = Annotated[Fingerprint | ConfigPath, Field(union_mode="left_to_right")]
+
+
+class PgpKey(ConfigModel):
+    """A secret key."""
+
+    key: SecretRef
+    """The secret key, in ASCII armor."""
+    passphrase: SecretRef | None = None
+    """Its passphrase, if it has one."""
+
+
+class PgpSettings(WrapperSettings):
+    """A message of OpenPGP, in binary form or in ASCII armor; needs the program ``gpg``."""
+
+    kind: Literal["pgp"]
+    decrypt: PgpKey | None = None
+    """The key that files are encrypted to. Without it they are only signed."""
+    signed_by: Annotated[tuple[Signer, ...], Field(max_length=100)] = ()
+    """Files with the public keys of the senders, one of whom has signed. With fingerprints beside them, only those keys
+    of the files count.
+    """
+    encrypt_to: Annotated[tuple[ConfigPath, ...], Field(max_length=100)] = ()
+    """Files with the public keys of those who may read what is written."""
+    sign_with: PgpKey | None = None
+    """The key that signs what is written."""
+    armor: bool = False
+    """Whether what is written is in ASCII armor."""
+
+    @property
+    def signers(self) -> tuple[Sequence[Path], frozenset[str]]:
+        paths = [each for each in self.signed_by if isinstance(each, Path)]
+        return paths, frozenset(each for each in self.signed_by if isinstance(each, str))
+
+    def check_reading(self) -> None:
+        if self.decrypt is None and not self.signed_by:
+            raise ValueError("pgp: give decrypt, signed_by or both")
+        if self.encrypt_to or self.sign_with or self.armor:
+            raise ValueError("pgp: encrypt_to, sign_with and armor are for files that are written")
+        if self.signed_by and not self.signers[0]:
+            raise ValueError("pgp.signed_by: a fingerprint needs a file with its public key beside it")
+
+    def check_writing(self) -> None:
+        if self.sign_with is None and not self.encrypt_to:
+            raise ValueError("pgp: give encrypt_to, sign_with or both")
+        if self.decrypt or self.signed_by:
+            raise ValueError("pgp: decrypt and signed_by are for files that are read")
+
+
+class PgpWrapper:
+    settings, what, ending = PgpSettings, "a PGP message", ".pgp"
+
+    def begins(self, head: bytes) -> bool:
+        return _BEGIN.match(head.lstrip()) is not None or _looks_binary(head)
+
+    def unwrap(self, part: Part, settings: PgpSettings, workshop: Workshop) -> Iterator[Part]:
+        meter = workshop.meter(settings, part, "bytes of PGP")
+        with part.content.open("rb") as file, _binary(file, part.name, workshop) as binary:
+            size = file.seek(0, 2)
+            if binary is not None:
+                _check_packets(binary, part.name, is_encrypted=settings.decrypt is not None)
+            elif settings.decrypt is not None:
+                raise _refused("is signed as clear text, and not encrypted as declared", part.name, _CORRECT)
+            with _keyring(settings, workshop.folder) as keys:
+
+                def blocks() -> Iterator[bytes]:
+                    for block in keys.opened(binary or file, most_s=settings.max_s):
+                        meter.add(block, size)
+                        yield block
+                    meter.check_time()
+
+                path = workshop.put(blocks())
+                if failure := _failure(keys.verdict, settings):
+                    path.unlink()
+                    raise _refused(failure.message, part.name, failure.hint)
+        yield Part(part.name, path)
+
+    def wrap(self, part: Part, settings: PgpSettings, workshop: Workshop) -> Path:
+        with Keyring(workshop.folder) as keys, part.content.open("rb") as file:
+            signer = None
+            if settings.sign_with is not None:
+                signer = keys.add_secret(settings.sign_with.key, settings.sign_with.passphrase)
+            armor, most_s = settings.armor, settings.max_s
+            return workshop.put(
+                keys.made(file, encrypt_to=settings.encrypt_to, signer=signer, armor=armor, most_s=most_s)
+            )
+
+
+@contextmanager
+def _keyring(settings: PgpSettings, folder: Path) -> Iterator[Keyring]:
+    with Keyring(folder) as keys:
+        if settings.decrypt is not None:
+            keys.add_secret(settings.decrypt.key, settings.decrypt.passphrase)
+        paths, fingerprints = settings.signers
+        for path in paths:
+            keys.pin(path)
+        keys.keep_pinned(fingerprints)
+        yield keys
+
+
+def _failure(verdict: Verdict, settings: PgpSettings) -> Failure | None:
+    if settings.decrypt is not None and (failure := verdict.not_decrypted):
+        return failure
+    if settings.signed_by and (failure := verdict.not_signed):
+        return failure
+    return verdict.not_whole
+
+
+def _refused(message: str, name: str, hint: str = _AGAIN) -> RefusedError:
+    return RefusedError(f"the PGP message {message}", where=name, hint=hint)
+
+
+def _looks_binary(head: bytes) -> bool:
+    try:
+        tag, _, _ = _packet(head)
+    except (IndexError, ValueError):
+        return False
+    return tag in _LETTERS
+
+
+def _packet(data: bytes) -> tuple[int, int, int | None]:
+    """Return tag, length of the header and length of the body of a packet (RFC 9580, 4.2).
+
+    The length is None if the body comes in parts, of which the length is in the header, and -1 up to the end.
+
+    Raises:
+        ValueError: If no packet begins there.
+        IndexError: If *data* ends before.
+    """
+    first = data[0]
+    if not first & 0x80:
+        raise ValueError
+    if not first & 0x40:
+        kind, tag = first & 3, (first >> 2) & 0xF
+        return (tag, 1, -1) if kind == 3 else (tag, 1 + (1 << kind), _number(data[1:], 1 << kind))
+    tag, length = first & 0x3F, data[1]
+    if length < 192:
+        return tag, 2, length
+    if length < 224:
+        return tag, 3, ((length - 192) << 8) + data[2] + 192
+    return (tag, 6, _number(data[2:], 4)) if length == 255 else (tag, 1, None)
+
+
+def _number(data: bytes, length: int) -> int:
+    if len(data) < length:
+        raise IndexError
+    return int.from_bytes(data[:length])
+
+
+def _packets(message: BinaryIO) -> Iterator[int]:
+    """Yield the tags of the outermost packets, of which the bodies are passed over. Errors are those of `_packet`."""
+    size, at = message.seek(0, 2), 0
+    while at < size:
+        message.seek(at)
+        tag, header, length = _packet(message.read(6))
+        yield tag
+        at += header
+        while length is None:
+            message.seek(at)
+            at += 1 + (1 << (_number(message.read(1), 1) & 0x1F))
+            message.seek(at)
+            _, header, length = _packet(b"\xc0" + message.read(5))
+            at += header - 1
+        at = size if length < 0 else at + length
+        if at > size:
+            raise IndexError
+
+
+def _check_packets(message: BinaryIO, name: str, *, is_encrypted: bool) -> None:
+    """Refuse what is no message, or not of the declared kind; GnuPG is silent about some of what follows a message."""
+    found = _letters(message, name)
+    for pattern, text, hint in _FAULTS[is_encrypted]:
+        if re.fullmatch(pattern, found):
+            raise _refused(text, name, hint)
+    if not re.fullmatch("[KW]+E" if is_encrypted else "C|O+[LC]S+|S+[LC]", found):
+        raise _refused("is damaged or followed by other data", name)
+
+
+def _letters(message: BinaryIO, name: str) -> str:
+    found = ""
+    try:
+        for tag in _packets(message):
+            found += "" if tag in _MARKERS else _LETTERS.get(tag, "?")
+            if len(found) > _MAX_PACKETS:
+                raise _refused("has too many packets", name)
+    except IndexError:
+        raise _refused("is cut", name) from None
+    except ValueError:
+        found += "?"
+    return found
+
+
+@contextmanager
+def _binary(file: BinaryIO, name: str, workshop: Workshop) -> Iterator[BinaryIO | None]:
+    """Open the message without its ASCII armor; None if it is text with a signature below it."""
+    begin = _BEGIN.match(file.read(_MAX_ARMOR_LINE).lstrip())
+    file.seek(0)
+    if begin is None:
+        yield file
+        return
+    if begin[1] != b"MESSAGE":
+        _check_end(file, _END_OF_TEXT, name)
+        yield None
+        return
+    path = workshop.put(_dearmored(file, name))
+    try:
+        with path.open("rb") as message:
+            yield message
+    finally:
+        path.unlink()
+
+
+def _check_end(file: BinaryIO, end: bytes, name: str) -> None:
+    """Refuse what goes on behind the line *end*, or lacks it: GnuPG passes over text around a message."""
+    is_over = False
+    while line := file.readline(_MAX_LINE):
+        if is_over and line.strip():
+            raise _refused("is followed by other data", name)
+        is_over = is_over or line.strip() == end
+    if not is_over:
+        raise _refused("is cut", name)
+
+
+def _dearmored(file: BinaryIO, name: str) -> Iterator[bytes]:
+    while not _BEGIN.match(file.readline(_MAX_ARMOR_LINE).lstrip()):
+        pass
+    while file.readline(_MAX_ARMOR_LINE).strip():
+        pass  # what is said about the message
+    text, at = b"", file.tell()
+    while (line := file.readline(_MAX_ARMOR_LINE).strip()) and not line.startswith((b"=", b"-")):
+        text, at = text + line, file.tell()
+        whole = len(text) // 4 * 4
+        yield _decoded(text[:whole], name)
+        text = text[whole:]
+    if text:
+        raise _refused("is cut", name)
+    file.seek(at)
+    _check_end(file, _END, name)
+
+
+def _decoded(text: bytes, name: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise _refused("has damaged ASCII armor", name) from error

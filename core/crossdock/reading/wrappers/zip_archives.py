@@ -1,0 +1,326 @@
+"""zip archives (APPNOTE.TXT), plain or encrypted with AES: each member is a file of its own.
+
+The list of members is read by `zipfile`; the members themselves are unpacked here, because `zipfile` takes what the
+list says for granted, such as the size of a member.
+"""
+
+from __future__ import annotations
+
+import hmac
+import struct
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Literal
+
+from pydantic import Field
+
+from crossdock.errors import ConfigError, RefusedError
+from crossdock.printable import printable
+from crossdock.reading.wrappers.packed_streams import Packing, UnpackedStream, ZlibDecoder
+from crossdock.reading.wrappers.wrapper import BLOCK, Meter, Part, Readable, Workshop, WrapperSettings, blocks_of
+from crossdock.reading.wrappers.zip_encryption import (
+    MAC,
+    METHOD,
+    AesHeader,
+    MemberCipher,
+    aes_header,
+    encrypted_member,
+    extra_field,
+)
+from crossdock.values.config_models import SecretRef
+
+_MAX_DIRECTORY = 4 << 20
+"""The limit for the list of members, in bytes, which is held in memory. An entry takes about a hundred."""
+_LOCAL, _CENTRAL, _END, _END_64, _LOCATOR_64 = b"PK\3\4", b"PK\1\2", b"PK\5\6", b"PK\6\6", b"PK\6\7"
+_END_BYTES, _LOCATOR_BYTES = 22, 20
+_HEADER = struct.Struct("<4s5H3L2H")
+_ENCRYPTED, _SIZES_FOLLOW, _STRONG, _UTF_8, _MASKED = 1, 8, 0x40, 0x800, 0x2000
+_IN_ZIP_64 = 0xFFFFFFFF
+_MAX_NAME = 255
+_AGAIN = "It is damaged or still being written: fetch it again."
+_RAW_DEFLATE = Packing("zip", lambda _: False, lambda: ZlibDecoder(-15), lambda: (zlib.error,))
+_DATE = (1980, 1, 1, 0, 0, 0)  # the first that zip knows: the same content is wrapped in the same bytes
+
+
+class ZipSettings(WrapperSettings):
+    """A zip archive. Each member is a file of its own, with the name ARCHIVE/MEMBER."""
+
+    kind: Literal["zip"]
+    members: Annotated[str, Field(min_length=1, max_length=_MAX_NAME)] | None = None
+    """A pattern of the members that are read, such as ``STOCK_*.csv`` or ``out/*.csv``; others are passed over.
+
+    Without it all members are read, and one in a folder is refused.
+    """
+    password: SecretRef | None = None
+    """The password of an archive that is encrypted with AES."""
+    max_members: Annotated[int, Field(ge=1, le=10_000)] = 1000
+    """The most members that are read."""
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        return {} if self.members is None else {"members": self.members}
+
+    def check_writing(self) -> None:
+        if self.members is not None:
+            raise ValueError("zip.members: is for files that are read")
+
+
+class ZipWrapper:
+    settings, what, ending = ZipSettings, "a zip archive", ".zip"
+
+    def begins(self, head: bytes) -> bool:
+        return head.startswith((_LOCAL, _END))
+
+    def unwrap(self, part: Part, settings: ZipSettings, workshop: Workshop) -> Iterator[Part]:
+        password = settings.password.reveal().encode() if settings.password else None
+        meter = workshop.meter(settings, part, "bytes of zip")
+        with part.content.open("rb") as file, _read_directory(file, part.name) as archive:
+            chosen = _chosen(archive.infolist(), settings, part.name)
+            _check_places(archive, part.name)
+            for member in chosen:
+                opened = _Member(file, member, f"{part.name}/{member.filename}", password)
+                yield Part(opened.name, workshop.put(opened.blocks(meter)))
+                meter.before += member.compress_size
+
+    def wrap(self, part: Part, settings: ZipSettings, workshop: Workshop) -> Path:
+        """Return an archive with one member, which has the name of *part*."""
+        with part.content.open("rb") as file:
+            if settings.password is not None:
+                return workshop.put(_encrypted_archive(file, part.name, settings.password.reveal().encode()))
+            path, info = workshop.put(()), zipfile.ZipInfo(part.name, _DATE)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            is_large = file.seek(0, 2) > _IN_ZIP_64 >> 1
+            file.seek(0)
+            with (
+                path.open("wb") as target,
+                zipfile.ZipFile(target, "w") as archive,
+                archive.open(info, "w", force_zip64=is_large) as member,
+            ):
+                for block in blocks_of(file):
+                    member.write(block)
+            return path
+
+
+@contextmanager
+def _read_directory(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFile]:
+    _check_end(file, name)
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, EOFError, struct.error) as error:
+        raise RefusedError("the list of members of the zip archive is damaged", where=name, hint=_AGAIN) from error
+    with archive:
+        yield archive
+
+
+def _check_end(file: BinaryIO, name: str) -> None:
+    """Check the length of the list of members, which its reader holds in memory (APPNOTE.TXT, 4.3.14 to 4.3.16)."""
+    size = file.seek(0, 2)
+    start = max(0, size - _END_BYTES - 0xFFFF - _LOCATOR_BYTES)
+    file.seek(start)
+    tail = file.read()
+    at = tail.rfind(_END)
+    if at < 0 or len(tail) < at + _END_BYTES:
+        message = "the zip archive has no list of members, which is at its end"
+        raise RefusedError(message, where=name, hint=_AGAIN)
+    end = tail[at : at + _END_BYTES]
+    if start + at + _END_BYTES + int.from_bytes(end[20:22], "little") != size:
+        hint = "Ask the sender to write it again; what follows the archive is not known."
+        raise RefusedError("the zip archive is followed by other data", where=name, hint=hint)
+    entries, length = int.from_bytes(end[10:12], "little"), int.from_bytes(end[12:16], "little")
+    locator = tail[max(0, at - _LOCATOR_BYTES) : at]
+    if locator.startswith(_LOCATOR_64):
+        file.seek(min(int.from_bytes(locator[8:16], "little"), size))
+        end_64 = file.read(56)
+        if not end_64.startswith(_END_64):
+            raise RefusedError("the list of members of the zip archive is damaged", where=name, hint=_AGAIN)
+        entries, length = int.from_bytes(end_64[32:40], "little"), int.from_bytes(end_64[40:48], "little")
+    if not entries:
+        raise RefusedError("the zip archive is empty", where=name, hint="Ask the sender for one with a file in it.")
+    if length > _MAX_DIRECTORY:
+        message = f"the zip archive has {entries:,} members, whose list is too long"
+        raise RefusedError(message, where=name, hint="Ask the sender for several archives.")
+
+
+def _chosen(members: Sequence[zipfile.ZipInfo], settings: ZipSettings, name: str) -> list[zipfile.ZipInfo]:
+    counted = Counter(member.filename for member in members)
+    for member in members:
+        shown = printable(member.filename[:_MAX_NAME])
+        if not _is_safe(member.orig_filename.removesuffix("/")):
+            hint = "Ask the sender for names without '..', backslashes and control characters."
+            raise RefusedError(f"member {shown!r} has an unsafe name", where=name, hint=hint)
+        if settings.members is None and "/" in member.filename:
+            hint = 'Declare which members are read, such as members: "FOLDER/*.csv", or ask for no folders.'
+            raise RefusedError(f"member {shown!r} is {'' if member.is_dir() else 'in '}a folder", where=name, hint=hint)
+        if counted[member.filename] > 1:
+            hint = "Ask the sender for an archive in which each name is there once."
+            raise RefusedError(f"there are {counted[member.filename]} members {shown!r}", where=name, hint=hint)
+    chosen = [each for each in members if not each.is_dir() and _matches(each.filename, settings.members)]
+    if not chosen:
+        message = f"no member of the zip archive matches {settings.members!r}"
+        raise RefusedError(message, where=name, hint="Correct members in the config, or ask the sender.")
+    if len(chosen) > settings.max_members:
+        message = f"the zip archive has {len(chosen):,} members"
+        hint = f"The limit is {settings.max_members:,} (max_members). If the file is genuine, ask for it in parts."
+        raise RefusedError(message, where=name, hint=hint)
+    return sorted(chosen, key=lambda each: each.filename)
+
+
+def _is_safe(name: str) -> bool:
+    if len(name) > _MAX_NAME or "\\" in name or ":" in name[:2] or not name.isprintable():
+        return False
+    return all(part not in {"", ".", ".."} for part in name.split("/"))
+
+
+def _matches(name: str, pattern: str | None) -> bool:
+    """Return whether *name* matches *pattern*, in which a wildcard stands for no slash."""
+    if pattern is None:
+        return True
+    parts, patterns = name.split("/"), pattern.split("/")
+    return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
+
+
+def _check_places(archive: zipfile.ZipFile, name: str) -> None:
+    """Refuse members that share bytes, as those of bombs do."""
+    ends, members = 0, sorted(archive.infolist(), key=lambda each: each.header_offset)
+    for member in members:
+        if 0 <= member.header_offset < ends:
+            message = f"member {printable(member.filename)!r} overlaps another one"
+            raise RefusedError(message, where=name, hint="It is damaged, or made to grow: do not use it.")
+        ends = member.header_offset + _HEADER.size + member.compress_size
+    if ends > archive.start_dir or members[0].header_offset < 0:
+        raise RefusedError("the list of members of the zip archive is damaged", where=name, hint=_AGAIN)
+
+
+class _Member:
+    def __init__(self, file: BinaryIO, member: zipfile.ZipInfo, name: str, password: bytes | None) -> None:
+        self._file, self._info, self.name, self._password = file, member, printable(name), password
+        self._aes = self._encryption()
+        method = self._aes.method if self._aes else member.compress_type
+        if method not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+            hint = "Ask the sender for the method deflate, which every program has."
+            raise self._refused(f"is packed with method {method}, which is not read", hint)
+        self._is_packed = method == zipfile.ZIP_DEFLATED
+
+    def blocks(self, meter: Meter) -> Iterator[bytes]:
+        self._find_data()
+        section = _Section(self._file, self._info.compress_size, self._refused)
+        raw = self._decrypted(section, self._aes) if self._aes else section
+        content: Readable = UnpackedStream(raw, _RAW_DEFLATE, meter, name=self.name) if self._is_packed else raw
+        size = checksum = 0
+        while block := content.read(BLOCK):
+            size, checksum = size + len(block), zlib.crc32(block, checksum)
+            if not self._is_packed:
+                meter.add(block, size)
+            if size > self._info.file_size:
+                break
+            yield block
+        if size != self._info.file_size or raw.read(1):
+            raise self._refused(f"is not {self._info.file_size:,} bytes long, as the archive says", _AGAIN)
+        if isinstance(raw, _Decrypted):
+            raw.check()
+        if (self._aes is None or self._aes.has_crc) and checksum != self._info.CRC:
+            raise self._refused("has another checksum than the archive says", _AGAIN)
+
+    def _encryption(self) -> AesHeader | None:
+        flags = self._info.flag_bits
+        if not flags & _ENCRYPTED:
+            if self._password is not None:
+                hint = "Remove password from the config, or ask the sender to encrypt it."
+                raise self._refused("is not encrypted, and a password is declared", hint)
+            return None
+        if self._password is None:
+            hint = "Declare wrapped: [{kind: zip, password: env:NAME}]."
+            raise self._refused("is encrypted, and no password is declared", hint)
+        found = aes_header(self._info.extra) if self._info.compress_type == METHOD else None
+        if found is None or flags & (_STRONG | _MASKED):
+            raise self._refused("is encrypted, but not with AES", "Ask the sender for AES-256, which is safe.")
+        if found.overhead > self._info.compress_size:
+            raise self._refused("is cut", _AGAIN)
+        return found
+
+    def _find_data(self) -> None:
+        """Go to the data, behind a header that says the same as the list of members."""
+        info = self._info
+        self._file.seek(info.header_offset)
+        header = self._file.read(_HEADER.size)
+        if len(header) < _HEADER.size or not header.startswith(_LOCAL):
+            raise self._refused("has no header where the archive says", _AGAIN)
+        _, _, flags, method, _, _, checksum, packed, size, name_bytes, extra_bytes = _HEADER.unpack(header)
+        found = self._file.read(name_bytes).decode("utf-8" if flags & _UTF_8 else "cp437", "replace")
+        stated = [(method, info.compress_type), (flags & _ENCRYPTED, info.flag_bits & _ENCRYPTED)]
+        if not flags & _SIZES_FOLLOW:
+            known = [(checksum, info.CRC), (packed, info.compress_size), (size, info.file_size)]
+            stated += [(one, other) for one, other in known if one != _IN_ZIP_64]
+        if found != info.orig_filename or any(one != other for one, other in stated):
+            raise self._refused("has another name, size or checksum in its header than in the list of members", _AGAIN)
+        self._file.seek(extra_bytes, 1)
+
+    def _decrypted(self, raw: _Section, header: AesHeader) -> _Decrypted:
+        assert self._password is not None
+        cipher = MemberCipher(self._password, raw.read(header.salt_bytes))
+        if not hmac.compare_digest(raw.read(len(cipher.verifier)), cipher.verifier):
+            raise self._refused("cannot be decrypted: the password is wrong", "Correct the secret, or ask the sender.")
+        return _Decrypted(raw, cipher, self._refused)
+
+    def _refused(self, message: str, hint: str) -> RefusedError:
+        return RefusedError(f"the member {message}", where=self.name, hint=hint)
+
+
+class _Section:
+    """The next *size* bytes of a file."""
+
+    def __init__(self, file: BinaryIO, size: int, refused: Callable[[str, str], RefusedError]) -> None:
+        self._file, self.left, self._refused = file, size, refused
+
+    def read(self, size: int, /) -> bytes:
+        wanted = min(size, self.left)
+        data = self._file.read(wanted)
+        if len(data) < wanted:
+            raise self._refused("is cut", _AGAIN)
+        self.left -= wanted
+        return data
+
+
+class _Decrypted:
+    def __init__(self, raw: _Section, cipher: MemberCipher, refused: Callable[[str, str], RefusedError]) -> None:
+        self._raw, self._cipher, self._refused = raw, cipher, refused
+
+    def read(self, size: int, /) -> bytes:
+        return self._cipher.decrypted(self._raw.read(min(size, self._raw.left - MAC)))
+
+    def check(self) -> None:
+        if not hmac.compare_digest(self._raw.read(MAC), self._cipher.mac()):
+            raise self._refused("was changed after it was encrypted, or the password is wrong", _AGAIN)
+
+
+def _encrypted_archive(file: BinaryIO, name: str, password: bytes) -> Iterator[bytes]:
+    """Yield an archive with one encrypted member, whose sizes follow its data (APPNOTE.TXT, 4.3.9)."""
+    raw_name, extra = name.encode(), extra_field(zipfile.ZIP_DEFLATED)
+    fixed = (51, _ENCRYPTED | _SIZES_FOLLOW | _UTF_8, METHOD, 0, (1 << 5) | 1)
+    yield _HEADER.pack(_LOCAL, *fixed, 0, 0, 0, len(raw_name), len(extra)) + raw_name + extra
+    size = packed = 0
+
+    def deflated() -> Iterator[bytes]:
+        nonlocal size
+        compressor = zlib.compressobj(wbits=-15)
+        for block in blocks_of(file):
+            size += len(block)
+            yield compressor.compress(block)
+        yield compressor.flush()
+
+    for block in encrypted_member(password, deflated()):
+        packed += len(block)
+        yield block
+    if max(size, packed) >= _IN_ZIP_64:
+        raise ConfigError("a file of 4 GB cannot be written to an encrypted zip archive", hint="write it in parts")
+    sizes = struct.pack("<3L", 0, packed, size)
+    yield b"PK\7\x08" + sizes
+    entry = struct.pack("<4s6H", _CENTRAL, 51, *fixed) + sizes
+    entry += struct.pack("<5H2L", len(raw_name), len(extra), 0, 0, 0, 0, 0) + raw_name + extra
+    directory = _HEADER.size + len(raw_name) + len(extra) + packed + 16
+    yield entry + struct.pack("<4s4H2LH", _END, 0, 0, 1, 1, len(entry), directory, 0)

@@ -77,8 +77,8 @@ class FileResourceConfig(ConfigModel):
     content: FileContentConfig
     """What the file contains."""
     wrapped: WrappedIn | None = None
-    """What a file is wrapped in, the outermost first, such as ``[{kind: pgp, encrypt_to: KEY}, gzip]``; its name gets the
-    endings of these: ``.gz.pgp``."""
+    """What a file is wrapped in, the outermost first, such as ``[pgp, gzip]`` with the keys of these. Its name gets
+    their endings, such as ``.gz.pgp``."""
     records_per_file: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     """The most records of one file; 1 for a file for each record."""
     by: MemberName | None = None

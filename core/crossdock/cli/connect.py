@@ -73,7 +73,7 @@ def _declared(config: Path, name: str) -> tuple[Api, AuthorizationCodeAuth]:
     api = connections[name].api
     if api is None or not isinstance(api.auth, AuthorizationCodeAuth):
         hint = "crossdock check tests its credentials"
-        raise ConfigError(f"{name} has credentials to which nobody gives access in a browser", hint=hint)
+        raise ConfigError(f"{name} needs no crossdock connect: its auth is not of kind authorization_code", hint=hint)
     return api, api.auth
 
 

@@ -101,7 +101,7 @@ def _steps(run: RunRecord) -> Table:
 
 
 def _allowance(run: RunRecord) -> dict[str, Any] | None:
-    if (summary := timing_lines.allowance(run)) is None:
+    if (summary := timing_lines.allowance_summary(run)) is None:
         return None
     seconds = (run.duration or timedelta()).total_seconds()
     return {"plot": plotted(timing_lines.samples(run), seconds), "summary": f"{str(summary).capitalize()}."}

@@ -164,5 +164,5 @@ def _show(run: RunRecord, operations: Mapping[str, int] | None) -> None:
         columns = ("step", "duration", "of the run")
         click.echo()
         terminal_output.out().print(terminal_output.table("Slowest steps", columns, lines, numbers=columns[1:]))
-    if (tokens := timing_lines.allowance(run)) is not None:
+    if (tokens := timing_lines.allowance_summary(run)) is not None:
         say(f"allowance: {tokens}")

@@ -53,7 +53,7 @@ def timing_document(run: RunRecord) -> dict[str, Any]:
     if run.timings is None:
         return {}
     steps = [{"step": s.name, "seconds": s.lasted.total_seconds(), "percent": round(s.share, 1)} for s in slowest(run)]
-    tokens = allowance(run)
+    tokens = allowance_summary(run)
     summary = tokens and {
         "lowest": tokens.lowest,
         "highest": tokens.highest,
@@ -80,7 +80,7 @@ def samples(run: RunRecord) -> list[Sample]:
     return [(at / 1000, tokens) for at, tokens in (run.timings or {}).get("samples", ())]
 
 
-def allowance(run: RunRecord) -> AllowanceSummary | None:
+def allowance_summary(run: RunRecord) -> AllowanceSummary | None:
     found = samples(run)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Nothing else works on the records of a stream that is being undone, until the undo ends or is abandoned."""
+"""Keeps other runs away from the records of a stream that is being undone, until the undo ends or is given up."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ class Verification:
         with self._state.read_only() as tx:
             unsettled = tx.intents.unsettled()
             restored = tx.runs.restored()
-            remembered = tx.runs.newest_restored_change() if restored else tx.bindings.newest_change(target.name)
+            remembered = tx.runs.newest_change_in_backup() if restored else tx.bindings.newest_change(target.name)
         members = {field.alias or name for name, field in kind.draft.model_fields.items()} if kind.write_once else set()
         has_names = target.resources[resource].name_member is not None
         return LiveComparison(

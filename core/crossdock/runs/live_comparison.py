@@ -48,8 +48,8 @@ class LiveComparison:
 
     Args:
         unsettled: Records with an unsettled operation, which are left out.
-        remembered: The state has forgotten no record without a name that the platform created before then; None if that
-            is unknown.
+        remembered: All records without a name that the platform created before this time are in the state; None if no
+            such time is known.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Places of pydantic's findings. Of a union, the nearest choice is told, and no name of a choice is shown."""
+"""Places of pydantic's findings in a config. For a union, those of the nearest choice, without its name."""
 
 from __future__ import annotations
 

@@ -38,17 +38,21 @@ def test_the_slowest_steps_come_first() -> None:
 def test_the_allowance_in_a_sentence() -> None:
     """The lowest value, when it was first reached, and how long the allowance was low."""
     samples = [[0, 2_000], [12_000, 20], [13_000, 19], [14_000, 499], [700_000, 1_990], [701_000, 19], [731_500, 400]]
-    summary = timing_lines.allowance(run(samples=samples))
+    summary = timing_lines.allowance_summary(run(samples=samples))
     assert str(summary) == "lowest 19 tokens, after 13.0 s; highest 2,000; below a quarter of that for 32.5 s"
-    summary = timing_lines.allowance(run(samples=[[0, 2_000], [61_000, 500]]))
+    summary = timing_lines.allowance_summary(run(samples=[[0, 2_000], [61_000, 500]]))
     assert str(summary) == "lowest 500 tokens, after 1 min 1 s; highest 2,000; never below a quarter of that"
-    assert str(timing_lines.allowance(run(samples=[[5, 7], [9, 7]]))) == "7 tokens throughout"
+    assert str(timing_lines.allowance_summary(run(samples=[[5, 7], [9, 7]]))) == "7 tokens throughout"
 
 
 def test_a_run_without_timings() -> None:
     """A killed run has no timings, and one that sent nothing has no allowance."""
     killed = RunRecord(1, None, "2026-03-29", AT, None, "incomplete", 0, 0, None, None)
-    assert (timing_lines.timing_document(killed), timing_lines.slowest(killed), timing_lines.allowance(killed)) == (
+    assert (
+        timing_lines.timing_document(killed),
+        timing_lines.slowest(killed),
+        timing_lines.allowance_summary(killed),
+    ) == (
         {},
         [],
         None,
@@ -76,7 +80,7 @@ SAMPLES = st.lists(st.tuples(st.integers(0, 10**8), st.integers(0, 10_000)), min
 @given(SAMPLES)
 def test_it_is_never_low_for_longer_than_it_was_sampled(samples: list[tuple[int, int]]) -> None:
     """Nor between two high samples; the lowest and the highest value are samples."""
-    summary = timing_lines.allowance(run(samples=[list(sample) for sample in samples]))
+    summary = timing_lines.allowance_summary(run(samples=[list(sample) for sample in samples]))
     assert summary is not None
     tokens = [each for _, each in samples]
     assert (summary.lowest, summary.highest) == (min(tokens), max(tokens))

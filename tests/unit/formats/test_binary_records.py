@@ -370,7 +370,7 @@ def _damages() -> Iterator[tuple[str, bytes, str]]:
     yield "rdw", b"\0\x03\0\0", "is not a record descriptor word"
     yield "bdw", bdw(FIRST)[:-1], "beyond the end of the file"
     yield "bdw", b"\0\x24\0\0" + rdw(FIRST + b"\x40"), "f:1: .* states a record beyond the end of its block"
-    yield "bdw", rdw(FIRST), "no record descriptor word|no block descriptor word"
+    yield "bdw", rdw(FIRST), "not a record descriptor word|not a block descriptor word"
     yield "bdw", b"\0\x04\0\0", "X'00040000' is not a block descriptor word"
     yield "bdw", b"\0\x24\0", "the file ends in the middle of a block descriptor word"
     yield "none", FIRST + FIRST[:20], "f:2: the file ends after 20 of the 28 bytes of a record, at byte 28"

@@ -114,7 +114,7 @@ def test_a_literal_may_be_continued_on_the_next_line(tmp_path: Path) -> None:
         ("01 R.\n 05 A PIC N(4).", "C.cpy:2: the picture N"),
         ("01 R.\n 05 A.", "C.cpy:2: A has neither a picture nor items"),
         ("01 R.\n 05 A PIC X(2)", "C.cpy:2: the last entry has no period"),
-        ("01 R.\n 05 A PIC X\n 05 B PIC X.", "C.cpy:3: '05' is no clause"),
+        ("01 R.\n 05 A PIC X\n 05 B PIC X.", "C.cpy:3: '05' is not a clause"),
         ("01 R.\n COPY OTHER.", "C.cpy:2: COPY is not executed"),
         ("01 R.\n 05 A PIC 9(4) COMP SYNC.", "C.cpy:2: A is SYNCHRONIZED"),
         ("01 R.\n 05 A COMP-1.", "C.cpy:2: A is a float"),

@@ -102,7 +102,7 @@ def test_minor_units_are_those_of_the_currency() -> None:
     assert value("-5", **{"as": "decimal"}, minor_units="EUR") == Decimal("-0.05")
     assert list(FromColumn.model_validate({"from": "A", "as": "decimal", "minor_units": "EUR"}).columns()) == ["A"]
     for code in ("XAU", "euro", "", None):
-        with pytest.raises(RecordError, match="no currency with minor units") as refused:
+        with pytest.raises(RecordError, match="not a currency with minor units") as refused:
             price.compile()({"PRICE": "129900", "CURRENCY": code})
         assert refused.value.pointer == "CURRENCY"
     with pytest.raises(RecordError):

@@ -155,7 +155,7 @@ def answering(*bodies: Any, headers: dict[str, str] | None = None) -> Handler:
         (NextUrl("/next"), answering({"next": "http://shop.example/"}), "on another host"),
         (PageNumber("/items"), answering({"rows": []}), "has no list at /items"),
         (Offset("/items"), answering(None), "has no list at /items"),
-        (CursorInBody("/next"), answering(None), "no JSON object"),
+        (CursorInBody("/next"), answering(None), "not a JSON object"),
         (CursorInBody("/next"), answering({"next": {}}), "neither a text nor a whole number at /next"),
         (Offset("/items", total="/total"), answering({"items": [1], "total": 3}, {"items": [], "total": 3}), "1 of 3"),
         (

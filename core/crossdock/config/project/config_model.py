@@ -1,4 +1,4 @@
-"""The section ``fleet`` and all others of a config file, as a pydantic model."""
+"""The sections of a config file, as a pydantic model."""
 
 from __future__ import annotations
 

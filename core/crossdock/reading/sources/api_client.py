@@ -205,7 +205,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             smaller = partial(paginator.smaller, read=None if evidence is None else evidence.read)
             request, page = self._list_answer(request, smaller, read.sent)
             if page.status in request.ends:
-                _check_status(page, before, read, is_over=is_over)
+                _check_end_status(page, before, read, is_over=is_over)
                 return None
             page = _with_list(page, read)
             found = None if evidence is None else _records_in(page, paginator, read.records)
@@ -414,7 +414,7 @@ def _check_repeated(page: ApiAnswer, read: _List, evidence: ListEvidence, *, is_
         raise _in_doubt(read.signs.next_page, page)
 
 
-def _check_status(page: ApiAnswer, before: ApiAnswer | None, read: _List, *, is_over: bool) -> None:
+def _check_end_status(page: ApiAnswer, before: ApiAnswer | None, read: _List, *, is_over: bool) -> None:
     """Check that a status that ends a list proves its end."""
     if page.status in AT_FIRST or is_over:
         return

@@ -227,7 +227,7 @@ class FleetScheduler:
             try:
                 running.again = _Call(self._executor, running.text)
             except Exception as error:  # noqa: BLE001  of any engine: the next attempt may succeed
-                self._listener.found("executor", _text(error))
+                self._listener.found("executor", _error_text(error))
             else:
                 running.again.add_done_callback(lambda _: self._wake())
 
@@ -319,7 +319,7 @@ class FleetScheduler:
             self._executor_failed(str(error))
             return False
         except Exception as error:  # noqa: BLE001  of any engine: it is opened anew
-            self._executor_failed(_text(error))
+            self._executor_failed(_error_text(error))
             return False
         self._executor_again, self._executor_tries = None, _Tries()
         del self.waiting[place.tenant]
@@ -362,7 +362,7 @@ class FleetScheduler:
         except CrossdockError as error:
             self._listener.found("executor", str(error))
         except Exception as error:  # noqa: BLE001  of any engine: the runs go on
-            self._listener.found("executor", _text(error))
+            self._listener.found("executor", _error_text(error))
 
 
 def _result(future: Future[str]) -> CallResult | None:
@@ -410,8 +410,8 @@ def _cancel(futures: Iterable[Future[str]]) -> None:
 
 def _reason(future: Future[str]) -> str:
     error = None if future.cancelled() else future.exception()
-    return "it was cancelled" if error is None else _text(error)
+    return "it was cancelled" if error is None else _error_text(error)
 
 
-def _text(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {text_of(error)}".rstrip(": ")

@@ -155,7 +155,7 @@ class Runs:
 
     def declare_restored(self, *, at: datetime, remembered: datetime | None = None) -> None:
         """Mark this state as a restored backup. Only the first declaration sets *remembered*: see `remembered`."""
-        before = self.newest_restored_change() if self.restored() else remembered
+        before = self.newest_change_in_backup() if self.restored() else remembered
         last = self._connection.execute(select(func.max(intents.c.id))).scalar_one() or 0
         rows = [{"name": _RESTORED, "value": at.isoformat()}, {"name": _LAST_INTENT, "value": str(last)}]
         sql_statements.upsert(self._connection, meta, rows)
@@ -169,7 +169,7 @@ class Runs:
         """Return True from `declare_restored` until a complete run calls `forget_restored`."""
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _RESTORED)).first() is not None
 
-    def newest_restored_change(self) -> datetime | None:
+    def newest_change_in_backup(self) -> datetime | None:
         """Return when the newest record that a restored backup knows was changed; None if that is unknown."""
         found = self._connection.execute(select(meta.c.value).where(meta.c.name == _REMEMBERED)).scalar()
         return None if found is None else datetime.fromisoformat(found)

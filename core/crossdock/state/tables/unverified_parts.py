@@ -1,4 +1,4 @@
-"""Parts of a state that must not be used before they are compared with the outside: after a restored backup, all."""
+"""Parts of a state that are compared with their targets before they are used; after a restored backup, all of them."""
 
 from __future__ import annotations
 

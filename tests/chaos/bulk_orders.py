@@ -39,7 +39,7 @@ class BulkApi:
     Attributes:
         faults: The part of requests that end badly.
         refuses_with: The status of an answer with results of which one is a refusal; 424 if nothing is executed then.
-        throttles: A reference for which there is never any rate left.
+        throttled: References for which there is never any rate left.
         kill: The process that is killed at the request number `kill_at`, before or after it is executed.
         effects: How often an order was created, by reference.
         taken: References that orders of somebody else have: a request with one ends there, with a 409 about all.
@@ -51,7 +51,7 @@ class BulkApi:
     faults: float = 0.0
     by_name: bool = False
     refuses_with: int = 207
-    throttles: str = ""
+    throttled: set[str] = field(default_factory=set)
     kill: int = 0
     kill_at: int | None = None
     effects: Counter[str] = field(default_factory=Counter)
@@ -145,7 +145,7 @@ class BulkApi:
             return {"status": 422, "reference": name, "message": "the note is wrong"}
         if name in self.taken or (self.knows == "repeated" and name in self.held):
             return {"status": 409, "reference": name, "message": "reference exists"}
-        if name == self.throttles:
+        if name in self.throttled:
             return {"status": 429, "reference": name, "message": "too many requests"}
         self.effects[name] += 1
         self.held[name] = {**order, "id": f"o{len(self.held) + 1}"}

@@ -32,13 +32,16 @@ def test_what_was_left_is_sent_in_the_form_of_a_new_config(tmp_path: Path) -> No
         assert api.effects == {f"wms:{number:05}": 1 for number in range(80)}
 
 
-def test_one_order_holds_up_no_others(tmp_path: Path) -> None:
+@pytest.mark.nightly(but=["wrong"])
+@pytest.mark.parametrize("throttled", [pytest.param(set(), id="wrong"), pytest.param({7}, id="throttled")])
+def test_one_order_holds_up_no_others(tmp_path: Path, throttled: set[int]) -> None:
     """One that is always refused for its rate waits for the next run, and what was undone for a wrong one is sent."""
+    names = {f"wms:{number:05}" for number in throttled}
     with Scripted(lambda _: None) as server:
-        api = BulkApi("nothing", chaos_seed(), refuses_with=FAILED_DEPENDENCY, throttles="wms:00007")
+        api = BulkApi("nothing", chaos_seed(), refuses_with=FAILED_DEPENDENCY, throttled=names)
         stage = Stage(tmp_path, api, server)
         stage.export(1, {f"{number:05}": (WRONG if number == 50 else "", "1.5") for number in range(80)})
         done = stage.run("sync")
         assert done.exit_code == 1, done.stderr
-        assert (stage.listed("rejected"), stage.listed("pending")) == ({"wms:00050"}, {"wms:00007"})
-        assert api.effects == {f"wms:{number:05}": 1 for number in range(80) if number not in {7, 50}}
+        assert (stage.listed("rejected"), stage.listed("pending")) == ({"wms:00050"}, names)
+        assert api.effects == {f"wms:{number:05}": 1 for number in range(80) if number not in {50, *throttled}}

@@ -200,13 +200,19 @@ class HttpJsonTarget(ApiTarget):
         results = _results(batch, self.shape(resource), body_of(answer), expected)
         if results is None or (batch.status is None and (not is_success or answer.status == _LATER)):
             return []
-        answers = (_answer_of(batch, result) for result in results)
-        return [
-            Outcome("in_doubt", "the answer has no result for this record", answer.status)
-            if one is None
-            else self.outcome(resource, one, each)
-            for one, each in zip(answers, expected, strict=True)
-        ]
+        return [self._of_result(resource, batch, result, each) for result, each in zip(results, expected, strict=True)]
+
+    def _of_result(self, resource: str, batch: BatchConfig, result: Any, expected: ExpectedRecord) -> Outcome:
+        answer = _answer_of(batch, result)
+        if answer is None:
+            return Outcome("in_doubt", "the answer has no result for this record")
+        if batch.status is None and self._failed is None and errors_in(result):
+            shape = self.shape(resource)
+            target_id = shape.id_of(found_at(_record_of(batch, result), shape.record))
+            if expected.target_id is None and target_id not in {None, "0"}:
+                return Outcome("in_doubt", "the result has both an id and an error")
+            answer = replace(answer, status=REFUSED)
+        return self.outcome(resource, answer, expected)
 
     def _is_refused_together(self, resource: str, expected: Sequence[ExpectedRecord]) -> bool:
         """Return whether a refusal of each record may be that of one: nothing was executed because of it."""

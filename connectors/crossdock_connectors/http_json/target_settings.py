@@ -84,7 +84,8 @@ class BatchConfig(ConfigModel):
     """Where a result has the external id of its record. None if results are in the order of the records. A result for
     a contribution is found by its id."""
     status: Place | None = None
-    """Where a result has an HTTP status of its own. Without it, ``failed`` of the target tells refusals."""
+    """Where a result has an HTTP status of its own. Without it, ``failed`` of the target tells refusals; without both,
+    a member ``error`` or ``errors`` of the result does."""
     record: Place | None = None
     """Where a result has what an answer about one record would be. None if the result is that."""
     id: MemberName | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.integration.delivery.harness import (
@@ -384,12 +385,17 @@ def test_a_record_of_others_is_not_ours_because_an_answer_was_lost(
 ) -> None:
     """One with other content stays in doubt over runs; one that shows what was sent, or nothing of it, is ours."""
     bench.settings, bench.clock = VERIFY, ManualClock()
-    shown = {0: {"sku": "S-1", "name": "theirs", "active": True}, 1: {"sku": "S1", "name": "y", "active": True}, 2: {}}
+    shown: dict[int, dict[str, Any]] = {
+        0: {"sku": "S-1", "name": "theirs", "active": True},
+        2: {},
+        3: {"name": "theirs"},
+    }
+    shown[1] = {"sku": "S1", "name": "y", "active": True}
     for number, members in shown.items():
         shelf.put({"externalId": f"wms:{number}", **members})
     platform.script = lambda seen: None if seen.method == "POST" else shelf(seen)
-    bench.deliver(3)
-    assert (bench.statuses(), bench.unsettled()) == ({"in_doubt": 1, "delivered": 2}, {"0": "in_doubt"})
+    bench.deliver(4)
+    assert (bench.statuses(), bench.unsettled()) == ({"in_doubt": 1, "delivered": 3}, {"0": "in_doubt"})
     bench.clock = ManualClock()
     assert [intent.identity.key for intent in bench.resume()] == ["0"]
     assert shelf.held["prd_1"]["name"] == "theirs"

@@ -462,6 +462,26 @@ def test_results_count_whatever_the_answer_says_of_all(
     assert (told.kind if isinstance(told, Outcome) else [each.kind for each in told]) == kinds
 
 
+@pytest.mark.parametrize(
+    ("result", "target_id", "kind"),
+    [
+        ({"id": 0, "error": {"code": "sku", "message": "invalid SKU"}}, None, "rejected"),
+        ({"success": False, "errors": [{"message": "invalid SKU"}]}, None, "rejected"),
+        ({"success": False, "errors": [{"message": "invalid SKU"}]}, "7", "rejected"),
+        ({"id": 7, "errors": [{"message": "invalid SKU"}]}, "7", "rejected"),
+        ({"id": 7, "errors": [{"message": "not indexed yet"}]}, None, "in_doubt"),
+        ({"id": 7, "success": True, "errors": []}, None, "delivered"),
+    ],
+)
+def test_an_error_in_a_result_without_a_status_is_a_refusal(result: Any, target_id: str | None, kind: str) -> None:
+    """Also if the config does not say how an answer of success refuses; what has an id may have been made."""
+    made = target(batch={"size": 9, "id": "id"}, update="PUT /orders")
+    told = made.batch_outcomes("orders", Answer(200, {}, exact_json.dumps([result])), [ExpectedRecord("", target_id)])
+    assert not isinstance(told, Outcome)
+    assert told[0].kind == kind
+    assert told[0].message == ("invalid SKU" if kind == "rejected" else told[0].message)
+
+
 def test_an_error_in_place_of_the_results_is_shown() -> None:
     """The records are in doubt, since the answer is one of success."""
     answer = Answer(200, {}, b'{"error": "the database is read only"}')

@@ -92,12 +92,11 @@ class ExistingRecords:
         """Decide about an existing record that may not be ours; otherwise return False."""
         assert outcome.held is not None
         intent, target_id = task.intent, outcome.target_id
-        adopts = intent.identity.stream in self._run.rules.adopting
+        takes_any = self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
+        may_be_ours = intent.target_id is None and task.retry_state.ambiguous and not takes_any
         if task.retry_state.conflict is not None and not self.expected(task):
             self._unexpected(task, outcome, decisions)
-        elif intent.target_id is None and task.retry_state.ambiguous and not adopts:
-            if not in_doubt_rules.differs(intent, outcome.held, self._target):
-                return False
+        elif may_be_ours and in_doubt_rules.differs(intent, outcome.held, self._target):
             message = f"the target has a record of this name, {target_id}, with other content: it may be of others"
             self._leave_in_doubt(task, message, decisions)
         else:

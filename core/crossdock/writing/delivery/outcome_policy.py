@@ -29,7 +29,7 @@ from crossdock.writing.targets.target import Request, Rule
 
 CONFLICT = 409  # to a delete: other records refer to it
 FAILED_DEPENDENCY = 424  # of one of several operations: not executed, because another one failed (RFC 4918)
-UNREAD = frozenset({405, 413, 415, FAILED_DEPENDENCY})  # refusals by which nothing was executed
+UNREAD = frozenset({405, 413, 415})  # refusals of a whole batch by which nothing of it was executed
 MAY_BE_FORGOTTEN = "may have been delivered before the state was restored"
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 
@@ -185,20 +185,20 @@ class OutcomePolicy:
         """Decide about an intent. *refused_whole* means that its batch was refused, and not this operation alone."""
         with self._settling(task.intent, decisions, task.retry_state):
             is_apart = outcome.kind == "unmade" or (outcome.kind, outcome.status) == ("rejected", FAILED_DEPENDENCY)
-            is_undone = is_apart and task.purpose == "send" and task.batch_size > 1
+            is_undone = is_apart and not refused_whole and task.purpose == "send" and task.batch_size > 1
             if is_undone or (refused_whole and outcome.status != 401):
-                self._divide(task, outcome, decisions)
+                self._divide(task, outcome, decisions, is_undone=is_undone or outcome.status in UNREAD)
             else:
                 self._decide(task, outcome, decisions)
 
-    def _divide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _divide(self, task: SendTask, outcome: Outcome, decisions: Decisions, *, is_undone: bool) -> None:
         """Send the operations of a refused batch again in smaller ones, so that a wrong record is refused alone."""
         if outcome.status is not None and task.is_first:
             self._run.queue.circuit_breaker.succeeded()
         profile = self._target.resources[task.intent.resource].batch
         assert profile is not None
         message = f"refused {task.batch_size} records together: {outcome.message}"
-        if outcome.kind == "unmade" or profile.atomic or outcome.status in UNREAD:
+        if is_undone or profile.atomic:
             decisions.add_attempt(task, replace(outcome, kind="rejected", message=message), at=self._clock.now())
             self._retries.delay_smaller(task, outcome, decisions)
         else:

@@ -15,6 +15,7 @@ from crossdock.writing.delivery.turn_writer import Decisions
 from crossdock.writing.targets.outcomes import Outcome
 
 SMALLER = 4  # after a failure a batch is divided by this, so that four failures of a hundred records find the wrong one
+THROTTLED = 429
 FAILING_RECORDS_AT_MOST = 10  # left out while the target answers pings, before anything was delivered
 
 
@@ -46,12 +47,9 @@ class UndecidedRequests:
         if retry_state.failures >= limits.attempts and not self._is_outage(retry_state):
             self.leave_out(task, outcome, decisions)
             return
-        if (
-            retry_state.failures == limits.attempts
-            and outcome.kind == "in_doubt"
-            and not self._is_too_late()
-            and (task.stored is None)
-        ):
+        may_be_its_own = outcome.kind == "in_doubt" or outcome.status == THROTTLED  # in a result
+        may_be_its_own = may_be_its_own and task.stored is None  # a file has the fate of all of its records
+        if retry_state.failures == limits.attempts and may_be_its_own and not self._is_too_late():
             retry_state.interrupted = "look_up" if task.purpose == "look_up" else "send"
             self._run.queue.put(replace(task, purpose="ping"), first=True)  # is it the target, or this one record?
             return

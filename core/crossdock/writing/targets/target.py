@@ -344,7 +344,8 @@ class Answers(ABC):
     ) -> Outcome | Sequence[Outcome]:
         """Return the outcome of each operation of a batch, in the order of *expected*, or one outcome of them all.
 
-        An operation that *answer* says nothing about is ``in_doubt``.
+        An operation that *answer* says nothing about is ``in_doubt``. One that is ``rejected`` with the status 424 was
+        not executed because of another one, and is sent again with fewer others.
         """
         raise NotImplementedError
 

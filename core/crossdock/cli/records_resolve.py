@@ -50,10 +50,10 @@ def resolve_(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Settle records in doubt, after checking the platform.
+    """Settle records in doubt or overdue, after checking the platform or asking the partner.
 
-    Applies to all records in doubt of STREAM, or to the one with KEY. With KEY and no decision, list what the platform
-    has that may be this record. 'crossdock records reopen' reverses a decision.
+    Applies to all records in doubt or overdue of STREAM, or to the one with KEY. With KEY and no decision, list what
+    the platform has that may be this record. 'crossdock records reopen' reverses a decision.
     """
     from crossdock.writing.delivery import operator_actions
 
@@ -110,7 +110,18 @@ def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
     with loaded.exclusive_state() as state, state.read_only() as tx:  # while no run changes them
         intents = operator_actions.in_doubt_intents(tx, choice)
     if not intents:
-        raise ConfigError("no such record is in doubt", hint="'crossdock records list --state in-doubt' lists them")
+        hint = "'crossdock records list' lists them, and --state handed-over what is not due yet"
+        raise ConfigError("no such record is in doubt or overdue", hint=hint)
+    return _with_names(loaded, intents)
+
+
+def _with_names(loaded: Project, intents: list[Intent]) -> list[Intent]:
+    """Give those that were handed over in a file the id that they have there: their external id."""
+    if nameless := [each for each in intents if each.is_awaited and each.target_id is None]:
+        targets = loaded.targets(SystemClock())
+        for each in nameless:
+            if (target := targets.get(each.scope.target)) is not None:
+                each.target_id = target.name_of(each.resource, each.scope.namespace, each.identity.key)
     return intents
 
 
@@ -122,7 +133,7 @@ def _resolve(
     at = SystemClock().now()
 
     def resolve(tx: Transaction) -> None:
-        intents = operator_actions.in_doubt_intents(tx, choice)
+        intents = _with_names(loaded, operator_actions.in_doubt_intents(tx, choice))
         if [each.id for each in intents] != [each.id for each in shown]:
             raise ConfigError("other records are in doubt by now; nothing was changed", hint="try again")
         if not_delivered:
@@ -150,6 +161,11 @@ def _checked(loaded: Project, intents: list[Intent], target_id: str, *, no_looku
 def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
     from crossdock.runs.operator_look_ups import look_ups
 
+    if intent.is_awaited:
+        raise ConfigError(
+            f"the {intent.operation} of {intent.target_id} was handed over in a file: ask the partner whether it came",
+            hint="then give --delivered, or --not-delivered, which puts it into another file",
+        )
     if intent.operation != "create":
         raise ConfigError(
             f"the {intent.operation} of {intent.target_id} is in doubt: compare the record at the target",

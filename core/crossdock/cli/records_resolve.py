@@ -50,10 +50,10 @@ def resolve_(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Settle records in doubt, after checking the platform, and those that were handed over in files.
+    """Settle records in doubt or overdue, after checking the platform or asking the partner.
 
-    Applies to all such records of STREAM, or to the one with KEY. With KEY and no decision, list what the platform
-    has that may be this record. 'crossdock records reopen' reverses a decision.
+    Applies to all records in doubt or overdue of STREAM, or to the one with KEY. With KEY and no decision, list what
+    the platform has that may be this record. 'crossdock records reopen' reverses a decision.
     """
     from crossdock.writing.delivery import operator_actions
 
@@ -110,8 +110,8 @@ def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
     with loaded.exclusive_state() as state, state.read_only() as tx:  # while no run changes them
         intents = operator_actions.undecided_intents(tx, choice)
     if not intents:
-        hint = "'crossdock records list' lists them; --state handed-over shows what is not overdue yet"
-        raise ConfigError("no such record is in doubt or handed over", hint=hint)
+        hint = "'crossdock records list' lists them, and --state handed-over what is not due yet"
+        raise ConfigError("no such record is in doubt or overdue", hint=hint)
     return intents
 
 

@@ -100,3 +100,19 @@ def test_a_pending_operation_can_be_given_up(state: State) -> None:
         assert [each.identity.key for each in tx.intents.unsettled()] == ["K2"]
         (dropped,) = tx.dead_letters.listed(limit=9, status="dropped")
     assert (dropped["code"], dropped["message"]) == ("conflict", "dropped by an operator while it was pending")
+
+
+def test_a_person_decides_what_a_partner_does_not_acknowledge(state: State) -> None:
+    """All that is overdue, and by its key what is not due yet: it needs no id, is not dropped, and can go out again."""
+    kept = [intent(1), intent(2)]
+    for each, status in zip(kept, ("overdue", "handed_over"), strict=True):
+        each.status, each.target_id = status, each.identity.key  # type: ignore[assignment]  # two of its literals
+    assert [each.identity.key for each in unsettled(state, *kept)] == ["K1"]
+    with state.begin() as tx:
+        found = operator_actions.undecided_intents(tx, DeadLetterFilter(STREAM, "K2"))
+        with pytest.raises(ConfigError, match="K2 is not acknowledged yet"):
+            operator_actions.drop(tx, [], [], found, at=AT)
+        operator_actions.check_id(found, None)
+        operator_actions.settle_as_not_delivered(tx, found, at=AT)
+    with state.begin() as tx:
+        assert [each.identity.key for each in operator_actions.pending_intents(tx, DeadLetterFilter(STREAM))] == ["K2"]

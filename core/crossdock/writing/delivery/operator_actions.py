@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
@@ -22,8 +21,8 @@ def check_id(intents: Sequence[Intent], target_id: str | None) -> None:
     """Raise ConfigError if *target_id* cannot be the id of these records, as far as that shows without a look-up."""
     if target_id is not None and not is_target_id(target_id):
         raise ConfigError("an id must have 1 to 64 printable characters and not be '.' or '..'", where=target_id)
-    is_create = any(intent.operation == "create" and intent.target_id is None for intent in intents)
-    if (is_create and target_id is None) or (target_id is not None and len(intents) > 1):
+    has_no_id = any(intent.operation == "create" and intent.target_id is None for intent in intents)
+    if (has_no_id and target_id is None) or (target_id is not None and len(intents) > 1):
         hint = "look it up at the target, then: crossdock records resolve STREAM KEY --delivered-as ID"
         raise ConfigError("to settle a create, give the record's id at the target, one record at a time", hint=hint)
     others = {intent.target_id for intent in intents} - {None, target_id}
@@ -134,23 +133,24 @@ def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
     first, number = doubtful[0], len(doubtful)
     stream, key = first.identity.stream, first.identity.key
     what = f"the {first.operation} of {stream} {key} is" if number == 1 else f"{number:,} operations of {stream} are"
+    doubt = "in doubt" if any(each.status == "in_doubt" for each in doubtful) else "not acknowledged yet"
     of = f"{stream} {key}" if number == 1 else stream
     raise ConfigError(
-        f"{what} in doubt: dropped now, a later version could be delivered beside it",
+        f"{what} {doubt}: dropped now, a later version could be delivered beside it",
         hint=f"find out whether it arrived, and settle it first: crossdock records resolve {of}",
     )
 
 
 def undecided_intents(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
-    """Return the operations about which a person may decide: those in doubt, and those that were handed over."""
-    return _unsettled(tx, choice, {"in_doubt", *AWAITED})
+    """Return what a person decides: operations in doubt or overdue, and of a key also one that is handed over."""
+    return _unsettled(tx, choice, "in_doubt", *(("overdue",) if choice.key is None else AWAITED))
 
 
 def pending_intents(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
-    return _unsettled(tx, choice, {"pending"})
+    return _unsettled(tx, choice, "pending")
 
 
-def _unsettled(tx: Transaction, choice: DeadLetterFilter, statuses: AbstractSet[Status]) -> list[Intent]:
+def _unsettled(tx: Transaction, choice: DeadLetterFilter, *statuses: Status) -> list[Intent]:
     found = [each for each in tx.intents.unsettled() if each.status in statuses]
     return [
         each

@@ -11,7 +11,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.plain_text import counted, say
-from crossdock.cli.shared_options import common_options, example, utf8
+from crossdock.cli.shared_options import as_json, common_options, example, utf8
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.file_formats import FileFormat
@@ -24,7 +24,46 @@ _WIDTH = 70  # positions side by side: a line has 80 columns
 
 @click.group(epilog=example("crossdock layout show out/ITEM_1.txt --stream wms.products"))
 def layout() -> None:
-    """Inspect the layout of files."""
+    """Inspect and guess the layout of files."""
+
+
+@layout.command(epilog=example("crossdock layout guess out/ITEM_1.csv", "crossdock layout guess F > guessed.yaml"))
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@as_json
+def guess(file: Path, *, as_json: bool) -> int:
+    """Write a layout for a file, to edit: a stream of a config, in which each line says what it rests on.
+
+    Looks at the first part of FILE: its kind, encoding, delimiter or positions, header, types of records, lists and
+    paths, and how dates and numbers are written. Tells whether this part is read so. No run guesses anything.
+
+    Names of columns come from FILE. Values are not shown, but codes of types of records, sets and sheets are.
+
+    Exit codes: 0 a layout is written; 2 no regular file; 4 the file is empty, damaged or of an unknown kind.
+    """
+    from crossdock.reading.formats.guesses.file_guess import guess_file
+    from crossdock.reading.formats.guesses.layout_text import yaml_of
+
+    found = guess_file(file)
+    if as_json:
+        terminal_output.print_json(
+            {
+                "file": found.name,
+                "format": found.guess.format,
+                "settings": [
+                    {"key": each.key, "basis": each.basis, "notes": list(each.notes)} for each in found.guess.settings
+                ],
+                "columns": [
+                    {"column": name, "form": form.keys, "basis": form.basis, "unsure": form.unsure or None}
+                    for name, form in found.columns.items()
+                ],
+                "key": found.key,
+                "remarks": [*found.guess.remarks, *found.remarks],
+                "config": yaml_of(found),
+            }
+        )
+    else:
+        say(*yaml_of(found).splitlines())
+    return 0
 
 
 @layout.command(epilog=example("crossdock layout show out/ITEM_1.txt", "crossdock layout show F --stream wms.products"))

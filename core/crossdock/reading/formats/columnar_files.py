@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 
@@ -76,19 +77,30 @@ class _ColumnarReader(FormatReader[L]):
         self, path: Openable, layout: L, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
         del leniencies
-        request = {
-            "kind": self.kind,
-            "columns": layout.columns,
-            "floats": layout.floats,
-            "objects": layout.objects,
-            "batch_rows": batch_rows,
-            "line": LINE,
-            "json": JSON,
-        }
+        with self._opened(path, name) as file:
+            yield from _frames(file, self._request(layout, batch_rows), name)
+
+    def described(self, path: Openable, *, name: str) -> tuple[Mapping[str, str], Mapping[str, Sequence[str]], int]:
+        """Return the types of columns, those that cannot be read as they are with what is wrong, and the stated rows.
+
+        What is wrong is a column or member, a message, and a hint. Raises RefusedError.
+        """
+        with self._opened(path, name) as file:
+            request = self._request(self.layout.model_validate({"kind": self.kind}), 1) | {"describe": True}
+            with answers_of(_TASK, file, request, _limits(file)) as found:
+                answer = next(iter(found))
+                return answer["columns"], answer["faults"], answer["rows"]
+
+    def _request(self, layout: L, batch_rows: int) -> dict[str, Any]:
+        own = {"columns": layout.columns, "floats": layout.floats, "objects": layout.objects, "kind": self.kind}
+        return {**own, "batch_rows": batch_rows, "line": LINE, "json": JSON, "describe": False}
+
+    @contextmanager
+    def _opened(self, path: Openable, name: str) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
             self._check(file, name)
             try:
-                yield from _frames(file, request, name)
+                yield file
             except CellError as error:
                 where = f"{name}:{error.cell}" if error.cell else name
                 raise RefusedError(error.message, where=where, hint=error.hint) from error
@@ -123,9 +135,7 @@ class ArrowReader(_ColumnarReader[ArrowFormat]):
 
 
 def _frames(file: BinaryIO, request: Mapping[str, Any], name: str) -> Iterator[pl.DataFrame]:
-    size = file.seek(0, 2)
-    limits = Limits(_BASE_BYTES + size, _BASE_S + size // _BYTES_PER_S)
-    with answers_of(_TASK, file, request, limits) as found:
+    with answers_of(_TASK, file, request, _limits(file)) as found:
         answers = iter(found)
         names = next(answers)["columns"]
         try:
@@ -140,3 +150,8 @@ def _frames(file: BinaryIO, request: Mapping[str, Any], name: str) -> Iterator[p
         if not is_begun:
             columns = [JSON] if request["objects"] else names
             yield pl.DataFrame(schema={**dict.fromkeys(columns, pl.String()), LINE: pl.UInt64()})
+
+
+def _limits(file: BinaryIO) -> Limits:
+    size = file.seek(0, 2)
+    return Limits(_BASE_BYTES + size, _BASE_S + size // _BYTES_PER_S)

@@ -56,6 +56,12 @@ def answers(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[bytes]:
     if stated > FREE_LINES + MAX_LINES_PER_BYTE * (size := file.seek(0, 2)):
         raise CellError(f"states {stated:,} rows in {size:,} bytes", "", TOO_MUCH)
     table = _Table(scanned.collect_schema(), kinds, request)
+    faults = table.faults()
+    if request["describe"]:
+        yield line_of(json.dumps({"columns": table.types(), "faults": faults, "rows": stated}), too_much=TOO_MUCH)
+        return
+    for place, message, hint in faults.values():
+        raise CellError(message, f"column {place}", hint)
     yield line_of(json.dumps({"columns": table.names}), too_much=TOO_MUCH)
     rows = 0
     for batch in scanned.select(table.selected).collect_batches(chunk_size=request["batch_rows"], maintain_order=True):
@@ -112,10 +118,14 @@ class _Table:
             hint = "Correct columns in the format, or ask the sender."
             raise CellError("the file lacks this column", f"column {missing[0]}", hint)
         self._schema = {name: schema[name] for name in self.names}
-        for name, dtype in self._schema.items():
-            if (fault := self._fault(dtype, self._kinds.get(name), name)) is not None:
-                place, message, hint = fault
-                raise CellError(message, f"column {place}", hint)
+
+    def types(self) -> dict[str, str]:
+        return {name: str(dtype) for name, dtype in self._schema.items()}
+
+    def faults(self) -> dict[str, Fault]:
+        """Return the columns that cannot be read, by name."""
+        found = ((name, self._fault(dtype, self._kinds.get(name), name)) for name, dtype in self._schema.items())
+        return {name: fault for name, fault in found if fault is not None}
 
     @property
     def selected(self) -> list[pl.Expr]:

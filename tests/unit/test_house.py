@@ -115,6 +115,7 @@ HELPED = [
     "new",
     "try",
     "layout show",
+    "layout guess",
     "init",
     "check",
     "plan",

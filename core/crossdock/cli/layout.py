@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from crossdock.reading.formats.first_records import FirstRecords
 
 _MOST = 1000  # records are held in memory
-_ZIP, _OLD_SHEET = b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1")  # how files of sheets begin
 _WIDTH = 70  # positions side by side: a line has 80 columns
+_NARROW, _RAW = 80, "   raw  "
 
 
 @click.group(epilog=example("crossdock layout show out/ITEM_1.txt --stream wms.products"))
@@ -92,13 +93,17 @@ def show(
     Reads FILE to its end as the files of a stream are read, without its repairs, filters and mapping, and tells whether
     it is as declared. Without --stream, shows the first lines below a ruler, which helps to find positions.
 
-    Without --raw, letters are shown as a and A, and digits as 9. With it, binary records are also shown in hexadecimal.
+    Members of JSON objects are shown by their paths. Without --raw, letters are shown as a and A, and digits as 9. With
+    it, the bytes of each record stand below it, as far as it is a line or segments, and binary cells in hexadecimal.
 
     Exit codes: 0 the file is as declared; 2 wrong usage or config; 4 the file is refused.
     """
+    from crossdock.reading.formats.first_records import first_records, head_of, shape
+
+    head = head_of(file)
     if stream is None:
+        _refuse_table(file, head)
         return _show_lines(file, limit, encoding, length, raw=raw, as_json=as_json)
-    from crossdock.reading.formats.first_records import first_records, shape
 
     found = first_records(file, _layout_of(config, stream), limit)
     records = [
@@ -115,13 +120,14 @@ def show(
                     for n, (p, t) in cells.items()
                 ],
             }
+            | ({"raw": _escaped(found.raw[line])} if raw and line in found.raw else {})
             for line, cells in records
         ]
         error = None if found.error is None else str(found.error)
         terminal_output.print_json({"file": file.name, "rows": found.rows, "records": listed, "error": error})
     else:
         shown = [(line, _with_bytes(cells, held.get(line, {}))) for line, cells in records]
-        _print(file.name, shown, found)
+        _print(file.name, shown, found, found.raw if raw else {})
     if found.error is not None:
         terminal_output.print_errors({"": found.error})
         return found.error.exit_code
@@ -151,7 +157,6 @@ def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, ra
         known_encoding(encoding)
     except ValueError as error:
         raise click.UsageError(f"--encoding {error}") from None
-    _refuse_sheet(file)
     lines = first_lines(file, limit, encoding=encoding, length=length)
     shown = [_visible(line if raw else shape(line)) for line in lines]
     if as_json:
@@ -170,21 +175,25 @@ def _extent(number: int, limit: int) -> str:
     return "the first line" if number == 1 else f"the first {counted(number, 'line')}"
 
 
-def _refuse_sheet(file: Path) -> None:
+def _refuse_table(file: Path, head: bytes) -> None:
     from crossdock.errors import ConfigError
-    from crossdock.values.local_files import open_regular
+    from crossdock.reading.formats.guesses.table_guess import is_sheet, is_table
 
-    try:
-        with open_regular(file) as opened:
-            begin = opened.read(len(_OLD_SHEET))
-    except OSError:
-        return  # it is reported when its lines are read
-    if begin.startswith((_ZIP, _OLD_SHEET)):
-        raise ConfigError(
-            "is a sheet of Excel or OpenDocument, or another packed file, so it has no lines",
-            where=str(file),
-            hint=f"see its rows as a stream reads them: crossdock layout show {file} --stream CONNECTION.STREAM",
+    if is_sheet(head) or is_table(head):
+        kind = (
+            "a sheet of Excel or OpenDocument, or another packed file" if is_sheet(head) else "a Parquet or Arrow file"
         )
+        hint = (
+            f"see its rows as a stream reads them: crossdock layout show {file} --stream CONNECTION.STREAM; and write"
+        )
+        raise ConfigError(
+            f"is {kind}, so it has no lines", where=str(file), hint=f"{hint} its layout: crossdock layout guess {file}"
+        )
+
+
+def _escaped(data: bytes) -> str:
+    r"""Return bytes as text: ASCII, and escapes such as ``\xf6`` and ``\n`` for all others."""
+    return data.decode("latin-1").encode("unicode_escape").decode()
 
 
 def _visible(line: str) -> str:
@@ -198,10 +207,19 @@ def _with_bytes(cells: dict[str, tuple[str, Any]], held: Mapping[str, str]) -> d
     }
 
 
-def _print(name: str, records: list[tuple[int, dict[str, tuple[str, Any]]]], found: FirstRecords) -> None:
+def _print(
+    name: str,
+    records: list[tuple[int, dict[str, tuple[str, Any]]]],
+    found: FirstRecords,
+    raw: Mapping[int, bytes],
+) -> None:
+    room = max(_NARROW, get_terminal_size().columns) - len(_RAW)
     for number, (line, cells) in enumerate(records, 1):
         say(f"{number}  {name}:{line}")
         column, width = (max(map(len, texts)) for texts in zip(*((n, p) for n, (p, _) in cells.items()), strict=True))
-        say(*(f"   {each:{column}}  {place:{width}}  {text}".rstrip() for each, (place, text) in cells.items()), "")
+        say(*(f"   {each:{column}}  {place:{width}}  {text}".rstrip() for each, (place, text) in cells.items()))
+        text = _escaped(raw.get(line, b""))
+        starts = range(0, len(text), room)
+        say(*(f"{' ' * len(_RAW) if start else _RAW}{text[start : start + room]}" for start in starts), "")
     how = "as declared" if found.error is None else "before the error"
     say(f"{name}: {counted(found.rows, 'record')}, {how}")

@@ -18,6 +18,7 @@ from crossdock.reading.formats.edi_segments import Segments
 from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, RefusedSetError, Sets
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.raw_records import raw_segments
 from crossdock.records import LINE, REFUSED
 
 _FRAME_CHARACTERS = 32 << 20  # of the text of one frame
@@ -26,6 +27,10 @@ _L = TypeVar("_L", bound=EdiFormat)
 
 class _EdiReader(FormatReader[_L]):
     """`_line` of a row is the number of its first segment in the file."""
+
+    def raw_at(self, path: Openable, layout: _L, lines: Sequence[int], *, name: str) -> Mapping[int, bytes]:
+        del layout
+        return raw_segments(path, lines, name=name)
 
     def places(self, layout: _L, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line

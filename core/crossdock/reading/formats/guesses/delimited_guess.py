@@ -17,9 +17,11 @@ _DELIMITERS = (",", ";", "\t", "|", "^", "~", "\x1f", "||", "&|")
 _QUOTES = ('"', None)
 _MOST_ROWS = 5_000
 _MOST_PREAMBLE = 50
+_MOST_WIDTH = 20
+_NEAR = 200
 _MOST_TYPES = 12
-_ENOUGH = 0.7
-"""The share of rows that must have the same number of fields."""
+_ENOUGH = 70
+"""Percent of rows that must have the same number of fields."""
 _VALUE = re.compile(r"\s*(?:[+-]?[\d.,' :/\-]*\d[\d.,' :/TZ+\-]*|[^,;\t|^~]*)\s*")
 _NAME = re.compile(r"(?=.*[^\W\d_])[^\t\n]{1,80}")
 _CODE = re.compile(r"[A-Z0-9]{1,4}")
@@ -35,7 +37,8 @@ class _Parsed:
     width: int
     usual: int
     """How many rows from there on have that width."""
-    score: float
+    score: int
+    """In thousandths: rows of the usual width, less cells that are odd, and a little for more fields."""
 
 
 def guess_delimited(sample: TextSample) -> Guess | None:
@@ -89,7 +92,7 @@ def _parsed(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | 
     first = widths.index(width)
     counted = [each for each in widths[first:] if each]
     usual = counted.count(width)
-    if first > _MOST_PREAMBLE or usual < _ENOUGH * len(counted) or usual < min(2, len(rows)):
+    if first > _MOST_PREAMBLE or 100 * usual < _ENOUGH * len(counted) or usual < min(2, len(rows)):
         return None
     if first and any(each > 1 for each in widths[:first]) and usual < 2 * first:
         return None
@@ -97,7 +100,7 @@ def _parsed(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | 
     odd = sum(not _VALUE.fullmatch(cell) for cell in cells) if quote is None else 0
     if quote is None:  # a quote that encloses fields with delimiters is left at the ends of some
         odd += sum(cell.startswith('"') or cell.endswith('"') for cell in cells)
-    score = usual / len(counted) - odd / len(cells) + min(width, 20) / 1000 - first / 100
+    score = 1000 * usual // len(counted) - 1000 * odd // len(cells) + min(width, _MOST_WIDTH) - 10 * first
     return _Parsed(delimiter, quote, rows, first, width, usual, score)
 
 
@@ -105,7 +108,7 @@ def _guess(sample: TextSample, best: _Parsed, found: Sequence[_Parsed]) -> Guess
     rows = [row for row in best.rows[best.first :] if row]
     basis = f"{share(best.usual, len(rows), 'row')} have {best.width} fields"
     others = sorted(
-        {each.delimiter for each in found if each.delimiter != best.delimiter and each.score > best.score - 0.2}
+        {each.delimiter for each in found if each.delimiter != best.delimiter and each.score > best.score - _NEAR}
     )
     notes = [f"unsure: {_shown(each)} separates fields in as many rows" for each in others]
     settings = [Setting("delimiter", best.delimiter, basis, notes=notes)]

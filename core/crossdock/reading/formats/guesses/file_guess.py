@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from crossdock.errors import ConfigError, CrossdockError, RefusedError
 from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
+from crossdock.reading.formats.first_records import head_of
 from crossdock.reading.formats.guesses.delimited_guess import guess_delimited, single_column
 from crossdock.reading.formats.guesses.edi_guess import guess_edi
 from crossdock.reading.formats.guesses.fixed_width_guess import guess_fixed_width
@@ -28,7 +29,6 @@ from crossdock.reading.formats.guesses.value_forms import ValueForm, form_of
 from crossdock.reading.formats.guesses.xml_guess import guess_xml
 from crossdock.reading.formats.other_kinds import HEAD, refuse_other_kind
 from crossdock.records import JSON, LINE, REFUSED
-from crossdock.values.local_files import open_regular
 
 SAMPLE_BYTES = 1 << 20
 """How much of a file is looked at, unpacked."""
@@ -70,7 +70,7 @@ def guess_file(path: Path) -> FileGuess:
         ConfigError: If it is no regular file, or of a kind that cannot be read.
         RefusedError: If it is empty or damaged.
     """
-    head = _head(path)
+    head = head_of(path)
     guess, size = (guess_table(path), path.stat().st_size) if is_table(head) else _of_content(path, head)
     trial = _trial(path, guess)
     if not trial.is_read and (other := _without_quotes(guess)) is not None:
@@ -83,15 +83,6 @@ def guess_file(path: Path) -> FileGuess:
     remarks = [*trial.remarks, *_lists(trial)]
     files = _NUMBERS.sub("*", path.name)
     return FileGuess(path.name, str(path.parent), files, guess, seen, remarks, columns, key, basis)
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with open_regular(path) as file:
-            return file.read(HEAD)
-    except OSError as error:
-        hint = "name a file; save what comes from a pipe or device to one first"
-        raise ConfigError(f"cannot be read: {error.strerror or error}", where=str(path), hint=hint) from error
 
 
 def _of_content(path: Path, head: bytes) -> tuple[Guess, int]:

@@ -10,7 +10,7 @@ from crossdock.reading.formats.guesses.guess import Guess, Sample, Setting, Text
 from crossdock.reading.formats.guesses.text_sample import EBCDIC, is_ebcdic
 
 _MOST_LENGTH = 4_000
-_ALIKE = 0.8
+_ALIKE = 80  # percent
 _MOST_RECORDS = 200
 _ENCODING = Setting(
     "encoding",
@@ -99,10 +99,11 @@ def _length(sample: Sample) -> tuple[int, int]:
     found = {length: _alike(kinds, length) for length in possible}
     best = max(found, key=lambda length: found[length])
     # Texts that repeat make a multiple of the length more alike.
-    length = min(length for length in found if best % length == 0 and found[length] >= _ALIKE * found[best])
+    length = min(length for length in found if best % length == 0 and 100 * found[length] >= _ALIKE * found[best])
     return length, min(_MOST_RECORDS, len(sample.data) // length)
 
 
-def _alike(kinds: bytes, length: int) -> float:
+def _alike(kinds: bytes, length: int) -> int:
+    """Return how many of a million bytes are of the kind of the one *length* after them."""
     pairs = list(zip(kinds, kinds[length:], strict=False))[:8_000]
-    return sum(one == other for one, other in pairs) / max(1, len(pairs))
+    return 1_000_000 * sum(one == other for one, other in pairs) // max(1, len(pairs))

@@ -18,21 +18,18 @@ _EBCDIC_TEXT = frozenset(
     {0x40, 0x4B, 0x60, 0x61, 0x6B, 0x7A, 0x15, 0x25, 0x0D, *range(0xC1, 0xCA), *range(0xD1, 0xDA)}
     | {*range(0xE2, 0xEA), *range(0xF0, 0xFA), *range(0x81, 0x8A), *range(0x91, 0x9A), *range(0xA2, 0xAA)}
 )
-_MOSTLY = 0.6
+_MOSTLY = 60  # percent
+_MOST_BYTES = 1 << 16
+_BLANK = 0x40  # of EBCDIC; the @ of ASCII
 
 
 def is_ebcdic(data: bytes) -> bool:
     """Return whether most bytes are letters, digits and blanks of EBCDIC, and few are those of ASCII."""
-    if not data:
-        return False
-    text = sum(byte in _EBCDIC_TEXT for byte in data[:65536])
-    ascii_text = sum(0x20 <= byte < 0x7F for byte in data[:65536])
-    size = len(data[:65536])
-    return (
-        text > _MOSTLY * size
-        and text > 2 * sum(0x41 <= byte < 0x7B for byte in data[:65536])
-        and (ascii_text < (1 - _MOSTLY) * size + data[:65536].count(0x40))
-    )
+    part = data[:_MOST_BYTES]
+    text = sum(byte in _EBCDIC_TEXT for byte in part)
+    letters = sum(ord("A") <= byte <= ord("z") for byte in part)
+    plain = sum(ord(" ") <= byte <= ord("~") for byte in part) - part.count(_BLANK)
+    return 100 * text > _MOSTLY * len(part) and text > 2 * letters and 100 * plain < (100 - _MOSTLY) * len(part)
 
 
 def text_of(sample: Sample) -> TextSample:

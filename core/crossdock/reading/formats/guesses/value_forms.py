@@ -11,7 +11,7 @@ from typing import Any
 
 from crossdock.reading.formats.guesses.guess import share
 
-_LIKELY = 0.9
+_LIKELY = 90  # percent
 _DATES: Sequence[tuple[str, str | None]] = (
     (r"\d{4}-\d\d-\d\d", None),
     (r"\d{8}", "%Y%m%d"),
@@ -81,7 +81,7 @@ def _date(filled: Sequence[str]) -> ValueForm | None:
     found = []
     for pattern, form in _DATES:
         matched = [value for value in filled if re.fullmatch(pattern, value) and _is_date(value, form)]
-        if len(matched) >= _LIKELY * len(filled):
+        if 100 * len(matched) >= _LIKELY * len(filled):
             found.append((len(matched), form))
     if not found:
         return None
@@ -106,7 +106,7 @@ def _is_date(value: str, form: str | None) -> bool:
 
 def _instant(filled: Sequence[str]) -> ValueForm | None:
     matched = [found for value in filled if (found := _INSTANT.fullmatch(value))]
-    if len(matched) < _LIKELY * len(filled):
+    if 100 * len(matched) < _LIKELY * len(filled):
         return None
     zoned = sum(found[1] is not None for found in matched)
     basis = f"{share(len(matched), len(filled), 'value')}, {zoned:,} with an offset"
@@ -120,14 +120,19 @@ def _number(filled: Sequence[str]) -> ValueForm | None:
         return None  # an identifier
     for sign, around in _SIGNS:
         fitting = [
-            (len(matched), keys)
+            (count, keys)
             for pattern, keys in _NUMBERS
-            if len(matched := [v for v in filled if re.fullmatch(around.format(pattern), v)]) >= _LIKELY * len(filled)
+            if 100 * (count := _matching(around.format(pattern), filled)) >= _LIKELY * len(filled)
         ]
         if fitting:
             count, keys = max(fitting, key=lambda each: each[0])
             return _number_form(filled, count, keys, sign, fitting)
     return None
+
+
+def _matching(pattern: str, values: Sequence[str]) -> int:
+    compiled = re.compile(pattern)
+    return sum(compiled.fullmatch(value) is not None for value in values)
 
 
 def _number_form(

@@ -217,6 +217,17 @@ def test_the_forms_of_values_are_found() -> None:
     assert "empty: [TEXT]" in form_of([*["1"] * 19, "n/a"]).unsure
 
 
+def test_identifiers_are_texts(tmp_path: Path) -> None:
+    """Also those of digits, by the names of their columns, of which one that is unique may be the key."""
+    path = file(tmp_path, "t.csv", b"paid,CustomerNo,LOTNO,order_id,PRICE\n1,5,7,8,9\n2,5,8,9,10\n")
+    found = guess_file(path)
+    assert {name: form.keys.get("as") for name, form in found.columns.items()} == {
+        "paid": "integer", "CustomerNo": None, "LOTNO": None, "order_id": None, "PRICE": "integer",
+    }  # fmt: skip
+    assert (found.key, found.key_basis) == ("LOTNO", "all 2 values differ")
+    assert guess_file(file(tmp_path, "t.csv", b"id,a\n1,x\n")).key_basis == "unsure: one row shows nothing"
+
+
 def test_a_guess_says_what_it_rests_on_and_shows_no_value(tmp_path: Path) -> None:
     """Counts beside each line, what else it may be, and what is refused."""
     path = file(tmp_path, "ITEMS_20261101.csv", f"Artikel;Text;Preis;Datum\n{ITEMS}9;9\n".encode("cp850"))

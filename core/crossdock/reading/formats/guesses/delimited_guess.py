@@ -11,6 +11,7 @@ from typing import Literal
 
 from crossdock.reading.formats.column_names import check_column_names
 from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, most_common, share
+from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 
 _DELIMITERS = (",", ";", "\t", "|", "^", "~", "\x1f", "||", "&|")
 """No letters, blanks, colons or asterisks: these are inside of texts and times in any column."""
@@ -22,7 +23,8 @@ _NEAR = 200
 _MOST_TYPES = 12
 _ENOUGH = 70
 """Percent of rows that must have the same number of fields."""
-_VALUE = re.compile(r"\s*(?:[+-]?[\d.,' :/\-]*\d[\d.,' :/TZ+\-]*|[^,;\t|^~]*)\s*")
+_MARK = re.compile(r"[,;\t|^~]")
+_NUMERIC = re.compile(r"[\d.,' :/TZ+\-]*")
 _NAME = re.compile(r"(?=.*[^\W\d_])[^\t\n]{1,80}")
 _CODE = re.compile(r"[A-Z0-9]{1,4}")
 
@@ -92,16 +94,23 @@ def _parsed(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | 
     first = widths.index(width)
     counted = [each for each in widths[first:] if each]
     usual = counted.count(width)
-    if first > _MOST_PREAMBLE or 100 * usual < _ENOUGH * len(counted) or usual < min(2, len(rows)):
+    if width > MAX_COLUMNS or first > _MOST_PREAMBLE or 100 * usual < _ENOUGH * len(counted):
+        return None
+    if usual < min(2, len(rows)):
         return None
     if first and any(each > 1 for each in widths[:first]) and usual < 2 * first:
         return None
     cells = [cell for row in rows[first:] if len(row) == width for cell in row]
-    odd = sum(not _VALUE.fullmatch(cell) for cell in cells) if quote is None else 0
+    odd = sum(_is_odd(cell) for cell in cells) if quote is None else 0
     if quote is None:  # a quote that encloses fields with delimiters is left at the ends of some
         odd += sum(cell.startswith('"') or cell.endswith('"') for cell in cells)
     score = 1000 * usual // len(counted) - 1000 * odd // len(cells) + min(width, _MOST_WIDTH) - 10 * first
     return _Parsed(delimiter, quote, rows, first, width, usual, score)
+
+
+def _is_odd(cell: str) -> bool:
+    """Return whether a cell has another delimiter in it, and is no number or time."""
+    return bool(_MARK.search(cell)) and not _NUMERIC.fullmatch(cell)
 
 
 def _guess(sample: TextSample, best: _Parsed, found: Sequence[_Parsed]) -> Guess:

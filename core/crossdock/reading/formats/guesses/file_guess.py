@@ -37,7 +37,11 @@ _BYTES: Sequence[Callable[[Sample], Guess | None]] = (guess_mainframe, guess_xml
 _TEXTS: Sequence[Callable[[TextSample], Guess | None]] = (guess_json, guess_edi, guess_delimited, guess_fixed_width)
 _NUMBERS = re.compile(r"\d{2,}")
 _CONTROLS = "\t\n\x1c\x1d\x1e\x1f"  # some of which separate fields and rows
-_KEY = re.compile(r"(?i)(?:.*[._ -])?(?:id|sku|key|no|nr|number|code|item|article|artikel\w*)")
+_KEY = re.compile(
+    r"(?i:(?:.*[._ -])?(?:id|sku|key|no|nr|number|code|item|article|artikel\w*))"
+    r"|.*[a-z](?:ID|Id|SKU|Sku|Key|No|Nr|Number|Code)|[A-Z]+NO"
+)
+"""How columns that identify something are called."""
 _FORMATS: TypeAdapter[FileFormat] = TypeAdapter(FileFormat)
 
 
@@ -76,13 +80,20 @@ def guess_file(path: Path) -> FileGuess:
     if not trial.is_read and (other := _without_quotes(guess)) is not None:
         again = _trial(path, other)
         guess, trial = (other, again) if again.is_read else (guess, trial)
-    columns = {name: form_of(cells) for name, cells in trial.cells.items()}
+    columns = {name: _form(name, cells) for name, cells in trial.cells.items()}
     key, basis = _key(trial, guess)
     rows = trial.rows
     seen = f"the first {size:,} bytes" if not rows else "one row" if rows == 1 else f"the first {rows:,} rows"
     remarks = [*trial.remarks, *_lists(trial)]
     files = _NUMBERS.sub("*", path.name)
     return FileGuess(path.name, str(path.parent), files, guess, seen, remarks, columns, key, basis)
+
+
+def _form(name: str, cells: Sequence[str]) -> ValueForm:
+    found = form_of(cells)
+    if found.keys.get("as") in {"integer", "decimal"} and _KEY.fullmatch(name):
+        return ValueForm({}, f"{found.basis} are numbers, but by its name it identifies something: a text")
+    return found
 
 
 def _of_content(path: Path, head: bytes) -> tuple[Guess, int]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from crossdock.reading.formats.guesses.guess import share
 
+_LONGEST = 64  # characters of a date or number
 _LIKELY = 90  # percent
 _DATES: Sequence[tuple[str, str | None]] = (
     (r"\d{4}-\d\d-\d\d", None),
@@ -57,6 +58,8 @@ def form_of(cells: Sequence[str]) -> ValueForm:
     filled = [cell.strip() for cell in cells if cell.strip()]
     if not filled:
         return ValueForm({}, f"empty in {share(len(cells), len(cells), 'row')}")
+    if max(map(len, filled)) > _LONGEST:
+        return _text(cells, filled)
     return _truth(filled) or _date(filled) or _instant(filled) or _number(filled) or _text(cells, filled)
 
 

@@ -187,7 +187,12 @@ def test_doubles_have_their_shortest_text_or_are_refused() -> None:
 def test_batches_are_numbered_and_rows_read_again() -> None:
     """In any row groups, with no row, and from a file that is in memory or on disk."""
     frame = pl.DataFrame({"SKU": [f"{number:04}" for number in range(500)]})
-    for kind, data in (("parquet", parquet(frame, row_group_size=70)), ("arrow", arrow(frame, record_batch_size=70))):
+    pages = parquet(frame, data_page_size=64, compression="zstd")
+    for kind, data in (
+        ("parquet", parquet(frame, row_group_size=70)),
+        ("parquet", pages),
+        ("arrow", arrow(frame, record_batch_size=70)),
+    ):
         form = layout(kind=kind)
         frames = list(read_rows(Content(data), form, name="f", batch_rows=64))
         assert max(each.height for each in frames) <= 64

@@ -25,7 +25,7 @@ MAX_ROW = 16 << 20
 """The most bytes of text in one row."""
 MAX_LINES_PER_BYTE, FREE_LINES = 4, 500_000
 """As many rows as a compressed text file of the same size may have: rows that differ take packed bytes each."""
-TOO_MUCH = "It states or repeats more than it holds, or has very large row groups: ask for groups of 128 MiB."
+TOO_MUCH = "It states or repeats more than it holds, or has very large row groups or batches: ask for smaller ones."
 DAMAGED = (
     "It is damaged, or has a type that cannot be read or two columns of one name: fetch it again in binary mode, or ask"
     " for another export."
@@ -64,7 +64,7 @@ def answers(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[bytes]:
         raise CellError(message, f"column {place}", hint)
     yield line_of(json.dumps({"columns": table.names}), too_much=TOO_MUCH)
     rows = 0
-    for batch in scanned.select(table.selected).collect_batches(chunk_size=request["batch_rows"], maintain_order=True):
+    for batch in _batches(scanned.select(table.selected), stated, request):
         for part in batch.iter_slices(request["batch_rows"]):
             for piece in _pieces(table.texts(part, rows), rows):
                 data = BytesIO()
@@ -74,6 +74,16 @@ def answers(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[bytes]:
             rows += part.height
     if rows != stated:  # the batches end early without an error if a thread of polars panics
         raise CellError(f"states {stated:,} rows, of which {rows:,} can be read", "", DAMAGED)
+
+
+def _batches(selected: pl.LazyFrame, stated: int, request: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
+    """Yield the rows: of Parquet in slices, of which only the pages are held; of Arrow in its own batches."""
+    size = request["batch_rows"]
+    if request["kind"] == "parquet":
+        for start in range(0, stated, size):
+            yield selected.slice(start, size).collect(engine="streaming")
+    else:
+        yield from selected.collect_batches(chunk_size=size, maintain_order=True)
 
 
 def _scanned(file: BinaryIO, *, is_parquet: bool) -> tuple[pl.LazyFrame, Mapping[str, Kind], int]:

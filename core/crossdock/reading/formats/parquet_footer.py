@@ -16,8 +16,8 @@ from crossdock.reading.formats.limited_process import CellError
 MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 MAX_FOOTER = 16 << 20
 """Bytes: a column in a row group takes about a hundred."""
-MAX_GROUP = 1 << 30
-"""The most unpacked bytes of a row group that are read: each is held as a whole. Writers make groups of 128 MiB."""
+MAX_GROUP = 4 << 30
+"""The most unpacked bytes that a row group may state. Writers make groups of 128 MiB."""
 _END_BYTES = 8
 _MAX_DEPTH = 32
 _SHORT = 15  # a number of elements that stands in a byte of its own

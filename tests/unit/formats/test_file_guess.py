@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
@@ -89,6 +90,14 @@ CASES: dict[str, tuple[bytes, dict[str, Any]]] = {
             },
         },
     ),
+    "short_positions.txt": (
+        b"0001  Bolt      12\n0002  Screw\n0003  Nut       7\n",
+        {
+            "kind": "fixed_width", "short_lines": "pad",
+            "columns": {"A": {"at": 1, "length": 6}, "B": {"at": 7, "length": 10}, "C": {"at": 17, "length": 2}},
+        },
+    ),
+    "japanese.csv": ("番号,名前\n1,山田太郎\n2,鈴木\n".encode("shift_jis"), {"encoding": "shift_jis"}),
     "positions.txt": ("".join(f"{each}\n" for each in FIXED).encode(), POSITIONS),
     "fixed_types.txt": (lines(*GOOD).encode(), ORDERS),
     "mainframe.dat": (b"".join(EBCDIC), {**POSITIONS, "encoding": "cp037", "line_end": "none", "length": 28}),
@@ -158,6 +167,7 @@ DELIMITERS = {
     '"a"|"b"\n"Private Company"|"Point Rd"\n"Other One"|"Long St"\n': "|",
     "bytearray(b'fake'),20:53:06,2019-09-01T19:28:21\nbytearray(b'fake'),19:33:15,2005-02-15T19:10:31\n": ",",
     '"{""a"": ""b"", ""c"":""d""}",13:31:38,06:00:04\n"{""a"": ""b"", ""c"":""d""}",22:13:29,14:20:11\n': ",",
+    "A&|B&|C\n1&|2&|3\n4&|5&|6\n": "&|",
     "c0\nv0\na;b\n": "\t",
     "name\nPedro\nMaria\n": "\t",
 }
@@ -183,6 +193,9 @@ def test_a_header_is_told_from_rows(tmp_path: Path) -> None:
         assert guess_file(file(tmp_path, "t.csv", text.encode())).guess.format["header"] is header, text
     found = guess_file(file(tmp_path, "t.csv", b"SKU;NAME;\n1;a;\n2;b;\n")).guess.format
     assert (found["skip_lines"], found["header"], found["names"]) == (1, False, ["SKU", "NAME", "F3"])
+    found = guess_file(file(tmp_path, "t.csv", b"sep=;\nSKU;NAME\n1;a\n2;b\n")).guess.format
+    assert (found["skip_lines"], found["header"]) == (1, True)
+    assert guess_file(file(tmp_path, "t.csv", b"a;b\n1;2\n\n")).guess.format["blank_lines"] == "refuse"
 
 
 FORMS: dict[tuple[str, ...], dict[str, Any]] = {
@@ -225,6 +238,10 @@ def test_identifiers_are_texts(tmp_path: Path) -> None:
         "paid": "integer", "CustomerNo": None, "LOTNO": None, "order_id": None, "PRICE": "integer",
     }  # fmt: skip
     assert (found.key, found.key_basis) == ("LOTNO", "all 2 values differ")
+    prose = b"just some words\nthat are no table at all\nthird line\n"
+    assert guess_file(file(tmp_path, "t.txt", prose)).guess.format["names"] == ["F1"]
+    doctype = b'<!DOCTYPE r [<!ENTITY a "b">]><r><i><n>1</n></i><i><n>2</n></i></r>'
+    assert "document type" in guess_file(file(tmp_path, "t.xml", doctype)).guess.remarks[0]
     assert guess_file(file(tmp_path, "t.csv", b"id,a\n1,x\n")).key_basis == "unsure: one row shows nothing"
 
 
@@ -265,6 +282,7 @@ def test_what_is_no_file_of_a_known_kind_is_refused(tmp_path: Path) -> None:
         file(tmp_path, "empty", b""): "the file is empty",
         file(tmp_path, "bytes", bytes(range(256)) * 9): "is neither text nor a file of a known kind",
         file(tmp_path, "a.pdf", b"%PDF-1.4 xx"): "the file is a PDF document",
+        file(tmp_path, "a.json", b"[[1, 2], [3, 4]]"): "is JSON without a list of objects",
         file(tmp_path, "cut.parquet", written("write_parquet")[:-9]): "the file has no footer",
         tmp_path / "pipe": "it is not a regular file",
         Path("/dev/zero"): "it is not a regular file",
@@ -282,8 +300,11 @@ _pieces = st.sampled_from(
 @settings(max_examples=examples(500), deadline=None)
 @given(pieces=st.lists(_pieces, max_size=40), encoding=st.sampled_from(["utf-8", "cp1252", "utf-16", "cp037"]))
 def test_any_text_has_a_guess_or_is_refused(pieces: list[str], encoding: str, tmp_path_factory: Any) -> None:
-    """With an error of ours; and a guess is YAML."""
-    path = tmp_path_factory.mktemp("guess") / "t.txt"
+    """With an error of ours; and a guess is YAML of one format, whatever names are in it."""
+    path = tmp_path_factory.mktemp("guess") / "t\n.txt"
     path.write_bytes("".join(pieces).encode(encoding, "replace"))
     with suppress(CrossdockError):
-        yaml_of(guess_file(path))
+        found = guess_file(path)
+        stream = yaml.safe_load(yaml_of(found))["connections"]["source"]["streams"]["records"]
+        assert stream["format"] == found.guess.format
+        assert stream["key"] == [found.key]

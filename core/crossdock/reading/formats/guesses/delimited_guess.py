@@ -6,7 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from crossdock.reading.formats.column_names import check_column_names
@@ -26,6 +26,8 @@ _ENOUGH = 70
 _MARK = re.compile(r"[,;\t|^~]")
 _NUMERIC = re.compile(r"[\d.,' :/TZ+\-]*")
 _NAME = re.compile(r"(?=.*[^\W\d_])[^\t\n]{1,80}")
+_EXCEL = re.compile(r"sep=(.)\n")
+"""A first line that tells Excel the delimiter."""
 _CODE = re.compile(r"[A-Z0-9]{1,4}")
 
 
@@ -48,7 +50,11 @@ def guess_delimited(sample: TextSample) -> Guess | None:
     typed = _typed(sample)
     if typed is not None:
         return typed
-    found = [each for delimiter in _DELIMITERS for quote in _QUOTES if (each := _parsed(sample, delimiter, quote))]
+    if named := _EXCEL.match(sample.text):
+        rest = _parsed(replace(sample, text=sample.text[named.end() :]), named[1], '"' if '"' in sample.text else None)
+        found = [replace(rest, rows=[[named[0]], *rest.rows], first=rest.first + 1)] if rest else []
+    else:
+        found = [each for delimiter in _DELIMITERS for quote in _QUOTES if (each := _parsed(sample, delimiter, quote))]
     if not found:
         return None
     best = max(found, key=lambda each: each.score)
@@ -70,7 +76,7 @@ def single_column(sample: TextSample) -> Guess:
 
 def _rows(text: str, delimiter: str, quote: str | None) -> list[list[str]]:
     if len(delimiter) > 1:
-        return [line.split(delimiter) for line in text.split("\n")[:_MOST_ROWS]]
+        return [line.split(delimiter) for line in text.split("\n")[:_MOST_ROWS] if line]
     quoting: Literal[0, 3] = 3 if quote is None else 0  # csv.QUOTE_NONE, csv.QUOTE_MINIMAL
     rows: list[list[str]] = []
     try:
@@ -104,7 +110,8 @@ def _parsed(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | 
     odd = sum(_is_odd(cell) for cell in cells) if quote is None else 0
     if quote is None:  # a quote that encloses fields with delimiters is left at the ends of some
         odd += sum(cell.startswith('"') or cell.endswith('"') for cell in cells)
-    score = 1000 * usual // len(counted) - 1000 * odd // len(cells) + min(width, _MOST_WIDTH) - 10 * first
+    score = 1000 * usual // len(counted) - 1000 * odd // len(cells)
+    score += min(width, _MOST_WIDTH) - 10 * first + 5 * len(delimiter)  # the longer of | and &|
     return _Parsed(delimiter, quote, rows, first, width, usual, score)
 
 
@@ -124,10 +131,6 @@ def _guess(sample: TextSample, best: _Parsed, found: Sequence[_Parsed]) -> Guess
     if best.quote is None and '"' in sample.text:
         settings.append(Setting("quote", None, "quotes stand inside of fields, and do not enclose them"))
     settings.append(sample.encoding)
-    if best.first:
-        settings.append(
-            Setting("skip_lines", best.first, f"{best.first} lines before it have another number of fields")
-        )
     body, trailer = _without_trailer(sample, best, rows)
     settings += _header(body, best.width, best.first)
     if trailer is not None:
@@ -211,6 +214,10 @@ def _leniencies(best: _Parsed, rows: Sequence[Sequence[str]]) -> list[Setting]:
     short = sum(len(row) < best.width for row in rows)
     long = sum(len(row) > best.width for row in rows)
     settings = []
+    blank = sum(not row for row in best.rows[best.first :])
+    if blank:
+        note = "blank_lines: skip   # would leave them out; at_end those at the end of the file"
+        settings.append(Setting("blank_lines", "refuse", f"{blank:,} blank", notes=(note,)))
     if short:
         note = "short_lines: pad   # would read them as if empty fields followed"
         settings.append(

@@ -21,7 +21,7 @@ from crossdock.reading.formats.guesses.delimited_guess import guess_delimited, s
 from crossdock.reading.formats.guesses.edi_guess import guess_edi
 from crossdock.reading.formats.guesses.fixed_width_guess import guess_fixed_width
 from crossdock.reading.formats.guesses.guess import Guess, Sample, Setting, TextSample
-from crossdock.reading.formats.guesses.json_guess import guess_json
+from crossdock.reading.formats.guesses.json_guess import guess_json, is_json
 from crossdock.reading.formats.guesses.mainframe_guess import guess_mainframe
 from crossdock.reading.formats.guesses.table_guess import guess_table, is_sheet, is_table
 from crossdock.reading.formats.guesses.text_sample import text_of
@@ -34,7 +34,7 @@ SAMPLE_BYTES = 1 << 20
 """How much of a file is looked at, unpacked."""
 _MOST_ROWS = 5_000
 _BYTES: Sequence[Callable[[Sample], Guess | None]] = (guess_mainframe, guess_xml)
-_TEXTS: Sequence[Callable[[TextSample], Guess | None]] = (guess_json, guess_edi, guess_delimited, guess_fixed_width)
+_TEXTS: Sequence[Callable[[TextSample], Guess | None]] = (guess_edi, guess_delimited, guess_fixed_width)
 _NUMBERS = re.compile(r"\d{2,}")
 _CONTROLS = "\t\n\x1c\x1d\x1e\x1f"  # some of which separate fields and rows
 _KEY = re.compile(
@@ -121,6 +121,11 @@ def _of_bytes(sample: Sample, name: str) -> Guess:
     ):
         hint = "crossdock layout show FILE --encoding shows bytes as characters; a copybook may describe them"
         raise RefusedError("is neither text nor a file of a known kind", where=name, hint=hint)
+    if (found := guess_json(text)) is not None:
+        return found
+    if is_json(text):
+        hint = "Ask for a list of objects, or for a table."
+        raise RefusedError("is JSON without a list of objects", where=name, hint=hint)
     for guess_text in _TEXTS:
         if (found := guess_text(text)) is not None:
             return found

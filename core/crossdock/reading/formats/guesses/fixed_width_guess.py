@@ -12,6 +12,7 @@ from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, 
 _MOST_LINES = 5_000
 _MOST_TYPES, _LONGEST_CODE = 12, 4
 _SHORTEST = 4
+_FEW = 2
 _PREFIX = 3  # letters before the digits of an identifier
 _BLANK, _DIGIT, _OTHER = " ", "9", "A"
 _REMARK = (
@@ -38,7 +39,7 @@ def guess_fixed_width(sample: TextSample) -> Guess | None:
         )
     longest = max(lengths)
     padded = [line.ljust(longest) for line in lines]
-    if _gaps(padded) and usual > 1:
+    if _gaps([line[: min(lengths)] for line in lines]) and len(lines) > _FEW:
         basis = f"the longest of {len(lines):,} lines has {longest} characters"
         return _guess(sample, padded, longest, basis, is_short=True)
     return None

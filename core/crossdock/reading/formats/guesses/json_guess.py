@@ -43,6 +43,15 @@ def guess_json(sample: TextSample) -> Guess | None:
     return Guess(settings, () if path else (f"The document is a list: {basis}.",))
 
 
+def is_json(sample: TextSample) -> bool:
+    """Return whether it is one JSON document, of whatever it consists."""
+    try:
+        json.loads(sample.text)
+    except ValueError:
+        return False
+    return sample.text.lstrip()[:1] in {"{", "["}
+
+
 def _is_object(line: str) -> bool:
     try:
         return isinstance(json.loads(line), dict)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from crossdock.printable import printable
 from crossdock.reading.formats.guesses.file_guess import FileGuess
 from crossdock.reading.formats.guesses.guess import Setting
 
@@ -18,7 +19,7 @@ _FORMAT = "        "
 
 def yaml_of(guess: FileGuess) -> str:
     """Return connections with one stream, which is a valid part of a config."""
-    return "\n".join([*_head(guess), *_stream(guess)]) + "\n"
+    return "\n".join(map(printable, [*_head(guess), *_stream(guess)])) + "\n"
 
 
 def _head(guess: FileGuess) -> Iterator[str]:

@@ -18,6 +18,7 @@ _EBCDIC_TEXT = frozenset(
     {0x40, 0x4B, 0x60, 0x61, 0x6B, 0x7A, 0x15, 0x25, 0x0D, *range(0xC1, 0xCA), *range(0xD1, 0xDA)}
     | {*range(0xE2, 0xEA), *range(0xF0, 0xFA), *range(0x81, 0x8A), *range(0x91, 0x9A), *range(0xA2, 0xAA)}
 )
+_EAST_ASIA = 0x3000  # characters from here on
 _MOSTLY = 60  # percent
 _MOST_BYTES = 1 << 16
 _BLANK = 0x40  # of EBCDIC; the @ of ASCII
@@ -63,11 +64,27 @@ def _encoding(sample: Sample) -> Setting:
 
 
 def _of_single_bytes(data: bytes, high: int) -> Setting:
+    if _is_japanese(data):
+        return Setting("encoding", "shift_jis", "it is not UTF-8, and reads as kana and kanji")
     found = {name: _letters(data, name) for name in _OTHERS}
     best = max(_OTHERS, key=lambda name: found[name])
     basis = f"it is not UTF-8; {share(found[best], high, 'byte')} beyond ASCII would be letters beside letters"
     others = ", ".join(name for name in _OTHERS if name != best)
     return Setting("encoding", best, basis, notes=(f"unsure: it may be {others}; look at words with accents",))
+
+
+def _is_japanese(data: bytes) -> bool:
+    """Return whether it is Shift-JIS, in which most characters of East Asia stand beside each other."""
+    try:
+        text = codecs.getincrementaldecoder("shift_jis")("strict").decode(data)
+    except UnicodeDecodeError:
+        return False
+    wide = [ord(character) >= _EAST_ASIA for character in text]
+    beside = sum(
+        here and (before or after)
+        for before, here, after in zip([False, *wide], wide, [*wide[1:], False], strict=False)
+    )
+    return 100 * beside > _MOSTLY * sum(wide) > 0
 
 
 def _letters(data: bytes, encoding: str) -> int:

@@ -9,7 +9,7 @@ from xml.parsers import expat
 from crossdock.reading.formats.guesses.guess import Guess, Sample, Setting, share
 from crossdock.reading.formats.xml_format import BETWEEN
 
-_BEGIN = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:\?xml|!--|[A-Za-z_])")
+_BEGIN = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:\?xml|!--|!DOCTYPE|[A-Za-z_])")
 _HTML = re.compile(rb"(?i)<(?:!doctype\s+)?html")
 _COUNTS = re.compile(r"(?i)count|total|number|size|records|rows")
 _MOST_COLUMNS = 200
@@ -26,7 +26,7 @@ class _Seen:
         self.leaves: dict[Path, int] = {}
         self.values: dict[Path, str] = {}
         self._stack: list[tuple[Path, dict[Path, int]]] = [((), {})]
-        self._text, self._has_children = "", False
+        self._text, self._has_children, self._has_attributes = "", False, False
         self.has_doctype = False
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -38,12 +38,14 @@ class _Seen:
         for attribute, value in attributes.items():
             self._leaf((*path, f"@{attribute}"), value)
         self._stack.append((path, {}))
-        self._text, self._has_children = "", False
+        self._text, self._has_children, self._has_attributes = "", False, bool(attributes)
 
     def end(self, _name: str) -> None:
         path, _ = self._stack.pop()
         if not self._has_children:
-            self._leaf(path, self._text.strip())
+            text = self._text.strip()
+            if text or not self._has_attributes:
+                self._leaf(path, text)
         self._has_children = True
 
     def text(self, data: str) -> None:

@@ -48,7 +48,8 @@ def _columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
     nested = [name for name, (_, message, _) in faults.items() if message == _NESTED]
     floats = [name for name, (_, message, _) in faults.items() if message == _FLOAT]
     left_out = [name for name in faults if name not in nested]
-    settings = [Setting("kind", reader.kind, f"its footer states {rows:,} rows")]
+    states = "its footer states" if reader.kind == "parquet" else "its record batches have"
+    settings = [Setting("kind", reader.kind, f"{states} {rows:,} rows")]
     if left_out:
         kept = [name for name in types if name not in left_out]
         notes = [f"{name} is not read: {faults[name][1]}" for name in left_out]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from tests.e2e.folder_project import FolderProject
 
@@ -38,6 +39,33 @@ def xml(parts: dict[str, str]) -> str:
 def document(parts: dict[str, str]) -> str:
     listed = [{"sku": key, "names": {"de": name}} for key, name in parts.items()]
     return json.dumps({"data": {"items": listed}, "total": len(parts)}, indent=1)
+
+
+def test_a_parquet_file_proves_that_records_are_gone(tmp_path: Path) -> None:
+    """Its footer states the rows; without its end nothing is imported, and with another type nothing changes."""
+    stream = {
+        "mode": "snapshot", "files": "out/P_*", "format": {"kind": "parquet"}, "key": ["sku"], "resource": "product",
+        "map": {"sku": "sku", "name": "name"}, "on_gone": "delete", "gone": {"at_most_percent": 50},
+    }  # fmt: skip
+    wms = {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": {"products": stream}}
+    with SandboxServer(tmp_path / "sandbox") as platform:
+        project = FolderProject(tmp_path, platform, {"wms": wms})
+        assert project.run("init").exit_code == 0
+        (tmp_path / "out").mkdir()
+        parts = pl.DataFrame({"sku": [17, 18, 19], "name": ["Bolzen", "Mutter", "Scheibe"]})
+        parts.write_parquet(tmp_path / "out" / "P_1")
+        project.sync()
+        assert sorted(each["body"]["sku"] for each in project.effects()) == ["17", "18", "19"]
+        newer = parts.head(2).with_columns(sku=pl.col("sku").cast(pl.String))
+        newer.write_parquet(tmp_path / "out" / "P_2")
+        whole = (tmp_path / "out" / "P_2").read_bytes()
+        (tmp_path / "out" / "P_2").write_bytes(whole[:-9])
+        refused = project.run("sync")
+        assert (refused.exit_code, "P_2: the file has no footer" in refused.stderr) == (4, True)
+        assert len(project.effects()) == parts.height
+        (tmp_path / "out" / "P_2").write_bytes(whole)
+        project.sync()
+        assert [each["operation"] for each in project.effects()[3:]] == ["delete"]
 
 
 @pytest.mark.parametrize(

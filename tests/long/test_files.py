@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.unit.formats.fuzz import read_as_the_oracle_reads
 from tests.unit.formats.hostile import HOSTILE
 from tests.unit.formats.hostile_sheets import HOSTILE as HOSTILE_SHEETS
+from tests.unit.formats.test_columnar_process import damaged_files
 from tests.unit.formats.test_hostile import bounded
 from tests.unit.formats.test_sheet_process import refused
 
@@ -24,3 +25,8 @@ def test_all_hostile_files_take_little_memory(tmp_path: Path) -> None:
 def test_all_hostile_sheets_are_refused_in_little_memory(tmp_path: Path) -> None:
     """As in the short form, with every way to grow that is known."""
     refused(tmp_path, list(HOSTILE_SHEETS))
+
+
+def test_many_damaged_parquet_and_arrow_files_are_refused() -> None:
+    """As in the short form, with many more files."""
+    damaged_files(1_000, 2)

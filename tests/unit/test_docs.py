@@ -138,6 +138,8 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "XmlFormat": "xml.",
     "X12Format": "x12.",
     "EdifactFormat": "edifact.",
+    "ParquetFormat": "parquet.",
+    "ArrowFormat": "arrow.",
     "EdiLoop": "x12.loops.NAME.",
     "EdiColumn": "x12.columns.NAME.",
     **dict.fromkeys(

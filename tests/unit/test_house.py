@@ -39,8 +39,8 @@ def test_money_never_meets_a_float() -> None:
         "exact_json.py", "json_access.py", "field_types.py", "resources.py", "records.py", "tally.py",
         "mapping", "formats", "runs", "planning", "delta", "project", "state", "delivery",
     )  # fmt: skip
-    durations = {  # modules whose floats are seconds or percent, or what a sheet holds of a number
-        "exact_sheet_numbers.py",
+    durations = {  # modules whose floats are seconds or percent, or what a file holds of a number
+        "doubles.py",
         "runner.py", "engine.py", "store.py", "run_lease.py", "dispatcher.py", "outcomes.py",
         "effective_config.py", "senders.py", "outcome_policy.py", "undecided_requests.py", "turn_writer.py",
         "send_queue.py", "circuit_breaker.py",
@@ -115,6 +115,7 @@ HELPED = [
     "new",
     "try",
     "layout show",
+    "layout guess",
     "init",
     "check",
     "plan",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shutil import get_terminal_size
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.layout_write import write
 from crossdock.cli.plain_text import counted, say
-from crossdock.cli.shared_options import common_options, example, utf8
+from crossdock.cli.shared_options import as_json, common_options, example, utf8
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.file_formats import FileFormat
@@ -21,13 +22,52 @@ if TYPE_CHECKING:
     from crossdock.reading.wrappers.wrapper import WrapperSettings
 
 _MOST = 1000  # records are held in memory
-_ZIP, _OLD_SHEET = b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1")  # how files of sheets begin
 _WIDTH = 70  # positions side by side: a line has 80 columns
+_NARROW, _RAW = 80, "   raw  "
 
 
 @click.group(epilog=example("crossdock layout show out/ITEM_1.txt --stream wms.products"))
 def layout() -> None:
-    """Inspect the layout of files."""
+    """Inspect and guess the layout of files."""
+
+
+@layout.command(epilog=example("crossdock layout guess out/ITEM_1.csv", "crossdock layout guess F > guessed.yaml"))
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@as_json
+def guess(file: Path, *, as_json: bool) -> int:
+    """Write a layout for a file, to edit: a stream of a config, in which each line says what it rests on.
+
+    Looks at the first part of FILE: its kind, encoding, delimiter or positions, header, types of records, lists and
+    paths, and how dates and numbers are written. Tells whether this part is read so. No run guesses anything.
+
+    Names of columns come from FILE. Values are not shown, but codes of types of records, sets and sheets are.
+
+    Exit codes: 0 a layout is written; 2 no regular file; 4 the file is empty, damaged or of an unknown kind.
+    """
+    from crossdock.reading.formats.guesses.file_guess import guess_file
+    from crossdock.reading.formats.guesses.layout_text import yaml_of
+
+    found = guess_file(file)
+    if as_json:
+        terminal_output.print_json(
+            {
+                "file": found.name,
+                "format": found.guess.format,
+                "settings": [
+                    {"key": each.key, "basis": each.basis, "notes": list(each.notes)} for each in found.guess.settings
+                ],
+                "columns": [
+                    {"column": name, "form": form.keys, "basis": form.basis, "unsure": form.unsure or None}
+                    for name, form in found.columns.items()
+                ],
+                "key": found.key,
+                "remarks": [*found.guess.remarks, *found.remarks],
+                "config": yaml_of(found),
+            }
+        )
+    else:
+        say(*yaml_of(found).splitlines())
+    return 0
 
 
 layout.add_command(write)
@@ -59,11 +99,16 @@ def show(
     Reads FILE to its end as the files of a stream are read, without its repairs, filters and mapping, and tells whether
     it is as declared. Without --stream, shows the first lines below a ruler, which helps to find positions.
 
-    Without --raw, letters are shown as a and A, and digits as 9. With it, binary records are also shown in hexadecimal.
+    Members of JSON objects are shown by their paths. Without --raw, letters are shown as a and A, and digits as 9. With
+    it, the bytes of each record stand below it, as far as it is a line or segments, and binary cells in hexadecimal.
 
     Exit codes: 0 the file is as declared; 2 wrong usage or config; 4 the file is refused.
     """
+    from crossdock.reading.formats.first_records import head_of
+
+    head = head_of(file)
     if stream is None:
+        _refuse_table(file, head)
         return _show_lines(file, limit, encoding, length, raw=raw, as_json=as_json)
     read = _first_records(file, config, stream, limit)
     if as_json:
@@ -71,7 +116,8 @@ def show(
         terminal_output.print_json(members[0] if read[0].name == file.name else {"file": file.name, "members": members})
     for found in () if as_json else read:
         held = found.cell_bytes if raw else {}
-        _print(found, [(line, _with_bytes(cells, held.get(line, {}))) for line, cells in _shown(found, raw=raw)])
+        shown = [(line, _with_bytes(cells, held.get(line, {}))) for line, cells in _shown(found, raw=raw)]
+        _print(found, shown, found.raw if raw else {})
     if (error := read[-1].error) is not None:
         terminal_output.print_errors({"": error})
         return error.exit_code
@@ -114,6 +160,7 @@ def _document(found: FirstRecords, *, raw: bool) -> dict[str, Any]:
                 for n, (p, t) in cells.items()
             ],
         }
+        | ({"raw": _escaped(found.raw[line])} if raw and line in found.raw else {})
         for line, cells in _shown(found, raw=raw)
     ]
     return {"rows": found.rows, "records": listed, "error": None if found.error is None else str(found.error)}
@@ -143,7 +190,6 @@ def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, ra
         known_encoding(encoding)
     except ValueError as error:
         raise click.UsageError(f"--encoding {error}") from None
-    _refuse_sheet(file)
     lines = first_lines(file, limit, encoding=encoding, length=length)
     shown = [_visible(line if raw else shape(line)) for line in lines]
     if as_json:
@@ -162,21 +208,25 @@ def _extent(number: int, limit: int) -> str:
     return "the first line" if number == 1 else f"the first {counted(number, 'line')}"
 
 
-def _refuse_sheet(file: Path) -> None:
+def _refuse_table(file: Path, head: bytes) -> None:
     from crossdock.errors import ConfigError
-    from crossdock.values.local_files import open_regular
+    from crossdock.reading.formats.guesses.table_guess import is_sheet, is_table
 
-    try:
-        with open_regular(file) as opened:
-            begin = opened.read(len(_OLD_SHEET))
-    except OSError:
-        return  # it is reported when its lines are read
-    if begin.startswith((_ZIP, _OLD_SHEET)):
-        raise ConfigError(
-            "is a sheet of Excel or OpenDocument, or another packed file, so it has no lines",
-            where=str(file),
-            hint=f"see its rows as a stream reads them: crossdock layout show {file} --stream CONNECTION.STREAM",
+    if is_sheet(head) or is_table(head):
+        kind = (
+            "a sheet of Excel or OpenDocument, or another packed file" if is_sheet(head) else "a Parquet or Arrow file"
         )
+        hint = (
+            f"see its rows as a stream reads them: crossdock layout show {file} --stream CONNECTION.STREAM; and write"
+        )
+        raise ConfigError(
+            f"is {kind}, so it has no lines", where=str(file), hint=f"{hint} its layout: crossdock layout guess {file}"
+        )
+
+
+def _escaped(data: bytes) -> str:
+    r"""Return bytes as text: ASCII, and escapes such as ``\xf6`` and ``\n`` for all others."""
+    return data.decode("latin-1").encode("unicode_escape").decode()
 
 
 def _visible(line: str) -> str:
@@ -190,11 +240,16 @@ def _with_bytes(cells: dict[str, tuple[str, Any]], held: Mapping[str, str]) -> d
     }
 
 
-def _print(found: FirstRecords, records: list[tuple[int, dict[str, tuple[str, Any]]]]) -> None:
-    name = found.name
+def _print(
+    found: FirstRecords, records: list[tuple[int, dict[str, tuple[str, Any]]]], raw: Mapping[int, bytes]
+) -> None:
+    name, room = found.name, max(_NARROW, get_terminal_size().columns) - len(_RAW)
     for number, (line, cells) in enumerate(records, 1):
         say(f"{number}  {name}:{line}")
         column, width = (max(map(len, texts)) for texts in zip(*((n, p) for n, (p, _) in cells.items()), strict=True))
-        say(*(f"   {each:{column}}  {place:{width}}  {text}".rstrip() for each, (place, text) in cells.items()), "")
+        say(*(f"   {each:{column}}  {place:{width}}  {text}".rstrip() for each, (place, text) in cells.items()))
+        text = _escaped(raw.get(line, b""))
+        starts = range(0, len(text), room)
+        say(*(f"{' ' * len(_RAW) if start else _RAW}{text[start : start + room]}" for start in starts), "")
     how = "as declared" if found.error is None else "before the error"
     say(f"{name}: {counted(found.rows, 'record')}, {how}")

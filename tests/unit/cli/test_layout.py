@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 from openpyxl import Workbook
@@ -46,6 +48,7 @@ def test_the_first_records_are_shown_with_their_positions(tmp_path: Path) -> Non
         "   SKU     line 4-9    P00001\n"
         "   QTY     line 10-13  12\n"
         "   AMOUNT  line 14-20  12.50\n"
+        "   raw  LINP00001  12000125{\\n\n"
         "\n"
         "orders.txt: 3 records, as declared\n"
     )
@@ -79,7 +82,7 @@ def test_fields_and_cells_have_places_too(tmp_path: Path) -> None:
     file = tmp_path / "items.csv"
     file.write_text("SKU,NAME\n0017,Bolt\n")
     _, out, _ = run("-C", config(tmp_path, {}, "SKU"), "layout", "show", str(file), "--stream", "wms.items", "--raw")
-    assert "   SKU   field 0  0017\n   NAME  field 1  Bolt\n" in out
+    assert "   SKU   field 0  0017\n   NAME  field 1  Bolt\n   raw  0017,Bolt\\n\n" in out
     workbook = Workbook()
     for row in (["SKU", "NAME"], ["0017", "Bolt"]):
         workbook.worksheets[0].append(row)
@@ -147,3 +150,84 @@ def test_a_sheet_has_no_lines(tmp_path: Path, begin: bytes) -> None:
     assert (code, out) == (2, "")
     assert "is a sheet of Excel or OpenDocument" in err
     assert "--stream CONNECTION.STREAM" in err
+
+
+def test_members_of_objects_are_shown_by_their_paths(tmp_path: Path) -> None:
+    """Of JSON Lines, documents and tables with objects; what is personal is masked, and names are not."""
+    line = '{"id": 17, "customer": {"name": "Anna"}, "lines": [{"sku": "A-1"}, {}], "gone": null}'
+    parquet = tmp_path / "a.parquet"
+    pl.DataFrame({"id": [17], "customer": [{"name": "Anna"}], "gone": [None]}).write_parquet(parquet)
+    (tmp_path / "a.jsonl").write_text(f"{line}\n")
+    (tmp_path / "a.json").write_text(f"[{line}]")
+    for name, kind, place in (
+        ("a.jsonl", {"kind": "json_lines"}, "line 1"), ("a.json", {"kind": "json"}, "record 1"),
+        ("a.parquet", {"kind": "parquet", "objects": True}, "row 1"),
+    ):  # fmt: skip
+        arguments = ["-C", config(tmp_path, kind, "id"), "layout", "show", str(tmp_path / name), "--stream", "wms"]
+        _, out, _ = run(*arguments)
+        assert f"   customer.name  {place}  Aaaa\n" in out
+        assert "Anna" not in out
+        _, out, _ = run(*arguments, "--raw")
+        assert (
+            f"   customer.name  {place}  Anna\n   gone           {place}  null\n   id             {place}  17\n" in out
+        )
+        assert ("   lines.0.sku    " in out) == (name != "a.parquet")
+        assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_bytes_of_a_record_stand_below_it(tmp_path: Path) -> None:
+    """With escapes, over all lines and segments of it; only with --raw."""
+    file = tmp_path / "t.csv"
+    file.write_bytes('SKU;NAME\n0017;"Größe\nM8"\n0018;Nut\n'.encode("cp1252"))
+    arguments = ["layout", "show", str(file), "--stream", "wms"]
+    path = config(tmp_path, {"delimiter": ";", "encoding": "cp1252"}, "SKU")
+    _, out, _ = run("-C", path, *arguments, "--raw")
+    assert '   raw  0017;"Gr\\xf6\\xdfe\\nM8"\\n\n' in out
+    assert "   raw  0018;Nut\\n\n" in out
+    assert json.loads(run("-C", path, *arguments, "--raw", "--json")[1])["records"][1]["raw"] == "0018;Nut\\n"
+    assert "raw" not in run("-C", path, *arguments)[1]
+    file.write_text("UNB+UNOC:3+S+R+261101:1200+1'UNH+1+INVRPT:D:96A:UN'LIN+1++A?'1'QTY+1:2'LIN+2'UNT+5+1'UNZ+1+1'")
+    layout = {
+        "kind": "edifact",
+        "message": "INVRPT",
+        "loops": {"l": {"starts": "LIN"}},
+        "rows": "l",
+        "columns": {"SKU": "LIN.3"},
+    }
+    _, out, _ = run("-C", config(tmp_path, layout, "SKU"), *arguments, "--raw")
+    assert "   raw  LIN+1++A?'1'QTY+1:2'\n" in out
+    assert "   raw  LIN+2'UNT+5+1'\n" in out
+
+
+def test_a_guess_is_a_config_that_reads_the_file(tmp_path: Path) -> None:
+    """Below the section of the platform; the JSON has the same with what each key rests on."""
+    file = tmp_path / "ITEMS_20261101.csv"
+    file.write_text("SKU;PRICE\n0017;1,50\n0018;2,25\n")
+    code, guessed, _ = run("layout", "guess", str(file))
+    assert code == 0
+    path = tmp_path / "guessed.yaml"
+    path.write_text(
+        f"platform: {{base_url: 'http://127.0.0.1:9', tenant: a, auth: {{kind: api_key, token: env:K}}}}\n{guessed}"
+    )
+    code, out, _ = run("-C", str(path), "layout", "show", str(file), "--stream", "source.records", "--raw")
+    assert (code, "   PRICE  field 1  1,50\n" in out) == (0, True)
+    document = json.loads(run("layout", "guess", str(file), "--json")[1])
+    assert document["format"] == {"delimiter": ";", "encoding": "utf-8", "header": True}
+    assert document["settings"][0] == {"key": "delimiter", "basis": "3 of 3 rows have 2 fields", "notes": []}
+    assert document["columns"][1]["form"] == {"as": "decimal", "decimal_mark": ","}
+    assert (document["key"], document["config"]) == ("SKU", guessed)
+
+
+def test_pipes_devices_and_tables_have_no_lines(tmp_path: Path) -> None:
+    """A pipe would wait for ever; a Parquet file is read by a stream."""
+    os.mkfifo(tmp_path / "pipe")
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "a.parquet")
+    for path, says in {
+        "/dev/zero": "no",
+        str(tmp_path / "pipe"): "no",
+        str(tmp_path / "a.parquet"): "a Parquet",
+    }.items():
+        code, out, err = run("layout", "show", path)
+        assert (code, out) == (2, "")
+        assert f"it is {says}" in err or f"is {says}" in err
+    assert run("layout", "guess", "/dev/zero")[0] == 2

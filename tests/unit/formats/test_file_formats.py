@@ -22,7 +22,7 @@ def test_a_format_without_kind_is_delimited() -> None:
         "kind": "delimited", "delimiter": ",", "quote": '"', "encoding": "utf-8", "header": True,
     }  # fmt: skip
     with pytest.raises(ValidationError, match="sheet"):
-        layout(kind="parquet")
+        layout(kind="avro")
 
 
 @pytest.mark.parametrize(

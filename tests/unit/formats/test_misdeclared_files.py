@@ -57,6 +57,8 @@ KINDS: list[tuple[bytes, str]] = [
     (b"<html xmlns:x='urn:schemas-microsoft-com:office:excel'><table>", "an HTML page"),
     (b'<?xml version="1.0"?>\n<items/>', "XML"),
     ("\ufeff<?xml version='1.0'?>\n<items/>".encode(), "XML"),
+    (b"PAR1\x15\x04\x15", "a Parquet file"),
+    (b"ARROW1\0\0\xff\xff", "an Arrow file"),
     (json.dumps([{"sku": "0017"}]).encode(), "JSON"),
     (json.dumps({"items": []}, indent=2).encode(), "JSON"),
     (ROWS.decode().encode("utf-16-le"), "in utf-16-le"),

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.unit.formats.hostile_sheets import ods, packed
 
+from crossdock.reading.formats.limited_process import CellError
 from crossdock.reading.formats.ods_sheet import is_ods, ods_answers
-from crossdock.reading.formats.xlsx_check import CellError
 
 ERROR = 'calcext:value-type="error" table:formula="of:=1/0"'
 

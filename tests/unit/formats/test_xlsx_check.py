@@ -7,7 +7,8 @@ from io import BytesIO
 
 import pytest
 
-from crossdock.reading.formats.xlsx_check import CellError, cell_name, check_cells, check_parts
+from crossdock.reading.formats.limited_process import CellError
+from crossdock.reading.formats.xlsx_check import cell_name, check_cells, check_parts
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

@@ -18,6 +18,7 @@ from crossdock.reading.formats.misdeclared_files import refuse_message
 from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import PolarsParser, RecordFormat
 from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_comments, without_preamble
+from crossdock.reading.formats.raw_records import raw_lines
 from crossdock.reading.formats.record_type_order import RecordSequence, chosen_rows
 from crossdock.reading.formats.record_types import code_of, field_places
 from crossdock.reading.formats.strict_parser import StrictParser
@@ -137,6 +138,13 @@ class DelimitedReader(FormatReader[DelimitedFormat]):
 
     def looks_cut(self, path: Openable, layout: DelimitedFormat) -> bool:
         return not layout.marks_end and is_cut(path, layout.encoding, layout.row_end)
+
+    def raw_at(
+        self, path: Openable, layout: DelimitedFormat, lines: Sequence[int], *, name: str
+    ) -> Mapping[int, bytes]:
+        if layout.row_end is not None:
+            return {}
+        return raw_lines(path, lines, layout.encoding, layout.quote, name=name)
 
     def places(self, layout: DelimitedFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line

@@ -18,6 +18,7 @@ from crossdock.reading.formats.edi_segments import Segments
 from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, Envelope, RefusedSetError, Sets
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.raw_records import raw_segments
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.records import LINE, REFUSED
 
@@ -42,6 +43,10 @@ class _EdiReader(FormatReader[_L]):
             yield from _frames(sets, rows, layout, f"{self._called} {layout.reads}", batch_rows)
             if leniencies is not None:
                 leniencies.add("set", sets.others)
+
+    def raw_at(self, path: Openable, layout: _L, lines: Sequence[int], *, name: str) -> Mapping[int, bytes]:
+        del layout
+        return raw_segments(path, lines, name=name)
 
     def places(self, layout: _L, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 import polars as pl
 from pydantic import Discriminator, Tag
 
+from crossdock.reading.formats.columnar_files import ArrowReader, ParquetReader
 from crossdock.reading.formats.delimited_files import DelimitedReader
 from crossdock.reading.formats.edi_files import EdifactReader, X12Reader
 from crossdock.reading.formats.fixed_width_rows import FixedWidthReader
@@ -31,6 +32,8 @@ FORMATS: Mapping[str, FormatReader[Any]] = {
     "x12": X12Reader(),
     "edifact": EdifactReader(),
     "whole_file": WholeFileReader(),
+    "parquet": ParquetReader(),
+    "arrow": ArrowReader(),
 }
 
 

@@ -7,12 +7,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from crossdock.errors import RefusedError
+from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.file_formats import FileFormat, read_rows, reader_of
+from crossdock.reading.formats.misdeclared_files import HEAD
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.records import LINE, REFUSED
+from crossdock.records import JSON, LINE, REFUSED
+from crossdock.values import exact_json
+from crossdock.values.local_files import open_regular
 
 _MOST_BYTES = 1 << 20
 _LINE_END = re.compile("\r\n|\n|\x85")
@@ -26,6 +30,8 @@ class FirstRecords:
     error: RefusedError | None
     cell_bytes: Mapping[int, Mapping[str, str]]
     """The bytes of cells in hexadecimal, by line and column; only of binary records."""
+    raw: Mapping[int, bytes]
+    """The bytes of records as they are in the file, by line; none of formats without lines or segments."""
 
 
 def first_records(path: Openable, layout: FileFormat, number: int, *, name: str) -> FirstRecords:
@@ -40,11 +46,38 @@ def first_records(path: Openable, layout: FileFormat, number: int, *, name: str)
                     error = error or RefusedError(refused, where=name, hint="The other sets can be read.")
                     continue
                 places = reader_of(layout).places(layout, list(row), line)
-                records.append((line, {name: (places[name], cell) for name, cell in row.items()}))
+                cells = {name: (places[name], cell) for name, cell in row.items()}
+                records.append((line, _members(row[JSON], places[JSON]) if JSON in row else cells))
     except RefusedError as refused:
         error = refused
-    cell_bytes = reader_of(layout).bytes_at(path, layout, [line for line, _ in records], name=name)
-    return FirstRecords(name, records, rows, error, cell_bytes)
+    lines = [line for line, _ in records]
+    cell_bytes = reader_of(layout).bytes_at(path, layout, lines, name=name)
+    raw = reader_of(layout).raw_at(path, layout, lines, name=name)
+    return FirstRecords(name, records, rows, error, cell_bytes, raw)
+
+
+def head_of(path: Path) -> bytes:
+    """Return the first bytes of a file. Raises ConfigError if it is no regular file."""
+    try:
+        with open_regular(path) as file:
+            return file.read(HEAD)
+    except OSError as error:
+        hint = "name a file; save what comes from a pipe or device to one first"
+        raise ConfigError(f"cannot be read: {error.strerror or error}", where=str(path), hint=hint) from error
+
+
+def _members(text: str, place: str) -> Mapping[str, tuple[str, str]]:
+    """Return the members of a JSON object by dotted paths, those of lists by their numbers from 0."""
+    return {path: (place, value) for path, value in _leaves(exact_json.loads_own(text), "")}
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if inner:
+        for name, each in inner:
+            yield from _leaves(each, f"{path}.{name}" if path else str(name))
+    else:
+        yield path, value if isinstance(value, str) else exact_json.dumps(value).decode()
 
 
 def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -> list[str]:

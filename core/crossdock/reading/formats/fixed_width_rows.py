@@ -19,6 +19,7 @@ from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_preamble
+from crossdock.reading.formats.raw_records import raw_lines
 from crossdock.reading.formats.record_type_order import RecordSequence, chosen_rows
 from crossdock.reading.formats.record_types import chain_of, code_of, field_places
 from crossdock.reading.formats.text_decoding import Block, DecodingError, Piece, Prepare, as_text, parts, pieces
@@ -203,6 +204,13 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
         if not layout.is_binary or layout.rows_of is not None:
             return {}
         return bytes_of_cells(path, layout, lines, name=name)
+
+    def raw_at(
+        self, path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
+    ) -> Mapping[int, bytes]:
+        if layout.line_end != "line_feed" or layout.is_binary:
+            return {}
+        return raw_lines(path, lines, layout.encoding, None, name=name)
 
     def places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line

@@ -82,6 +82,17 @@ class FormatReader(ABC, Generic[L]):
         """Return the bytes of cells in hexadecimal, by line and column, for binary rows at *lines* that were read."""
         return {}
 
+    def raw_at(
+        self,
+        path: Openable,  # noqa: ARG002  for subclasses
+        layout: L,  # noqa: ARG002
+        lines: Sequence[int],  # noqa: ARG002
+        *,
+        name: str,  # noqa: ARG002
+    ) -> Mapping[int, bytes]:
+        """Return the bytes of records at *lines* (ascending) as they are in the file; none of formats without lines."""
+        return {}
+
     @abstractmethod
     def places(self, layout: L, names: Sequence[str], line: int) -> Mapping[str, str]:
         """Describe for people where the cells *names* of the record on *line* are."""

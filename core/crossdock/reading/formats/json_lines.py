@@ -13,6 +13,7 @@ from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
+from crossdock.reading.formats.raw_records import raw_lines
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
 from crossdock.reading.formats.truncation import is_cut
 from crossdock.reading.wrappers.wrapper import Openable, Readable
@@ -51,6 +52,12 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
     def looks_cut(self, path: Openable, layout: JsonLinesFormat) -> bool:
         del layout
         return is_cut(path, "utf-8", None)
+
+    def raw_at(
+        self, path: Openable, layout: JsonLinesFormat, lines: Sequence[int], *, name: str
+    ) -> Mapping[int, bytes]:
+        del layout
+        return raw_lines(path, lines, "utf-8", None, name=name)
 
     def places(self, layout: JsonLinesFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout

@@ -48,11 +48,18 @@ _BINARY: tuple[tuple[re.Pattern[bytes], OtherKind], ...] = tuple(
         (rb"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
         (rb"Rar!\x1a\x07", "a RAR archive", _UNPACK),
         (rb".{257}ustar", "a tar archive", _UNPACK),
-        (rb"PAR1", "a Parquet file", _TABLE),
+        (rb"PAR1\x15", "a Parquet file", "Declare format: {kind: parquet}."),
+        (rb"ARROW1\x00\x00", "an Arrow file", "Declare format: {kind: arrow}."),
         (rb"SQLite format 3\x00", "an SQLite database", _TABLE),
         (rb"\x89PNG\r\n|\xff\xd8\xff", "an image", _TABLE),
         (rb"(?:\x85[\x01-\x04].\x03|\x84.\x03|\xc1.{1,2}\x03|\x8c.\x04)[^\r\n]", "encrypted with PGP", _DECRYPT),
     )
+)
+_NO_COLUMNAR: tuple[tuple[re.Pattern[bytes], OtherKind], ...] = (
+    (re.compile(rb"PARE"), OtherKind("an encrypted Parquet file", "Ask for one without encryption; SFTP encrypts.")),
+    (re.compile(rb"FEA1"), OtherKind("a Feather file of version 1", "Ask for version 2, or for Parquet.")),
+    (re.compile(rb"\xff{4}"), OtherKind("a stream of Arrow", "Ask for the file format of Arrow, or for Parquet.")),
+    (re.compile(rb"\x1f\x8b"), OtherKind("packed with gzip", "Ask for the file itself: its columns are packed.")),
 )
 _TEXT: tuple[tuple[re.Pattern[str], OtherKind], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), OtherKind(what, hint))
@@ -107,6 +114,16 @@ def refuse_no_sheet(head: bytes, *, name: str) -> None:
         _refuse(found, name)
     if head and not head.startswith((b"PK", b"\xd0\xcf\x11\xe0", b"\x09")) and _looks_like_text(text):
         _refuse(OtherKind("text, and no sheet", "Declare format: {kind: delimited}, with its delimiter."), name)
+
+
+def refuse_no_columnar(head: bytes, *, name: str, expected: str) -> NoReturn:
+    """Refuse a file that is not *expected*, a Parquet or an Arrow file, by what its first bytes show instead."""
+    found = next((kind for pattern, kind in _NO_COLUMNAR + _BINARY if pattern.match(head)), None)
+    text = head.decode("utf-8-sig", errors="replace")
+    found = found or next((kind for pattern, kind in _TEXT if pattern.match(text)), None)
+    if found is None:
+        found = OtherKind(f"not {expected}", "Declare the format that it is in, or fetch it again in binary mode.")
+    _refuse(found, name)
 
 
 def _looks_like_text(text: str) -> bool:

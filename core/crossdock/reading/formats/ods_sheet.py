@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, NoReturn
 
-from crossdock.reading.formats.exact_sheet_numbers import NUMBER, held, is_rounded
+from crossdock.reading.formats.doubles import NUMBER, held, is_rounded
+from crossdock.reading.formats.limited_process import CellError
 from crossdock.reading.formats.xlsx_check import (
-    CellError,
     cell_name,
     most_unpacked,
     no_sheet,

@@ -6,7 +6,6 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Annotated, Any, BinaryIO, Literal, NoReturn, Self
 
 import polars as pl
@@ -14,19 +13,19 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.formats.column_names import check_column_names
-from crossdock.reading.formats.exact_sheet_numbers import KEPT_DIGITS, may_be_rounded
+from crossdock.reading.formats.doubles import exact_text
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.limited_process import CellError
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_no_sheet
 from crossdock.reading.formats.sheet_process import SheetCells, can_read_sheets, opened_sheet
-from crossdock.reading.formats.xlsx_check import CellError, cell_name
+from crossdock.reading.formats.xlsx_check import cell_name
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.records import LINE
 
 MAX_BYTES = 64 << 20
 """The limit for one file: a process of its own holds the whole sheet in memory (`sheet_process`)."""
 _BATCH_CHARACTERS = 4 << 20
-_EXACT = 10**KEPT_DIGITS
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _INSTALL = "pip install 'crossdock[sheets]'"
 
@@ -198,12 +197,10 @@ class _Sheet:
                 return cell.isoformat()
             case timedelta():
                 return _duration(cell)
-        number = Decimal(repr(cell))
-        is_whole = number == number.to_integral_value()
-        if number.copy_abs() >= _EXACT if is_whole else may_be_rounded(number):
+        if (text := exact_text(cell)) is None:
             hint = "Excel keeps 15 digits: ask for a cell that is text."
             self._refuse("a number of more than 15 digits", cell_name(self.row, column), hint)
-        return str(int(number)) if is_whole else format(number, "f")
+        return text
 
     def _refuse(self, message: str, cell: str, hint: str) -> NoReturn:
         raise RefusedError(message, where=f"{self._place}!{cell}", hint=hint)

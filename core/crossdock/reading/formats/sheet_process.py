@@ -1,30 +1,23 @@
 """A process with its own limits that reads one sheet, because the reader of sheets allocates what a file declares.
 
-It runs only this module, which imports quickly, and writes JSON lines: the sheet and its rows, or an error.
+It answers the sheet, and then each of its rows.
 """
 
 from __future__ import annotations
 
 import json
-import resource
-import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from importlib.util import find_spec
-from io import BytesIO, UnsupportedOperation
-from os import fdopen
-from pathlib import Path
-from shutil import copyfileobj
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from crossdock.reading.formats.limited_process import CellError, Limits, Task, answers_of, line_of, serve
 from crossdock.reading.formats.ods_sheet import is_ods, ods_answers
 from crossdock.reading.formats.xlsb_merged_cells import merged_in_xlsb
-from crossdock.reading.formats.xlsx_check import CellError, check_cells, check_parts, no_sheet
+from crossdock.reading.formats.xlsx_check import check_cells, check_parts, no_sheet
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
@@ -37,22 +30,12 @@ _BASE_BYTES, _BYTES_PER_BYTE, _MOST_BYTES = 128 << 20, 64, 2 << 30
 """The memory that a file may take. Tables take 17 bytes for each byte of an xlsx file, 53 if all cells are alike."""
 _BASE_S, _BYTES_PER_S = 30, 1 << 17
 """The processor time that a file may take. A sheet needs about two seconds for each megabyte."""
-_MAX_ROW = 16 << 20
-"""The most characters in the JSON of one row."""
-_HOME = str(Path(__file__).parents[3])
-_START = """\
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from crossdock.reading.formats.sheet_process import main
-main()
-"""
-_NO_MEMORY = 77
-"""The exit code of a process that exceeds its memory."""
 _DAMAGED = "It is damaged, still being written, or no xlsx, xlsb, xls or ods file: fetch it again."
 _TOO_MUCH = (
     "It holds cells far from its table, or texts or cells many times over: delete all rows and columns beside the "
     "table, save the file, and send it again; or ask for CSV."
 )
+_TASK = Task("sheet_process", "the reader of sheets", _DAMAGED, _TOO_MUCH)
 _TIMES = {"d": date.fromisoformat, "s": datetime.fromisoformat, "t": time.fromisoformat}
 
 
@@ -81,69 +64,13 @@ def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_
     size = file.seek(0, 2)
     memory = min(_BASE_BYTES + _BYTES_PER_BYTE * size, _MOST_BYTES)
     seconds = _BASE_S + size // _BYTES_PER_S
-    with _real_file(file) as readable:
-        request = {"file": readable.fileno(), "sheet": sheet, "errors": finds_errors, "zeros": shows_zeros}
-        limits = {"memory": memory, "seconds": seconds}
-        command = [
-            sys.executable,
-            "-I",
-            "-S",
-            "-c",
-            _START,
-            json.dumps([_HOME, *sys.path]),
-            json.dumps({**request, **limits}),
-        ]
-        process = subprocess.Popen(  # noqa: S603
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # a panic of the reader quotes cells
-            pass_fds=(readable.fileno(),),
-        )
-        assert process.stdout is not None
-        try:
-            answers = _answers(process, process.stdout, f"{memory >> 20:,} MiB of memory", f"{seconds:,} s")
-            first = next(answers)
-            merged = [((row, column), (last, end)) for (row, column), (last, end) in first["merged"]]
-            yield SheetCells(first["title"], first["visible"], first["empty"], merged, answers)
-        finally:
-            process.kill()
-            process.stdout.close()
-            process.wait()
-
-
-@contextmanager
-def _real_file(file: BinaryIO) -> Iterator[BinaryIO]:
-    file.seek(0)
-    try:
-        file.fileno()
-    except UnsupportedOperation:
-        with tempfile.TemporaryFile() as copy:
-            copyfileobj(file, copy)
-            copy.flush()
-            yield copy
-    else:
-        yield file
-
-
-def _answers(process: subprocess.Popen[bytes], lines: IO[bytes], memory: str, seconds: str) -> Iterator[Any]:
-    while line := lines.readline(_MAX_ROW + 2):
-        answer = json.loads(line) if line.endswith(b"\n") else None
-        if isinstance(answer, list):
-            yield list(map(_restored, answer))
-        elif answer is None or "end" in answer:
-            break
-        elif "error" in answer:
-            raise CellError(*answer["error"])
-        else:
-            yield answer
-    if line.endswith(b"\n"):
-        return
-    ended = process.wait()
-    if ended not in {_NO_MEMORY, -signal.SIGABRT, -signal.SIGKILL, -signal.SIGXCPU}:
-        raise CellError("the reader of sheets fails at it", "", _DAMAGED)
-    most = seconds if ended == -signal.SIGXCPU else memory
-    raise CellError(f"reading it takes more than {most}, too much for a file of its size", "", _TOO_MUCH)
+    request = {"sheet": sheet, "errors": finds_errors, "zeros": shows_zeros}
+    with answers_of(_TASK, file, request, Limits(memory, seconds)) as found:
+        answers = iter(found)
+        first = next(answers)
+        merged = [((row, column), (last, end)) for (row, column), (last, end) in first["merged"]]
+        rows = (list(map(_restored, row)) for row in answers)
+        yield SheetCells(first["title"], first["visible"], first["empty"], merged, rows)
 
 
 def _restored(cell: Any) -> Any:
@@ -165,31 +92,14 @@ def _plain(cell: Any) -> list[Any]:
 
 
 def main() -> None:
-    request = json.loads(sys.argv[2])
-    memory, seconds = request["memory"], request["seconds"]
-    for kind, limits in (
-        (resource.RLIMIT_AS, (memory, memory)),
-        (resource.RLIMIT_CPU, (seconds, seconds + 5)),  # the first limit sends a signal that says why
-        (resource.RLIMIT_CORE, (0, 0)),
-    ):
-        with suppress(OSError, ValueError):  # a lower limit is already set
-            resource.setrlimit(kind, limits)
-    out = sys.stdout
-    try:
-        file = fdopen(request["file"], "rb")
-        file.seek(0)
-        data = BytesIO(file.read())
-        for answer in _read(data, request["sheet"], finds_errors=request["errors"], shows_zeros=request["zeros"]):
-            text = answer if isinstance(answer, str) else json.dumps(answer, default=_plain)
-            if len(text) > _MAX_ROW:
-                raise CellError(f"a row of more than {_MAX_ROW >> 20} MiB", "", _TOO_MUCH)
-            out.write(text + "\n")
-        out.write('{"end": true}\n')
-    except CellError as error:
-        out.write(json.dumps({"error": [error.message, error.cell, error.hint]}) + "\n")
-    except MemoryError:
-        sys.exit(_NO_MEMORY)
-    out.flush()
+    serve(_answers)
+
+
+def _answers(file: BinaryIO, request: Any) -> Iterator[bytes]:
+    data = BytesIO(file.read())
+    for answer in _read(data, request["sheet"], finds_errors=request["errors"], shows_zeros=request["zeros"]):
+        text = answer if isinstance(answer, str) else json.dumps(answer, default=_plain)
+        yield line_of(text, too_much=_TOO_MUCH)
 
 
 def _read(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:

@@ -16,7 +16,8 @@ from posixpath import join, normpath
 from typing import BinaryIO, Literal
 from xml.parsers import expat
 
-from crossdock.reading.formats.exact_sheet_numbers import NUMBER, is_rounded
+from crossdock.reading.formats.doubles import NUMBER, is_rounded
+from crossdock.reading.formats.limited_process import CellError
 from crossdock.reading.formats.xlsx_leading_zeros import Sections, ShownZeros, sections_of
 
 MAX_UNPACKED = 512 << 20
@@ -43,14 +44,6 @@ _NO_PROGRAM = "No program that writes sheets does so: do not use it."
 _Kind = Literal["date", "duration"]
 Start = Callable[[str, dict[str, str]], None]
 Text = Callable[[str], None]
-
-
-class CellError(Exception):
-    """A cell cannot be read, or the whole file if *cell* is empty."""
-
-    def __init__(self, message: str, cell: str, hint: str) -> None:
-        super().__init__(message)
-        self.message, self.cell, self.hint = message, cell, hint
 
 
 def no_sheet(sheet: str | int, visible: int) -> CellError:

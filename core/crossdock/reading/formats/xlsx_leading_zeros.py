@@ -14,7 +14,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-from crossdock.reading.formats.exact_sheet_numbers import KEPT_DIGITS
+from crossdock.reading.formats.doubles import KEPT_DIGITS
 
 _TOKEN = re.compile(
     r"""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.formats.exact_sheet_numbers import is_rounded, may_be_rounded
+from crossdock.reading.formats.doubles import is_rounded, may_be_rounded
 
 
 @given(st.floats(-1e14, 1e14), st.integers(15, 60))

@@ -1,4 +1,4 @@
-"""Which numbers of a sheet are exact: its programs calculate with doubles, which keep 15 digits of any number."""
+"""Which doubles are exact texts: they keep 15 digits of any number. Programs of sheets calculate with them."""
 
 from __future__ import annotations
 
@@ -29,6 +29,21 @@ def is_rounded(text: str) -> bool:
     if digits <= KEPT_DIGITS or abs(number - Decimal(repr(double))) < _HARMLESS:
         return False
     return Decimal(f"{double:.{digits - 1}e}") != number
+
+
+def is_double(value: Any) -> bool:
+    return isinstance(value, float)
+
+
+def exact_text(value: Any) -> str | None:
+    """Return the shortest text of a number, without a point if it is whole; None if it may be rounded, or is none."""
+    number = Decimal(repr(value))
+    if not number.is_finite():
+        return None
+    is_whole = number == number.to_integral_value()
+    if number.copy_abs() >= 10**KEPT_DIGITS if is_whole else may_be_rounded(number):
+        return None
+    return str(int(number)) if is_whole else format(number, "f")
 
 
 def may_be_rounded(number: Decimal) -> bool:

@@ -1,0 +1,307 @@
+"""A process with its own limits that reads one Parquet or Arrow file, because polars allocates what a file declares.
+
+It answers the columns, and then frames: the number of bytes of each, and a stream of Arrow's with columns of text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from crossdock.reading.formats.doubles import exact_text, is_double
+from crossdock.reading.formats.limited_process import CellError, line_of, serve
+from crossdock.reading.formats.parquet_footer import Kind, read_footer
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FRAME_BYTES = 32 << 20
+"""The most bytes of text in one frame, but for one row."""
+MAX_ROW = 16 << 20
+"""The most bytes of text in one row."""
+MAX_LINES_PER_BYTE, FREE_LINES = 4, 500_000
+"""As many rows as a compressed text file of the same size may have: rows that differ take packed bytes each."""
+TOO_MUCH = "It states or repeats more than it holds, or has very large row groups or batches: ask for smaller ones."
+DAMAGED = (
+    "It is damaged, or has a type that cannot be read or two columns of one name: fetch it again in binary mode, or ask"
+    " for another export."
+)
+_FLOAT_HINT = (
+    "A floating-point number cannot hold amounts exactly: ask for a decimal; or, if it is no amount, list the column in"
+    " floats; or leave it out with columns."
+)
+_SHORT_HINT = "Ask for a decimal, or a number of 64 bits; or leave it out with columns."
+_LEAVE_OUT = "Leave it out with columns, or ask for it as text."
+_OBJECTS = "Declare objects: true, which names its members by dotted paths; or leave it out with columns."
+_DIGITS_HINT = "A floating-point number keeps 15 digits: ask for a decimal, or an empty cell for no number."
+_DATE_HINT = "It is not in the years 1 to 9999, or INT96 holds it and is not in 1677 to 2262: ask for a TIMESTAMP."
+_NOT_HELD = 2**63 - 1  # polars reads instants of INT96 that a number of 64 bits cannot hold as this one
+
+Fault = tuple[str, str, str]
+"""A column or a member of one, what is wrong with it, and what to do."""
+
+
+def main() -> None:
+    # Intervals would end it even where they are not read.
+    os.environ |= {"POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0", "POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}
+    serve(answers)
+
+
+def answers(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[bytes]:
+    scanned, kinds, stated = _scanned(file, is_parquet=request["kind"] == "parquet")
+    if stated > FREE_LINES + MAX_LINES_PER_BYTE * (size := file.seek(0, 2)):
+        raise CellError(f"states {stated:,} rows in {size:,} bytes", "", TOO_MUCH)
+    table = _Table(scanned.collect_schema(), kinds, request)
+    faults = table.faults()
+    if request["describe"]:
+        yield line_of(json.dumps({"columns": table.types(), "faults": faults, "rows": stated}), too_much=TOO_MUCH)
+        return
+    for place, message, hint in faults.values():
+        raise CellError(message, f"column {place}", hint)
+    yield line_of(json.dumps({"columns": table.names}), too_much=TOO_MUCH)
+    rows = 0
+    for batch in _batches(scanned.select(table.selected), stated, request):
+        for part in batch.iter_slices(request["batch_rows"]):
+            for piece in _pieces(table.texts(part, rows), rows):
+                data = BytesIO()
+                piece.write_ipc_stream(data)
+                yield line_of(json.dumps({"frame": data.tell()}), too_much=TOO_MUCH)
+                yield data.getvalue()
+            rows += part.height
+    if rows != stated:  # the batches end early without an error if a thread of polars panics
+        raise CellError(f"states {stated:,} rows, of which {rows:,} can be read", "", DAMAGED)
+
+
+def _batches(selected: pl.LazyFrame, stated: int, request: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
+    """Yield the rows: of Parquet in slices, of which only the pages are held; of Arrow in its own batches."""
+    size = request["batch_rows"]
+    if request["kind"] == "parquet":
+        for start in range(0, stated, size):
+            yield selected.slice(start, size).collect(engine="streaming")
+    else:
+        yield from selected.collect_batches(chunk_size=size, maintain_order=True)
+
+
+def _scanned(file: BinaryIO, *, is_parquet: bool) -> tuple[pl.LazyFrame, Mapping[str, Kind], int]:
+    """Return the file, what its footer says of its columns, and how many rows it states."""
+    import polars as pl  # noqa: PLC0415  after the limits of this process
+
+    path = f"/dev/fd/{file.fileno()}"
+    if is_parquet:
+        footer = read_footer(file)
+        return pl.scan_parquet(path, glob=False, hive_partitioning=False), footer.kinds, footer.rows
+    scanned = pl.scan_ipc(path, glob=False)
+    return scanned, {}, scanned.select(pl.len()).collect().item()
+
+
+def _pieces(texts: pl.DataFrame, before: int) -> Iterator[pl.DataFrame]:
+    import polars as pl  # noqa: PLC0415
+    import polars.selectors as cs  # noqa: PLC0415
+
+    sizes = texts.select(pl.sum_horizontal(cs.string().str.len_bytes().cast(pl.UInt64))).to_series()
+    if (sizes.max() or 0) > MAX_ROW:  # type: ignore[operator]  # a number
+        row = before + (sizes > MAX_ROW).arg_true()[0] + 1
+        raise CellError(f"a row of more than {MAX_ROW >> 20} MiB", f"row {row}", TOO_MUCH)
+    start, held = 0, 0
+    if sizes.sum() > FRAME_BYTES:
+        for number, each in enumerate(sizes):
+            if number > start and held + each > FRAME_BYTES:
+                yield texts[start:number]
+                start, held = number, 0
+            held += each
+    yield texts[start:]
+
+
+class _Table:
+    """The columns that are read, and their texts: a column each, or one JSON object for each row."""
+
+    def __init__(self, schema: pl.Schema, kinds: Mapping[str, Kind], request: Mapping[str, Any]) -> None:
+        self._kinds = kinds
+        self._objects, self._line, self._json = request["objects"], request["line"], request["json"]
+        self._floats = set(request["floats"])
+        self.names = list(schema) if request["columns"] is None else request["columns"]
+        if missing := [name for name in self.names if name not in schema]:
+            hint = "Correct columns in the format, or ask the sender."
+            raise CellError("the file lacks this column", f"column {missing[0]}", hint)
+        self._schema = {name: schema[name] for name in self.names}
+
+    def types(self) -> dict[str, str]:
+        return {name: str(dtype) for name, dtype in self._schema.items()}
+
+    def faults(self) -> dict[str, Fault]:
+        """Return the columns that cannot be read, by name."""
+        found = ((name, self._fault(dtype, self._kinds.get(name), name)) for name, dtype in self._schema.items())
+        return {name: fault for name, fault in found if fault is not None}
+
+    @property
+    def selected(self) -> list[pl.Expr]:
+        import polars as pl  # noqa: PLC0415
+        import polars.selectors as cs  # noqa: PLC0415
+
+        return [cs.by_name(name).as_expr() for name in self.names] or [pl.lit(None)]
+
+    def texts(self, frame: pl.DataFrame, before: int) -> pl.DataFrame:
+        import polars as pl  # noqa: PLC0415
+
+        lines = pl.int_range(before + 1, before + frame.height + 1, dtype=pl.UInt64, eager=True).alias(self._line)
+        if self._objects:
+            return pl.DataFrame([pl.Series(self._json, self._as_objects(frame, before), dtype=pl.String), lines])
+        return pl.DataFrame([*(self._column(frame[name], name, before) for name in self.names), lines])
+
+    def _column(self, cells: pl.Series, name: str, before: int) -> pl.Series:
+        import polars as pl  # noqa: PLC0415
+
+        if cells.dtype == pl.Float64:
+            texts = _double_texts(cells, name, before)
+        else:
+            self._check_times(cells, name, before)
+            value = self._value(pl.first(), cells.dtype, self._kinds.get(name))
+            texts = cells.to_frame().select(value.cast(pl.String)).to_series()
+        return texts.fill_null("").alias(name)
+
+    def _check_times(self, cells: pl.Series, name: str, before: int) -> None:
+        import polars as pl  # noqa: PLC0415
+
+        if not isinstance(cells.dtype, pl.Datetime | pl.Date):
+            return
+        is_wrong = (cells.dt.year() < 1) | (cells.dt.year() > 9999)
+        if cells.dtype == pl.Datetime("ns"):
+            is_wrong |= cells.to_physical() == _NOT_HELD
+        if (found := is_wrong.fill_null(value=False).arg_true()).len():
+            raise CellError("a date that cannot be read", _place(before + found[0], name), _DATE_HINT)
+
+    def _as_objects(self, frame: pl.DataFrame, before: int) -> Iterator[str]:
+        from crossdock.values import exact_json  # noqa: PLC0415
+
+        for name in self.names:
+            self._check_times(frame[name], name, before)
+        values = [
+            self._value(expr, dtype, self._kinds.get(name)).alias(name)
+            for expr, (name, dtype) in zip(self.selected, self._schema.items(), strict=False)
+        ]
+        for number, row in enumerate(frame.select(values).iter_rows(named=True), before):
+            place = f"row {number + 1}"
+            try:
+                yield exact_json.dumps(_exact(row, place)).decode()
+            except ValueError as error:
+                raise CellError(f"cannot be read as JSON: {error}", place, _LEAVE_OUT) from None
+
+    def _value(self, value: pl.Expr, dtype: Any, kind: Kind | None) -> pl.Expr:
+        """Return values as numbers and truth values, and all others as text; and members likewise."""
+        import polars as pl  # noqa: PLC0415
+
+        found = value
+        match dtype:
+            case pl.Datetime():
+                is_zoned = dtype.time_zone is not None or kind is Kind.UTC
+                instant = value if dtype.time_zone or not is_zoned else value.dt.replace_time_zone("UTC")
+                found = instant.dt.to_string("%Y-%m-%dT%H:%M:%S%.f" + ("%:z" if is_zoned else ""))
+            case pl.Date():
+                found = value.dt.to_string("%Y-%m-%d")
+            case pl.Time():
+                found = value.dt.to_string("%H:%M:%S%.f")
+            case pl.Categorical() | pl.Enum():
+                found = value.cast(pl.String)
+            case pl.Binary():
+                found = _uuid(value) if kind is Kind.UUID else value.cast(pl.String)
+            case pl.Map():
+                entry = pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
+                found = self._value(value.cast(entry), entry, None)
+            case pl.List() | pl.Array():
+                listed = value.arr.to_list() if isinstance(dtype, pl.Array) else value
+                found = listed.list.eval(self._value(pl.element(), dtype.inner, None))
+            case pl.Struct():
+                members = [self._value(value.struct.field(f.name), f.dtype, None).alias(f.name) for f in dtype.fields]
+                found = pl.when(value.is_not_null()).then(pl.struct(members))
+        return found
+
+    def _fault(self, dtype: Any, kind: Kind | None, path: str) -> Fault | None:
+        import polars as pl  # noqa: PLC0415
+
+        fault: Fault | None = None
+        match dtype:
+            case _ if kind in {Kind.INTERVAL, Kind.OLD_INSTANTS}:
+                fault = path, kind.value, _LEAVE_OUT
+            case pl.Binary() if kind not in {Kind.UUID, Kind.TEXT}:
+                fault = path, "bytes and no text", "Ask for text, annotated as a string; or leave it out with columns."
+            case pl.Float32() | pl.Float16():
+                fault = (
+                    path,
+                    "a floating-point number of fewer than 64 bits, which holds six digits",
+                    _SHORT_HINT,
+                )
+            case pl.Float64() if path not in self._floats:
+                fault = path, "a floating-point number", _FLOAT_HINT
+            case pl.Map() | pl.List() | pl.Array() | pl.Struct():
+                fault = self._inner_fault(dtype, path) if self._objects else (path, "a list or an object", _OBJECTS)
+            case pl.Duration() | pl.Object() | pl.Unknown():
+                fault = path, f"of a type that cannot be read ({dtype})", _LEAVE_OUT
+        return fault
+
+    def _inner_fault(self, dtype: Any, path: str) -> Fault | None:
+        import polars as pl  # noqa: PLC0415
+
+        match dtype:
+            case pl.Map():
+                inner = {f"{path}.key": dtype.key, f"{path}.value": dtype.value}
+            case pl.Struct():
+                inner = {f"{path}.{each.name}": each.dtype for each in dtype.fields}
+            case _:
+                inner = {path: dtype.inner}
+        for name, each in inner.items():
+            if (fault := self._fault(each, None, name)) is not None:
+                return fault
+        return None
+
+
+def _place(row: int, column: str) -> str:
+    return f"row {row + 1}, column {column}"
+
+
+def _uuid(value: pl.Expr) -> pl.Expr:
+    import polars as pl  # noqa: PLC0415
+
+    digits = value.bin.encode("hex")
+    parts = [digits.str.slice(start, length) for start, length in ((0, 8), (8, 4), (12, 4), (16, 4), (20, 12))]
+    return pl.concat_str(parts, separator="-")
+
+
+def _double_texts(cells: pl.Series, name: str, before: int) -> pl.Series:
+    """Return doubles as their shortest texts without exponent: 12 and not 12.0, 0.1, 0.0000001."""
+    import polars as pl  # noqa: PLC0415
+
+    is_short = cells.abs() < 10**11  # all digits that it may keep then are right
+    whole = (cells == cells.floor()) & is_short
+    fraction = ~whole & is_short & (cells.abs() * 10_000 >= 1)
+    texts = cells.to_frame().select(
+        pl.when(whole)
+        .then(pl.when(whole).then(pl.first()).cast(pl.Int64).cast(pl.String))
+        .when(fraction)
+        .then(pl.first().cast(pl.String))
+    )
+    found = texts.to_series()
+    others = (found.is_null() & cells.is_not_null()).arg_true()
+    if others.len():
+        listed = found.to_list()
+        for number in others:
+            listed[number] = _double_text(cells[number], _place(before + number, name))
+        found = pl.Series(listed, dtype=pl.String)
+    return found
+
+
+def _double_text(value: Any, place: str) -> str:
+    if (text := exact_text(value)) is None:
+        raise CellError("no number, or one of more than 15 digits", place, _DIGITS_HINT)
+    return text
+
+
+def _exact(value: Any, place: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _exact(each, place) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_exact(each, place) for each in value]
+    return Decimal(_double_text(value, place)) if is_double(value) else value

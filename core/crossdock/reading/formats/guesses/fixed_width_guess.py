@@ -1,0 +1,177 @@
+"""Lines of fixed positions: columns from blanks and from where digits and letters meet, and types of records."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share
+
+_MOST_LINES = 5_000
+_MOST_TYPES, _LONGEST_CODE = 12, 4
+_SHORTEST = 4
+_FEW = 2
+_PREFIX = 3  # letters before the digits of an identifier
+_BLANK, _DIGIT, _OTHER = " ", "9", "A"
+_REMARK = (
+    "Columns without a blank between them cannot be told apart: compare positions with the sender's description."
+    " decimals: 2 makes a column a number."
+)
+_SIGNED = re.compile(r"\d+[{}A-R]")
+_TRAILING = re.compile(r"\s*\d+[+ -]")
+
+
+def guess_fixed_width(sample: TextSample) -> Guess | None:
+    """Return the guess for lines that have the same length, or one for each code at their beginning."""
+    lines = [line for line in sample.lines if line][:_MOST_LINES]
+    if len(lines) < 2 or max(map(len, lines)) < _SHORTEST:
+        return None
+    lengths = Counter(map(len, lines))
+    length, usual = lengths.most_common(1)[0]
+    typed = _types(lines)
+    if typed is not None:
+        return _typed_guess(sample, lines, typed)
+    if usual == len(lines):
+        return _guess(
+            sample, lines, length, f"{share(usual, len(lines), 'line')} have {length} characters", is_short=False
+        )
+    longest = max(lengths)
+    padded = [line.ljust(longest) for line in lines]
+    if _gaps([line[: min(lengths)] for line in lines]) and len(lines) > _FEW:
+        basis = f"the longest of {len(lines):,} lines has {longest} characters"
+        return _guess(sample, padded, longest, basis, is_short=True)
+    return None
+
+
+def columns_of(lines: Sequence[str], start: int = 0) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
+    """Return columns by name with their positions, and what each rests on; *lines* have the same length."""
+    kinds = [_kind({line[position] for line in lines}) for position in range(len(lines[0]))]
+    begins = [
+        position
+        for position in range(start, len(kinds))
+        if kinds[position] != _BLANK
+        and (position == start or kinds[position - 1] == _BLANK or kinds[position] != kinds[position - 1])
+    ]
+    begins = _merged(begins, lines, kinds)
+    columns, bases = dict[str, dict[str, int]](), dict[str, str]()
+    for number, begin in enumerate(begins, 1):
+        end = begins[number] if number < len(begins) else len(kinds)
+        name = f"COLUMN_{number}"
+        columns[name] = {"at": begin + 1, "length": end - begin}
+        bases[name] = _basis([line[begin:end] for line in lines])
+    return columns, bases
+
+
+def _kind(characters: set[str]) -> str:
+    if characters <= {" "}:
+        return _BLANK
+    return (
+        _DIGIT if all(c.isdigit() or c == " " for c in characters) and any(c.isdigit() for c in characters) else _OTHER
+    )
+
+
+def _merged(begins: Sequence[int], lines: Sequence[str], kinds: Sequence[str]) -> list[int]:
+    """Leave out begins inside of texts: where a word of some line goes on across them, or a number with its sign."""
+    kept: list[int] = []
+    for begin in begins:
+        before, here = kinds[begin - 1] if begin else _BLANK, kinds[begin]
+        crossing = sum(line[begin - 1] != " " and line[begin] != " " for line in lines) if begin else 0
+        is_inside = bool(kept) and before != _BLANK and here == _DIGIT and crossing < len(lines)
+        is_end_of_text = bool(kept) and before == _DIGIT and here == _OTHER and _is_part(lines, kept[-1], begin)
+        is_prefix = bool(kept) and here == _DIGIT and begin - kept[-1] <= _PREFIX and _is_full(lines, kept[-1], begin)
+        if not (is_inside or is_end_of_text or is_prefix):
+            kept.append(begin)
+    return kept
+
+
+def _is_full(lines: Sequence[str], start: int, end: int) -> bool:
+    return all(" " not in line[start:end] for line in lines)
+
+
+def _is_part(lines: Sequence[str], start: int, at: int) -> bool:
+    """Return whether the character at *at* is the sign, point or overpunched digit of the number before it."""
+    return all(line[at] in "+- .,{}ABCDEFGHIJKLMNOPQR" and line[start:at].strip().isdigit() for line in lines) and all(
+        line[at + 1 : at + 2] in {"", " "} or line[at + 1].isdigit() for line in lines
+    )
+
+
+def _basis(cells: Sequence[str]) -> str:
+    filled = [cell for cell in cells if cell.strip()]
+    if not filled:
+        return "always blank"
+    digits = sum(cell.strip().isdigit() for cell in filled)
+    text = (
+        f"digits in {share(digits, len(filled), 'line')}"
+        if digits
+        else f"texts in {share(len(filled), len(cells), 'line')}"
+    )
+    if all(_SIGNED.fullmatch(cell) for cell in filled) and digits < len(filled):
+        return "its last character may be a digit with a sign: decimals: 2, sign: overpunch"
+    if all(_TRAILING.fullmatch(cell) for cell in filled) and any(cell.endswith(("-", "+")) for cell in filled):
+        return "its last character may be a sign: decimals: 2, sign: trailing"
+    return text
+
+
+def _guess(sample: TextSample, lines: Sequence[str], length: int, basis: str, *, is_short: bool) -> Guess:
+    columns, bases = columns_of(lines)
+    settings = [
+        Setting("kind", "fixed_width", basis),
+        sample.encoding,
+        Setting("length", length, basis),
+        Setting("columns", columns, "where all lines are blank, and where digits and letters meet", bases),
+    ]
+    if is_short:
+        settings.insert(3, Setting("short_lines", "pad", "lines are shorter, without blanks at their ends"))
+    return Guess(settings, (_REMARK,))
+
+
+def _gaps(lines: Sequence[str]) -> int:
+    return sum(all(line[position] == " " for line in lines) for position in range(len(lines[0])))
+
+
+def _types(lines: Sequence[str]) -> tuple[int, Mapping[str, Sequence[str]]] | None:
+    """Return the length of codes at the beginning of lines, and the lines of each; None if there are none."""
+    found = None
+    for size in range(1, min(_LONGEST_CODE, min(map(len, lines)) - 1) + 1):
+        by_code: dict[str, list[str]] = {}
+        for line in lines:
+            by_code.setdefault(line[:size], []).append(line)
+        lengths = [{len(line) for line in each} for each in by_code.values()]
+        is_regular = all(len(each) == 1 for each in lengths) and len({next(iter(each)) for each in lengths}) > 1
+        are_codes = all(re.fullmatch("[A-Z0-9]+", code) for code in by_code)
+        are_alike = len({code[-1].isdigit() for code in by_code}) == 1
+        if not are_codes or (found and (len(by_code) > len(found[1]) or not are_alike)):
+            break
+        if 1 < len(by_code) <= min(_MOST_TYPES, len(lines) - 1) and is_regular:
+            found = size, by_code
+    return found
+
+
+def _typed_guess(sample: TextSample, lines: Sequence[str], typed: tuple[int, Mapping[str, Sequence[str]]]) -> Guess:
+    size, by_code = typed
+    types: dict[str, Any] = {}
+    for code, own in by_code.items():
+        columns, _ = columns_of(own, size)
+        named = {f"{code}_{number}": place for number, place in enumerate(columns.values(), 1)}
+        types[code] = {"columns": named or {f"{code}_1": {"at": 1, "length": size}}, "length": len(own[0])}
+        if len(own) == 1 and lines[0] == own[0]:
+            types[code]["once"] = "first"
+        elif len(own) == 1 and lines[-1] == own[0] and sample.is_whole:
+            types[code]["once"] = "last"
+    bases = {
+        code: f"{share(len(own), len(lines), 'line')}, of {len(own[0])} characters" for code, own in by_code.items()
+    }
+    most = max(by_code, key=lambda code: (len(by_code[code]), len(by_code[code][0])))
+    basis = f"the first {size} characters are one of {len(by_code)} codes, each with its own length"
+    note = "parent: TYPE in a type repeats the columns of the last record of that type; counts states control totals"
+    return Guess(
+        (
+            Setting("kind", "fixed_width", basis),
+            sample.encoding,
+            Setting("record_type", {"length": size}, basis),
+            Setting("record_types", types, basis, bases, (note,)),
+            Setting("records", most, "it is there most often"),
+        )
+    )

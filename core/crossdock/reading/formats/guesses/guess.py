@@ -1,0 +1,70 @@
+"""What is guessed of a file: the settings of its format, each with what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key of a format.
+
+    Attributes:
+        basis: What it rests on, such as "1,204 of 1,204 lines have 5 fields".
+        members: What each member of a value that is a mapping rests on, by its name.
+        notes: What else it may be, as sentences or lines of YAML.
+    """
+
+    key: str
+    value: Any
+    basis: str = ""
+    members: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """The format of a file, and what was seen. `remarks` are sentences for the person who looks."""
+
+    settings: Sequence[Setting]
+    remarks: Sequence[str] = ()
+
+    @property
+    def format(self) -> dict[str, Any]:
+        return {each.key: each.value for each in self.settings}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The first bytes of a file, unpacked. `is_whole` says whether these are all."""
+
+    data: bytes
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TextSample:
+    """The whole lines of a sample as text, and the setting of its encoding, which may be the default."""
+
+    text: str
+    encoding: Setting
+    is_whole: bool
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.split("\n") if not self.text.endswith("\n") else self.text[:-1].split("\n")
+
+
+def share(count: int, of: int, what: str) -> str:
+    """Return "3 of 4 lines"."""
+    return f"{count:,} of {of:,} {what}{'s' * (of != 1)}"
+
+
+def most_common(values: Sequence[Any]) -> tuple[Any, int]:
+    """Return the value that is there most often, the first of them, and how often."""
+    counts: dict[Any, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    return max(counts.items(), key=lambda item: item[1])

@@ -1,0 +1,82 @@
+"""A guess as YAML: a stream to edit, in which each line says what it rests on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from crossdock.printable import printable
+from crossdock.reading.formats.guesses.file_guess import FileGuess
+from crossdock.reading.formats.guesses.guess import Setting
+
+_PLAIN = re.compile(r"[A-Za-z_/][\w./\-]*")
+_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+_SHORT = 60
+_FORMAT = "        "
+
+
+def yaml_of(guess: FileGuess) -> str:
+    """Return connections with one stream, which is a valid part of a config."""
+    return "\n".join(map(printable, [*_head(guess), *_stream(guess)])) + "\n"
+
+
+def _head(guess: FileGuess) -> Iterator[str]:
+    yield f"# Guessed from {guess.seen} of {guess.name}: compare it with what the sender says."
+    for remark in [*guess.guess.remarks, *guess.remarks]:
+        yield f"# {remark}"
+
+
+def _stream(guess: FileGuess) -> Iterator[str]:
+    yield "connections:"
+    yield "  source:"
+    yield "    kind: folder_warehouse   # or sftp_warehouse, with host, user and host_key"
+    yield f"    path: {_scalar(guess.folder)}"
+    yield "    streams:"
+    yield "      records:"
+    yield f"        files: {_scalar(guess.files)}"
+    yield "        format:"
+    for setting in guess.guess.settings:
+        yield from _setting(setting)
+    yield "        mode: append   # or snapshot, if each file lists everything; incremental, if it has changes"
+    yield from _commented(f"{_FORMAT}key: [{_scalar(guess.key)}]", guess.key_basis)
+    yield "        resource: product   # or another one: crossdock schema lists them with their members"
+    yield "        map:   # each member of the resource from a column; how the columns are written:"
+    for name, form in guess.columns.items():
+        keys = {"from": name, **form.keys}
+        shown = _flow(keys) if form.keys else _scalar(name)
+        unsure = f"; unsure: {form.unsure}" if form.unsure else ""
+        yield f"          # {shown}   # {form.basis}{unsure}"
+    yield f"          sku: {_scalar(guess.key)}"
+    yield f"          name: {_scalar(guess.key)}"
+
+
+def _setting(setting: Setting) -> Iterator[str]:
+    value = setting.value
+    if isinstance(value, Mapping) and len(_flow(value)) > _SHORT:
+        yield from _commented(f"          {setting.key}:", setting.basis)
+        for name, member in value.items():
+            yield from _commented(f"            {_scalar(name)}: {_flow(member)}", setting.members.get(name, ""))
+    else:
+        yield from _commented(f"          {setting.key}: {_flow(value)}", setting.basis)
+    for note in setting.notes:
+        yield f"          # {note}"
+
+
+def _commented(line: str, comment: str) -> Iterator[str]:
+    yield f"{line}   # {comment}" if comment else line
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_scalar(name)}: {_flow(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+        return value
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

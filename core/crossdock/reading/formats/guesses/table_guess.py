@@ -1,0 +1,96 @@
+"""Files of tables with types or cells: Parquet, Arrow, and sheets of Excel and OpenDocument files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from crossdock.errors import ConfigError, RefusedError
+from crossdock.reading.formats.columnar_files import ArrowReader, ParquetReader
+from crossdock.reading.formats.guesses.guess import Guess, Setting, most_common, share
+from crossdock.reading.formats.limited_process import CellError
+from crossdock.reading.formats.misdeclared_files import HEAD
+from crossdock.reading.formats.sheet_process import can_read_sheets, opened_sheet
+
+_COLUMNAR = ((b"PAR1", ParquetReader()), (b"ARROW1", ArrowReader()))
+_ARCHIVE = b"PK\x03\x04"
+_OLD_SHEET = bytes.fromhex("d0cf11e0a1b11ae1")
+_WORKBOOK = re.compile(rb"(?s)\xd0\xcf\x11\xe0|PK\x03\x04.{26}(?:\[Content_Types\]|_rels/|xl/|docProps/|mimetypeapp)")
+_MOST_ROWS = 200
+_NESTED = "a list or an object"
+_FLOAT = "a floating-point number"
+
+
+def is_table(head: bytes) -> bool:
+    """Return whether a file is one of Parquet, Arrow or sheets by its first bytes."""
+    return head.startswith(tuple(begin for begin, _ in _COLUMNAR)) or bool(_WORKBOOK.match(head))
+
+
+def is_sheet(data: bytes) -> bool:
+    """Return whether it may be a sheet: an archive that is not known to be another one."""
+    return data.startswith(_ARCHIVE) or bool(_WORKBOOK.match(data))
+
+
+def guess_table(path: Path) -> Guess:
+    """Return the guess for a Parquet, an Arrow or a sheet file. Raises RefusedError."""
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    for begin, reader in _COLUMNAR:
+        if head.startswith(begin):
+            return _columnar(path, reader)
+    return _sheet(path, head)
+
+
+def _columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
+    types, faults, rows = reader.described(path, name=path.name)
+    nested = [name for name, (_, message, _) in faults.items() if message == _NESTED]
+    floats = [name for name, (_, message, _) in faults.items() if message == _FLOAT]
+    left_out = [name for name in faults if name not in nested]
+    states = "its footer states" if reader.kind == "parquet" else "its record batches have"
+    settings = [Setting("kind", reader.kind, f"{states} {rows:,} rows")]
+    if left_out:
+        kept = [name for name in types if name not in left_out]
+        notes = [f"{name} is not read: {faults[name][1]}" for name in left_out]
+        if floats:
+            notes.append(f"floats: [{', '.join(floats)}]   # and in columns, if they hold no amounts; ask for decimals")
+        settings.append(Setting("columns", kept, "those that are read exactly", notes=notes))
+    if nested:
+        basis = f"{share(len(nested), len(types), 'column')} have lists or objects"
+        settings.append(Setting("objects", True, basis))
+    return Guess(settings)
+
+
+def _sheet(path: Path, head: bytes) -> Guess:
+    if not can_read_sheets():
+        raise ConfigError("sheets need python-calamine", where=path.name, hint="pip install 'crossdock[sheets]'")
+    try:
+        with path.open("rb") as file, opened_sheet(file, 1, finds_errors=False, shows_zeros=True) as cells:
+            rows = [row for row, _ in zip(cells.rows, range(_MOST_ROWS), strict=False)]
+            sheets, title = cells.visible, cells.title
+    except CellError as error:
+        raise RefusedError(error.message, where=path.name, hint=error.hint) from error
+    settings = [Setting("kind", "sheet", "it begins as a workbook of Excel or OpenDocument")]
+    notes = [f'unsure: there are {sheets} sheets; sheet: "*" reads all as one table'] if sheets > 1 else []
+    settings.append(Setting("sheet", title if sheets > 1 else 1, f"the first of {sheets}", notes=notes))
+    settings += _rows(rows)
+    if head.startswith(_OLD_SHEET):
+        settings.append(Setting("error_cells", "empty", "errors in cells can only be found in xlsx and ods files"))
+    return Guess(settings)
+
+
+def _rows(rows: Sequence[Sequence[Any]]) -> list[Setting]:
+    widths = [len([cell for cell in row if cell != ""]) for row in rows]
+    if not any(widths):
+        return []
+    width, _ = most_common([each for each in widths if each])
+    first = next(number for number, each in enumerate(widths) if each >= width)
+    settings = []
+    if first:
+        settings.append(Setting("skip_rows", first, f"{first} rows before it have fewer than {width} cells"))
+    header = [cell for cell in rows[first] if cell != ""]
+    if not all(isinstance(cell, str) for cell in header):
+        names = [f"F{number}" for number in range(1, len(rows[first]) + 1)]
+        settings += [Setting("header", False, "its first row has numbers or dates"), Setting("names", names)]
+    return settings

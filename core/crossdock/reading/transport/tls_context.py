@@ -15,7 +15,9 @@ from crossdock.values.local_files import open_regular
 
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _Version = tuple[int, int, int, int]
-_ONE_READS = threading.Lock()  # the senders of a run start together; a hundred would each read all authorities, in 20 ms
+_ONE_READS = (
+    threading.Lock()
+)  # the senders of a run start together; a hundred would each read all authorities, in 20 ms
 
 
 def tls_context(connection: HttpConnection = DIRECT) -> ssl.SSLContext:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from crossdock.runs.run_report import Report
 from crossdock.state import Intent
 from crossdock.values.tally import Term
-from crossdock.writing.delivery.settlement import Settlement
+
+if TYPE_CHECKING:
+    from crossdock.runs.run_report import Report
+    from crossdock.writing.delivery.settlement import Settlement
 
 
 class SettlementCount:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from crossdock import ConfigModel, CrossdockError, Filter, Repair, Settings, StreamConfig
 from crossdock.sources import (
@@ -90,6 +90,8 @@ class SourceConfig(IntakeConfig):
 
 class WarehouseStreamConfig(StreamConfig, IntakeConfig):
     """A stream and its files: either its own, or those of a shared source."""
+
+    model_config = ConfigDict(defer_build=False)  # otherwise it is built again in each model that has it
 
     source: str | None = None
     """A source of this connection."""

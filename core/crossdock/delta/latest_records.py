@@ -221,7 +221,7 @@ class LatestRecords:
             self._parts.append(self._candidates(rows))
 
     def _hold(self, unit: SourceUnit, rows: pl.DataFrame, same: pl.Series) -> None:
-        if unit.held is None:
+        if unit.held is None or same.all():
             return
         few = without_other_rows(rows.filter(~same))
         unit.held.append(few)

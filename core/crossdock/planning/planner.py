@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crossdock.config.project.connections import code_of_stream
 from crossdock.delta.records_of_rows import KeyedRecord, in_chunks
@@ -24,10 +24,12 @@ from crossdock.planning.removals import Removals, removal
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations import Kind, Operation, make_intent
 from crossdock.writing.targets.merge_patch import difference
 from crossdock.writing.targets.target import TargetResource
+
+if TYPE_CHECKING:
+    from crossdock.writing.delivery.delivery_context import DeliveringRun
 
 CHUNK = 200  # records per chunk: their look-ups share statements, their results one transaction
 

@@ -30,7 +30,7 @@ from crossdock.runs.differences import Correction
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison, content_of
 from crossdock.runs.operator_look_ups import LookUps
 from crossdock.runs.state_session import Session
-from crossdock.state import Binding, Intent, Scope, State, Transaction
+from crossdock.state import Binding, Intent, Scope, Transaction
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.target import Target
 
@@ -281,13 +281,3 @@ class Verification:
     def _check(self) -> None:
         if self._interrupt.is_set():
             raise StoppedError("stopped while comparing the state with a target", hint="run again to continue")
-
-
-def note_unverified(bound: BoundStream, state: State) -> None:
-    """Note in a plan, which calls no target, that unverified records depend on what their target holds."""
-    with state.read_only() as tx:
-        number = tx.unverified.count([bound.scope], None)
-    if number:
-        records = "1 record is" if number == 1 else f"{number:,} records are"
-        text = f"{records} unverified: a sync compares them with {bound.scope.target} first, and sends what differs"
-        bound.context.run.note(bound.name, text)

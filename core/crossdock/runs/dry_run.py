@@ -27,7 +27,6 @@ from crossdock.planning.removals import Removals, verb
 from crossdock.reading.sources.run_context import AtEnd, SourceContext
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import note_matches
-from crossdock.runs.binding_verification import note_unverified
 from crossdock.runs.intake_log import NoIntake, PlanIntake
 from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingOnce
 from crossdock.runs.planned_files import PlannedFiles
@@ -112,11 +111,21 @@ def look_ahead(
         # A rehearsal, which observes, says it in its own words.
         for bound in streams if listener.observe is None else ():
             note_matches(bound, preview.result.tallies.get(bound.name, Tally()).records["created"])
-            note_unverified(bound, state)
+            _note_unverified(bound, state)
         planned = preview.finished()
     for error in left:
         planned.errors.setdefault("", error)
     return planned
+
+
+def _note_unverified(bound: BoundStream, state: State) -> None:
+    """Note, since a plan calls no target, that unverified records depend on what their target holds."""
+    with state.read_only() as tx:
+        number = tx.unverified.count([bound.scope], None)
+    if number:
+        records = "1 record is" if number == 1 else f"{number:,} records are"
+        text = f"{records} unverified: a sync compares them with {bound.scope.target} first, and sends what differs"
+        bound.context.run.note(bound.name, text)
 
 
 class _Preview:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from crossdock.runs.run_report import Report
 from crossdock.state import Intent
 from crossdock.values.tally import Term
-from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets.target import Target
+
+if TYPE_CHECKING:
+    from crossdock.runs.run_report import Report
+    from crossdock.writing.delivery.settlement import Settlement
+    from crossdock.writing.targets.target import Target
 
 
 class SettlementCount:

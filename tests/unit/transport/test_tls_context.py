@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import ssl
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,18 @@ def test_certificates_are_verified() -> None:
     context = tls_context()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
     assert tls_context() is context
+
+
+def test_senders_that_start_together_share_a_context(client_pem: Path) -> None:
+    """Certificates are read once, also by threads that need them at the same time."""
+    connection, together = HttpConnection(client_certificate=client_pem), threading.Barrier(4)
+
+    def wanted(_: int) -> ssl.SSLContext:
+        together.wait(30)
+        return tls_context(connection)
+
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(wanted, range(4)))) == 1
 
 
 def test_certificates_come_from_a_regular_file(tmp_path: Path) -> None:

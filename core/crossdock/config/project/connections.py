@@ -28,13 +28,13 @@ from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
 from crossdock.values.misspelt_attributes import misspelt
 from crossdock.values.record_keys import key_text, trimmed_key
-from crossdock.webhooks import Webhooks
 from crossdock.writing.targets.connector_target import ConnectorTarget
 from crossdock.writing.targets.guarded_target import fault_of, guarded_target
 from crossdock.writing.targets.target import Target, TargetResource
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.api import Api
+    from crossdock.webhooks import Webhooks
 
 _Load = Callable[[str], Connector[Any]]
 
@@ -100,6 +100,8 @@ class Connection:
         declare = self.connector.webhooks
         if declare is None:
             return None
+        from crossdock.webhooks import Webhooks  # noqa: PLC0415  few connectors declare them
+
         with guarded("webhooks", self.name, code=declare, settings=self.settings):
             made: object = declare(self.settings)
         if made is None:

@@ -1,58 +1,74 @@
-"""The formats of files: each is one module and one entry here."""
+"""The formats of files: each is one module and one entry here. A format is imported when a config declares it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import polars as pl
-from pydantic import Discriminator, Tag
+from pydantic import Discriminator, GetPydanticSchema, Tag, TypeAdapter, ValidationInfo
+from pydantic_core import core_schema
 
-from crossdock.reading.formats.columnar_files import ArrowReader, ParquetReader
-from crossdock.reading.formats.delimited_files import DelimitedReader
-from crossdock.reading.formats.edi_files import EdifactReader, X12Reader
-from crossdock.reading.formats.fixed_width_rows import FixedWidthReader
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.json_documents import JsonReader
-from crossdock.reading.formats.json_lines import JsonLinesReader
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.sheet_files import SheetReader
-from crossdock.reading.formats.whole_files import WholeFileReader
-from crossdock.reading.formats.xml_files import XmlReader
 from crossdock.reading.wrappers.wrapper import Openable
 
 DEFAULT = "delimited"
-FORMATS: Mapping[str, FormatReader[Any]] = {
-    "delimited": DelimitedReader(),
-    "fixed_width": FixedWidthReader(),
-    "sheet": SheetReader(),
-    "json_lines": JsonLinesReader(),
-    "json": JsonReader(),
-    "xml": XmlReader(),
-    "x12": X12Reader(),
-    "edifact": EdifactReader(),
-    "whole_file": WholeFileReader(),
-    "parquet": ParquetReader(),
-    "arrow": ArrowReader(),
+FORMATS: Mapping[str, tuple[str, str]] = {  # kind -> module and reader
+    "delimited": ("delimited_files", "DelimitedReader"),
+    "fixed_width": ("fixed_width_rows", "FixedWidthReader"),
+    "sheet": ("sheet_files", "SheetReader"),
+    "json_lines": ("json_lines", "JsonLinesReader"),
+    "json": ("json_documents", "JsonReader"),
+    "xml": ("xml_files", "XmlReader"),
+    "x12": ("edi_files", "X12Reader"),
+    "edifact": ("edi_files", "EdifactReader"),
+    "whole_file": ("whole_files", "WholeFileReader"),
+    "parquet": ("columnar_files", "ParquetReader"),
+    "arrow": ("columnar_files", "ArrowReader"),
 }
+
+
+@cache
+def _reader(kind: str) -> FormatReader[Any]:
+    module, name = FORMATS[kind]
+    reader: FormatReader[Any] = getattr(import_module(f"crossdock.reading.formats.{module}"), name)()
+    return reader
 
 
 def _kind(value: Any) -> Any:
     return value.get("kind", DEFAULT) if isinstance(value, Mapping) else getattr(value, "kind", DEFAULT)
 
 
+def _layout(kind: str, value: Any, info: ValidationInfo) -> FileLayout:
+    layout: FileLayout = _reader(kind).layout.model_validate(value, context=info.context)
+    return layout
+
+
+def _schema(_source: Any, _handler: Any) -> core_schema.CoreSchema:
+    choices: dict[Any, Mapping[str, Any]] = {
+        kind: core_schema.with_info_plain_validator_function(partial(_layout, kind)) for kind in FORMATS
+    }
+    return core_schema.tagged_union_schema(choices, _kind)
+
+
+def _json_schema(_schema: Any, handler: Any) -> Any:
+    layouts = tuple(Annotated[_reader(kind).layout, Tag(kind)] for kind in FORMATS)
+    every: Any = Annotated[Union[layouts], Discriminator(_kind)]  # noqa: UP007  it is made
+    return handler(TypeAdapter(every).core_schema)
+
+
 if TYPE_CHECKING:
     FileFormat = FileLayout
 else:
-    FileFormat = Annotated[
-        Union[tuple(Annotated[reader.layout, Tag(kind)] for kind, reader in FORMATS.items())],  # noqa: UP007  it is made
-        Discriminator(_kind),
-    ]
+    FileFormat = Annotated[FileLayout, GetPydanticSchema(_schema, _json_schema)]
 """The layout of a file; without ``kind``, of a delimited one."""
 
 
 def reader_of(layout: FileFormat) -> FormatReader[Any]:
-    return FORMATS[_kind(layout)]
+    return _reader(_kind(layout))
 
 
 def read_rows(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
 from crossdock.pacing.wait_after_throttling import Throttling, throttling
-from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 from crossdock.values.addresses import checked_base_url
@@ -143,6 +142,10 @@ def declared_api(declare: Callable[[S], Api], settings: S, connection: str, toke
 
     *tokens* is the file for tokens that a person gives access to, unless the connector names one.
     """
+    from crossdock.reading.transport.authorization_code import (  # noqa: PLC0415  it imports httpx
+        AuthorizationCodeAuth,
+    )
+
     with guarded("api", connection, code=declare, settings=settings):
         made: object = declare(settings)
     if not isinstance(made, Api):

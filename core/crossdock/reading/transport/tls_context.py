@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import threading
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,13 +15,17 @@ from crossdock.values.local_files import open_regular
 
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _Version = tuple[int, int, int, int]
+_ONE_READS = (
+    threading.Lock()
+)  # the senders of a run start together; a hundred would each read all authorities, in 20 ms
 
 
 def tls_context(connection: HttpConnection = DIRECT) -> ssl.SSLContext:
     """Return the TLS context of *connection*. It is cached until a file or variable changes: reading is slow."""
     variables = tuple(map(os.environ.get, _CERTIFICATE_VARIABLES)) if connection.trust_env else None
     files = (connection.ca_file, connection.client_certificate, connection.client_key)
-    return _context(*files, connection.client_key_passphrase, variables, tuple(map(_version, files)))
+    with _ONE_READS:
+        return _context(*files, connection.client_key_passphrase, variables, tuple(map(_version, files)))
 
 
 @lru_cache(maxsize=16)

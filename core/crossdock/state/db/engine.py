@@ -158,6 +158,7 @@ def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL") -> E
         url.set(drivername=DRIVER),
         hide_parameters=True,
         connect_args={"timeout": BUSY_S},
+        pool_use_lifo=True,  # SQLite reads pages again in a connection after another one has written
         execution_options={"compiled_cache": COMPILED},
     )
 

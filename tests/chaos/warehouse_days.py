@@ -157,7 +157,7 @@ class Stage:
             cursor = f"&cursor={page['nextCursor']}"
 
     def _configure(self, server: OpenSshServer, per_file: int) -> None:
-        document = yaml.safe_load(CONFIG.read_text().replace(" on: ", ' "on": '))  # for YAML 1.1 it is true
+        document = yaml.safe_load(CONFIG.read_text())
         document["platform"] |= {"base_url": self.platform.base_url, "tenant": self.platform.tenant}
         document["state"] = "sqlite:///state.db"
         wms = document["connections"]["wms"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from crossdock import Context, Finding
 from crossdock.sources import FileStore, FolderStore
-from crossdock.targets import FileTarget
 from crossdock_connectors.folder_warehouse.settings import FolderWarehouseSettings
 from crossdock_connectors.warehouse import streams as warehouse
-from crossdock_connectors.warehouse.target import target as warehouse_target
+
+if TYPE_CHECKING:
+    from crossdock.targets import FileTarget
 
 
 def streams(settings: FolderWarehouseSettings) -> Sequence[warehouse.WarehouseStream[FolderWarehouseSettings]]:
@@ -22,7 +24,11 @@ def check(ctx: Context[FolderWarehouseSettings]) -> Iterator[Finding]:
 
 def target(settings: FolderWarehouseSettings) -> FileTarget | None:
     config = settings.target
-    return None if config is None else warehouse_target(config, lambda: FolderStore(settings.path), str(settings.path))
+    if config is None:
+        return None
+    from crossdock_connectors.warehouse.target import target as warehouse_target  # noqa: PLC0415  most have none
+
+    return warehouse_target(config, lambda: FolderStore(settings.path), str(settings.path))
 
 
 def _open(settings: FolderWarehouseSettings) -> FileStore:

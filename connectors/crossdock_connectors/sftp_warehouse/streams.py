@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from crossdock import Context, Finding
 from crossdock.sources import FileStore, SftpLogin, connect
-from crossdock.targets import FileTarget
 from crossdock_connectors.sftp_warehouse.settings import SftpWarehouseSettings
 from crossdock_connectors.warehouse import streams as warehouse
-from crossdock_connectors.warehouse.target import target as warehouse_target
+
+if TYPE_CHECKING:
+    from crossdock.targets import FileTarget
 
 
 def streams(settings: SftpWarehouseSettings) -> Sequence[warehouse.WarehouseStream[SftpWarehouseSettings]]:
@@ -22,8 +24,13 @@ def check(ctx: Context[SftpWarehouseSettings]) -> Iterator[Finding]:
 
 
 def target(settings: SftpWarehouseSettings) -> FileTarget | None:
-    config, address = settings.target, f"sftp://{settings.host}:{settings.port}"
-    return None if config is None else warehouse_target(config, lambda: connect(login(settings)), address)
+    config = settings.target
+    if config is None:
+        return None
+    from crossdock_connectors.warehouse.target import target as warehouse_target  # noqa: PLC0415  most have none
+
+    address = f"sftp://{settings.host}:{settings.port}"
+    return warehouse_target(config, lambda: connect(login(settings)), address)
 
 
 def _open(settings: SftpWarehouseSettings) -> FileStore:

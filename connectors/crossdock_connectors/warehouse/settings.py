@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
@@ -21,11 +22,19 @@ from crossdock.sources import (
     NameOrder,
     Order,
     Wait,
-    Wrapped,
     check_intake,
     split_pattern,
 )
-from crossdock_connectors.warehouse.target import FileTargetConfig
+from crossdock.values.config_models import imported_when_set
+
+if TYPE_CHECKING:
+    from crossdock.sources import Wrapped
+    from crossdock_connectors.warehouse.target import FileTargetConfig
+else:
+    Wrapped = Annotated[Any, imported_when_set(lambda: import_module("crossdock.sources").Wrapped)]
+    FileTargetConfig = Annotated[
+        Any, imported_when_set(lambda: import_module("crossdock_connectors.warehouse.target").FileTargetConfig)
+    ]
 
 _DIFFERENT = {"wait": "and waits for them differently"}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -15,11 +16,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     GetPydanticSchema,
+    TypeAdapter,
     ValidationInfo,
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, core_schema
 
 from crossdock.errors import ConfigError
 from crossdock.values.addresses import checked_base_url, host_name
@@ -61,6 +63,22 @@ class ConfigModel(BaseModel):
                 advice = unknown_key(str(key), known)
                 raise PydanticCustomError("unknown_key", "{advice}", {"key": key, "advice": advice})
         return read
+
+
+def imported_when_set(load: Callable[[], Any]) -> GetPydanticSchema:
+    """Return the schema of a key whose type *load* imports once a config has the key, so that others start sooner."""
+
+    @cache
+    def adapter() -> TypeAdapter[Any]:
+        return TypeAdapter(load())
+
+    def validated(value: Any, info: ValidationInfo) -> Any:
+        return adapter().validate_python(value, context=info.context)
+
+    return GetPydanticSchema(
+        lambda _source, _handler: core_schema.with_info_plain_validator_function(validated),
+        lambda _schema, handler: handler(adapter().core_schema),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError, core_schema
 from crossdock.errors import RecordError
 from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark
 from crossdock.values import exact_json
-from crossdock.values.config_models import NOT_NULL, ConfigModel, misplaced
+from crossdock.values.config_models import NOT_NULL, ConfigModel, is_stated, misplaced
 from crossdock.values.decimal_context import total
 from crossdock.values.json_paths import MISSING
 from crossdock.values.time_formats import TimeFormat
@@ -69,7 +69,7 @@ class Cell(ConfigModel):
     ``lines.quantity``; in the rows of a record for this record, and in header and trailer rows for all."""
     count: Annotated[Path | None, NOT_NULL] = None
     """The list whose elements are counted, likewise."""
-    as_: Annotated[As, Field(alias="as")] = "text"
+    as_: Annotated[As | None, Field(alias="as"), NOT_NULL] = None
     """What the value is, which is checked: it decides which other keys there are."""
     format: Annotated[str, Field(max_length=100), AfterValidator(check_format)] | None = None
     """How a date or instant is written: with ``%Y %m %d %H %M %S`` and others of strftime that are the same in every
@@ -124,7 +124,7 @@ class Cell(ConfigModel):
         source, number = given[0], self.is_number
         needs_number = None if number else "needs as: decimal or as: integer"
         timed = None if self.as_ in {"date", "instant"} else "needs as: date or as: instant"
-        text = None if source == "from" and self.as_ == "text" else "looks up the text of from, without as"
+        text = None if source == "from" and self.as_ in {None, "text"} else "looks up the text of from, without as"
         wrong = {
             "format": "needs as: instant" if self.format == UNIX and self.as_ == "date" else timed,
             "timezone": None if self.as_ == "instant" else "needs as: instant",
@@ -140,7 +140,7 @@ class Cell(ConfigModel):
         for name, problem in wrong.items():
             if problem and getattr(self, name) is not None:
                 raise misplaced((name,), problem)
-        if "as_" in self.model_fields_set and source not in {"from", "sum"}:
+        if self.as_ is not None and source not in {"from", "sum"}:
             raise misplaced(("as",), "needs from or sum")
         if source == "sum" and self.shown_as not in _NUMERIC:
             raise misplaced(("as",), "a sum is a decimal or an integer")
@@ -158,9 +158,9 @@ class Cell(ConfigModel):
 
     @property
     def shown_as(self) -> As:
-        if self.sum is not None and "as_" not in self.model_fields_set:
-            return "decimal"
-        return "integer" if self.count is not None else self.as_
+        if self.count is not None:
+            return "integer"
+        return self.as_ or ("text" if self.sum is None else "decimal")
 
     @property
     def most(self) -> int | None:
@@ -219,7 +219,7 @@ class Cell(ConfigModel):
         if self.template is not None:
             hole = _HOLE.fullmatch(self.template)
             return None if hole is None else hole[1].removesuffix(_OPTIONAL)
-        has_text = self.table is not None or {"true_text", "false_text"} & self.model_fields_set
+        has_text = self.table is not None or is_stated(self, "true_text") or is_stated(self, "false_text")
         return None if has_text or self.as_ in {"date", "instant"} else self.from_
 
     def number(self, scope: Scope) -> tuple[Decimal | None, str]:
@@ -253,7 +253,7 @@ class Cell(ConfigModel):
         return True
 
     def _shown(self, value: Any, place: str) -> str:
-        match self.as_:
+        match self.shown_as:
             case "date":
                 return self._time(value if isinstance(value, date) else _day(value, place), place)
             case "instant":

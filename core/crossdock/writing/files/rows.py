@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.values.config_models import NOT_NULL, ConfigModel, Name, misplaced
+from crossdock.values.config_models import NOT_NULL, ConfigModel, Name, is_stated, misplaced
 from crossdock.values.json_paths import text_of
 from crossdock.writing.files.cells import Cell, Path
 from crossdock.writing.files.content_model import OPERATIONS, FileContent, FileFacts, FileOperation, FileRecord
@@ -50,7 +50,7 @@ class RowPart(ConfigModel):
     def _is_one_thing(self) -> Self:
         if sum(getattr(self, key) is not None for key in (*self.OWN, "rows")) != 1:
             raise ValueError(f"give one of {', '.join((*self.OWN, 'rows'))}")
-        if "named" in self.model_fields_set and self.each is None:
+        if is_stated(self, "named") and self.each is None:
             raise misplaced(("named",), "needs each")
         if self.named in OWN_NAMES or f"{self.named}_number" in OWN_NAMES:
             raise misplaced(("named",), "is a name that crossdock gives to something else")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from crossdock.platform.retry_settings import Retry
-from crossdock.reading.sources.api import Api
 from crossdock.values.clock import Clock
 from crossdock.writing.targets.target import Target
+
+if TYPE_CHECKING:
+    from crossdock.reading.sources.api import Api
 
 
 class ConnectorTarget(Target):

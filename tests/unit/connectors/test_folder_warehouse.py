@@ -185,7 +185,7 @@ def check(config: Path) -> list[Finding]:
 
 
 def test_check_counts_the_files_of_every_pattern(config: Path) -> None:
-    """The folder is named, and each pattern with its files and bytes; one without files is no good, unless it needs none."""
+    """The folder is named, each pattern has its files and bytes; one without files is wrong, unless it needs none."""
     exports = config.parent / "exports"
     (exports / "out").mkdir(parents=True)
     for number in range(2):

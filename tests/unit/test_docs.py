@@ -139,6 +139,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "X12Format": "x12.",
     "EdifactFormat": "edifact.",
     "ParquetFormat": "parquet.",
+    "WholeFileFormat": "whole_file.",
     "ArrowFormat": "arrow.",
     "EdiLoop": "x12.loops.NAME.",
     "EdiColumn": "x12.columns.NAME.",

@@ -104,6 +104,13 @@ class FileResourceConfig(ConfigModel):
             raise misplaced(("by",), "is none of members")
         if "create" not in self.content.operations:
             raise misplaced(("content",), "cannot express a new record")
+        for place in ("temporary", "marker"):
+            if (getattr(self, place) or "").replace("{stem}", "{name}") == "{name}":
+                raise misplaced(
+                    (place,), "must be another name than that of the file, such as {name}.part or {name}.ok"
+                )
+        if self.marker == self.temporary:
+            raise misplaced(("marker",), "must be another name than the temporary one")
         for place in ("folder", "taken"):
             value = getattr(self, place)
             for folder in (value,) if isinstance(value, str) else value:

@@ -31,7 +31,7 @@ class AcknowledgedOperations:
             ``acknowledged`` with them, or ``ignored`` for one that came before.
 
         Raises:
-            RecordError: If nothing was handed over that it can be about, or it refuses what was accepted before.
+            RecordError: If nothing was handed over that it can be about, or it contradicts an earlier one.
         """
         batches = self._batches(said)
         found = [intent for intent in self._about(said, batches) if intent.id in self._all()]
@@ -98,9 +98,15 @@ class AcknowledgedOperations:
             in_file = "" if batches is None else " in this file"
             message = f"nothing was handed over to {self._target.title} as {what}{in_file}"
             raise RecordError("unmatched", message, pointer="/record" if record is not None else "/control")
-        if not said["accepted"] and any(intent.status == "delivered" for intent in settled):
+        is_delivered = any(intent.status == "delivered" for intent in settled)
+        if not said["accepted"] and is_delivered:
             reason = said.get("reason") or "without a reason"
             message = f"{self._target.title} refuses what counts as accepted since an earlier acknowledgement: {reason}"
+            raise RecordError("conflict", message, pointer="/accepted")
+        if said["accepted"] and not is_delivered:
+            message = (
+                f"{self._target.title} accepts what it refused in an earlier acknowledgement: do not send it again"
+            )
             raise RecordError("conflict", message, pointer="/accepted")
 
     def _settlement(self, intent: Intent, said: Mapping[str, Any]) -> Settlement:

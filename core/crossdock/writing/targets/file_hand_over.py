@@ -31,7 +31,7 @@ class HandOver:
 
     Attributes:
         folder: The folder for files; empty for the store's own.
-        temporary: The temporary name, below *folder*, with ``{name}``.
+        temporary: The temporary name, below *folder*, with ``{name}`` or ``{stem}``.
         marker: The name of an empty file that follows, with ``{name}`` or ``{stem}``; None for none.
         taken: Folders where the partner has files that it has taken.
     """
@@ -65,7 +65,7 @@ class HandOver:
             AmbiguousError: If it may have been renamed.
             NotSentError, RefusedError, ConfigError, UnauthorizedError: As `stage`. It was not renamed.
         """
-        path, temporary = self._path(name), self._path(self.temporary.format(name=name))
+        path, temporary = self._path(name), self._path(_beside(self.temporary, name))
         is_there = _harmless(lambda: self._is_handed_over(store, name, data))
         if not is_there:
             staged = _harmless(lambda: store.described(temporary))
@@ -83,7 +83,7 @@ class HandOver:
     def _stage(self, store: WritableStore, name: str, data: bytes) -> None:
         if self._is_handed_over(store, name, data):
             return
-        temporary = self._path(self.temporary.format(name=name))
+        temporary = self._path(_beside(self.temporary, name))
         staged = store.described(temporary)
         if staged is not None and _content(store, staged, len(data)) == data:
             return
@@ -107,14 +107,19 @@ class HandOver:
 
     def _mark(self, store: WritableStore, name: str) -> None:
         assert self.marker is not None
-        marker = self._path(self.marker.format(name=name, stem=PurePosixPath(name).stem))
+        marker = self._path(_beside(self.marker, name))
         if store.described(self._path(name)) is not None and store.described(marker) is None:
-            temporary = self._path(self.temporary.format(name=PurePosixPath(marker).name))
+            temporary = self._path(_beside(self.temporary, PurePosixPath(marker).name))
             store.write(temporary, b"")
             store.rename(temporary, marker)
 
     def _path(self, name: str) -> str:
         return f"{self.folder}/{name}" if self.folder else name
+
+
+def _beside(form: str, name: str) -> str:
+    """Return the name that *form* gives the companion of a file."""
+    return form.format(name=name, stem=PurePosixPath(name).stem)
 
 
 def _content(store: WritableStore, file: RemoteFile, most: int) -> bytes | None:

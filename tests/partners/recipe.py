@@ -63,11 +63,12 @@ class Recipe:
         """`crossdock check` finds nothing wrong with this config, but for rates, whose waits would be real."""
         document = yaml.safe_load(self.project.config.read_text(encoding="utf-8"))
         for connection in document["connections"].values():
-            connection["rate"] = {**connection.get("rate", {}), "per_minute": 600_000, "burst": 100}
+            if "rate" in connection:
+                connection["rate"] |= {"per_minute": 600_000, "burst": 100}
         unpaced = self.project.config.with_name("unpaced.yaml")
         unpaced.write_text(yaml.safe_dump(document), encoding="utf-8")
         done = in_process(unpaced, "check", environment={})
-        assert done.exit_code == 0, done.stdout
+        assert done.exit_code == 0, done.stdout + done.stderr
 
     def effects(self) -> list[dict[str, Any]]:
         """What happened at the platform, oldest first."""

@@ -147,7 +147,7 @@ def test_files_that_cannot_be_used(server: PartnerServer, project: TokenProject)
     path.chmod(0o600)
     for content in (b"canary", b"[]", b'{"access_token": "canary"}', b"\xff"):
         path.write_bytes(content)
-        with pytest.raises(UnauthorizedError, match="no file of tokens") as refused:
+        with pytest.raises(UnauthorizedError, match="not a file of tokens") as refused:
             read(auth, server.url)
         assert "canary" not in str(refused.value)
     path.parent.chmod(0o755)

@@ -116,11 +116,12 @@ def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
 
 
 def _with_names(loaded: Project, intents: list[Intent]) -> list[Intent]:
-    """Give those that were handed over in a file the id that they have there: their external id."""
-    if nameless := [each for each in intents if each.is_awaited and each.target_id is None]:
+    """Give creates at a target that cannot be asked, as one that takes files, their id there: the external id."""
+    if nameless := [each for each in intents if each.operation == "create" and each.target_id is None]:
         targets = loaded.targets(SystemClock())
         for each in nameless:
-            if (target := targets.get(each.scope.target)) is not None:
+            target = targets.get(each.scope.target)
+            if target is not None and not target.resources[each.resource].endpoint.reads:
                 each.target_id = target.name_of(each.resource, each.scope.namespace, each.identity.key)
     return intents
 
@@ -161,9 +162,9 @@ def _checked(loaded: Project, intents: list[Intent], target_id: str, *, no_looku
 def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
     from crossdock.runs.operator_look_ups import look_ups
 
-    if intent.is_awaited:
+    if intent.is_awaited or (intent.operation == "create" and intent.target_id is not None):
         raise ConfigError(
-            f"the {intent.operation} of {intent.target_id} was handed over in a file: ask the partner whether it came",
+            f"the {intent.operation} of {intent.target_id} was or may be handed over in a file: ask the partner",
             hint="then give --delivered, or --not-delivered, which puts it into another file",
         )
     if intent.operation != "create":

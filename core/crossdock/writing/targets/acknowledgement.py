@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import StrictBool, StrictStr, model_validator
 
 from crossdock.resources import ResourceModel
-from crossdock.writing.targets.target import TargetResource
+from crossdock.writing.targets.target import EndpointProfile, TargetResource
 
 ACKNOWLEDGEMENTS = "acknowledgements"
 
@@ -40,4 +40,7 @@ class Acknowledgement(ResourceModel):
 
 def acknowledgements() -> TargetResource:
     """Return the resource of a target to which streams bring acknowledgements."""
-    return TargetResource(ACKNOWLEDGEMENTS, Acknowledgement, write_once=True, deletes=False, acknowledges=True)
+    profile = EndpointProfile(reads=False)
+    return TargetResource(
+        ACKNOWLEDGEMENTS, Acknowledgement, write_once=True, deletes=False, endpoint=profile, acknowledges=True
+    )

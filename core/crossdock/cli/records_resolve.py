@@ -112,6 +112,17 @@ def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
     if not intents:
         hint = "'crossdock records list' lists them, and --state handed-over what is not due yet"
         raise ConfigError("no such record is in doubt or overdue", hint=hint)
+    return _with_names(loaded, intents)
+
+
+def _with_names(loaded: Project, intents: list[Intent]) -> list[Intent]:
+    """Give creates at a target that cannot be asked, as one that takes files, their id there: the external id."""
+    if nameless := [each for each in intents if each.operation == "create" and each.target_id is None]:
+        targets = loaded.targets(SystemClock())
+        for each in nameless:
+            target = targets.get(each.scope.target)
+            if target is not None and not target.resources[each.resource].endpoint.reads:
+                each.target_id = target.name_of(each.resource, each.scope.namespace, each.identity.key)
     return intents
 
 
@@ -123,7 +134,7 @@ def _resolve(
     at = SystemClock().now()
 
     def resolve(tx: Transaction) -> None:
-        intents = operator_actions.undecided_intents(tx, choice)
+        intents = _with_names(loaded, operator_actions.undecided_intents(tx, choice))
         if [each.id for each in intents] != [each.id for each in shown]:
             raise ConfigError("other records are in doubt by now; nothing was changed", hint="try again")
         if not_delivered:
@@ -151,10 +162,11 @@ def _checked(loaded: Project, intents: list[Intent], target_id: str, *, no_looku
 def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
     from crossdock.runs.operator_look_ups import look_ups
 
-    if intent.batch_id is not None:
+    if intent.batch_id is not None or (intent.operation == "create" and intent.target_id is not None):
         with loaded.read_state() as tx:
-            file = tx.batches.facts([intent.batch_id])[intent.batch_id].name
-        message = f"the {intent.operation} of {intent.target_id} was handed over in {file}, or may have been"
+            files = tx.batches.facts([intent.batch_id or 0]).values()
+        where = "".join(f" in {file.name}" for file in files)
+        message = f"the {intent.operation} of {intent.target_id} was handed over{where}, or may have been"
         raise ConfigError(message, hint="ask the partner whether it has it, then give --delivered or --not-delivered")
     if intent.operation != "create":
         raise ConfigError(

@@ -67,7 +67,7 @@ def test_acknowledgements_that_do_not_fit(tmp_path: Path) -> None:
     assert stage.records(report, "wms.acknowledgements") == {"read": 2, "ignored": 2}
     stage.acknowledge(
         ",,,SO-9,OK,", "ord_00009.csv,,,SO-1,OK,", ",77,,,OK,", ",1,5,,OK,", ",,,SO-1,NO,lost", "ord_00001.csv,2,,,OK,",
-        ",one,,,OK,", ",,,,OK,",
+        ",one,,,OK,", ",,,,OK,", f",{10**40},,,OK,", f",1,{10**40},,OK,",
     )  # fmt: skip
     stage.sync(1)
     assert [each["why"] for each in stage.listed("rejected")] == [
@@ -79,7 +79,32 @@ def test_acknowledgements_that_do_not_fit(tmp_path: Path) -> None:
         "unmatched: no file ord_00001.csv and 2 was handed over to wms",
         "unmatched: the number of a file must have digits only, not 'one'",
         "invalid_draft: needs the file, its number, or the record that is acknowledged",
+        "unmatched: the number of a file has at most 18 digits",
+        f"unmatched: nothing was handed over to wms as set '{'1'.ljust(32, '0')}' in this file",
     ]
+
+
+def test_what_is_said_of_a_record_weighs_more(tmp_path: Path) -> None:
+    """A file is accepted but for one record, in either order; a refusal may be repeated, and not be taken back."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2", "SO-3,Cyd,3", "SO-4,Dee,4", "SO-5,Eve,5")
+    stage.sync()
+    stage.acknowledge(
+        "C:\\in\\ORD_00001.CSV ,,,,OK,", "ord_00001.csv,,,SO-2,NO,late", ", 2 ,0002,,NO,late", ",2,,,OK,"
+    )  # fmt: skip
+    assert stage.records(stage.sync(1)) == {"carried_over": 5, "created": 3, "rejected": 2, "delivered": 3}
+    assert {each["key"] for each in stage.listed("rejected")} == {"SO-2", "SO-5"}
+    stage.export("SO-1,Ann,7,2")
+    stage.sync(1)
+    for _ in range(2):
+        stage.acknowledge(",,,SO-1,NO,packed")
+        report = stage.sync(1)
+    assert stage.records(report, "wms.acknowledgements") == {"read": 1, "ignored": 1}
+    stage.acknowledge(",,,SO-2,OK,", ",1,,,OK,")
+    assert stage.records(stage.sync(1), "wms.acknowledgements") == {"read": 2, "ignored": 1, "rejected": 1}
+    assert stage.listed("rejected")[-1]["why"] == (
+        "conflict: wms accepts what it has refused before: a replay would hand it over again"
+    )
 
 
 def test_an_overdue_acknowledgement_degrades_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +133,18 @@ def test_an_overdue_acknowledgement_degrades_the_run(tmp_path: Path, monkeypatch
     report = stage.sync()
     assert stage.records(report) == {"carried_over": 2, "handed_over": 1, "created": 1, "delivered": 1}
     assert stage.files()["ord_00002.csv"] == ["N,SO-2,Bob,2"]
+
+
+def test_a_reopened_record_is_acknowledged(tmp_path: Path) -> None:
+    """Its acknowledgement still decides, after a person has taken back that it was not delivered."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1")
+    stage.sync()
+    assert stage.run("records", "resolve", "shop.orders", "SO-1", "--not-delivered").exit_code == 0
+    assert stage.run("records", "reopen", "shop.orders", "SO-1").exit_code == 0
+    stage.acknowledge(",,,SO-1,OK,")
+    assert stage.records(stage.sync())["created"] == 1
+    assert list(stage.files()) == ["ord_00001.csv"]
 
 
 def test_a_restored_backup_uses_no_number_again(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def check(ctx: Context[SftpWarehouseSettings]) -> Iterator[Finding]:
 
 
 def target(settings: SftpWarehouseSettings) -> FileTarget | None:
-    config, address = settings.target, f"sftp://{settings.host}:{settings.port}"
+    config, address = settings.target, f"sftp://{settings.user}@{settings.host}:{settings.port}"
     return None if config is None else warehouse_target(config, lambda: connect(login(settings)), address)
 
 

@@ -51,6 +51,7 @@ class Stage:
         self.depot = FileDepot(folder / "depot", how)
         self._plan = folder / "plan.json"
         self._plan.write_text("{}")
+        self.server_is: dict[str, Any] = {}
         (folder / "orders").mkdir()
         self.environment = {**os.environ, "TOKEN": "t"}
         self._acknowledges, self._marker, self._nights = acknowledges, marker, 0
@@ -76,7 +77,7 @@ class Stage:
 
     def run(self, *arguments: str) -> Done:
         """Run a command to its end, on a wire that works."""
-        self._plan.write_text("{}")
+        self._plan.write_text(json.dumps(self.server_is))
         return processes.finish(self._command(*arguments), self.environment)
 
     def troubled_run(self, trouble: Trouble) -> bool:
@@ -86,9 +87,9 @@ class Stage:
         plan: dict[str, Any] = {"fault": trouble.fault, "at": trouble.at, "pid": 0}
         if trouble.polls:
             plan["poll"] = [sys.executable, file_depot.__file__, str(self.depot.folder), self.how]
-        self._plan.write_text("{}")
+        self._plan.write_text(json.dumps(self.server_is))
         with processes.running(self._command("sync"), self.environment) as process:
-            self._plan.write_text(json.dumps(plan | {"pid": process.pid}))
+            self._plan.write_text(json.dumps(self.server_is | plan | {"pid": process.pid}))
         return steps.exists() and int(steps.read_text()) >= trouble.at
 
     def listed(self) -> list[dict[str, Any]]:
@@ -160,6 +161,23 @@ class Stage:
             },
         }
         (self.folder / "crossdock.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+
+
+def a_drop_box(folder: Path) -> None:
+    """A server that renames in two steps, first not at all, and lets nobody read files back, gets each file once."""
+    stage = Stage(folder, "moves", acknowledges=False)
+    orders = {f"SO-{number}": {"A1": number} for number in range(1, PER_FILE + 2)}
+    with stage.server():
+        stage.export(orders, set())
+        stage.server_is = {"denied": ["rename"], "plain": True}
+        done = stage.run("sync")
+        assert (done.exit_code, "permission denied while renaming" in done.stderr) == (3, True), done.stderr
+        assert {each["state"] for each in stage.listed()} == {"pending"}
+        stage.server_is = {"denied": ["read"], "plain": True}
+        assert stage.troubled_run(Trouble("lost", 1, polls=False))
+        assert stage.depot.poll() == ["ord_00001.csv", "ord_00002.csv"]
+        assert not stage.listed()
+        assert stage.depot.orders() == {number: [("N", lines)] for number, lines in orders.items()}
 
 
 def orders_arrive_once(

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.e2e.partner_files import PartnerFiles, later
 
 
@@ -68,7 +69,7 @@ def test_acknowledgements_that_do_not_fit(tmp_path: Path) -> None:
     assert stage.records(report, "wms.acknowledgements") == {"read": 2, "ignored": 2}
     stage.acknowledge(
         ",,,SO-9,OK,", "ord_00009.csv,,,SO-1,OK,", ",77,,,OK,", ",1,5,,OK,", ",,,SO-1,NO,lost", "ord_00001.csv,2,,,OK,",
-        ",one,,,OK,", ",,,,OK,",
+        ",one,,,OK,", ",,,,OK,", f",{10**40},,,OK,", f",1,{10**40},,OK,",
     )  # fmt: skip
     stage.sync(1)
     assert [each["why"] for each in stage.listed("rejected")] == [
@@ -80,7 +81,32 @@ def test_acknowledgements_that_do_not_fit(tmp_path: Path) -> None:
         "unmatched: no file ord_00001.csv and 2 was handed over to wms",
         "unmatched: the number of a file must have digits only, not 'one'",
         "invalid_draft: needs the file, its number, or the record that is acknowledged",
+        "unmatched: the number of a file has at most 18 digits",
+        f"unmatched: nothing was handed over to wms as set '{'1'.ljust(32, '0')}' in this file",
     ]
+
+
+def test_what_is_said_of_a_record_weighs_more(tmp_path: Path) -> None:
+    """A file is accepted but for one record, in either order; a refusal may be repeated, and not be taken back."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2", "SO-3,Cyd,3", "SO-4,Dee,4", "SO-5,Eve,5")
+    stage.sync()
+    stage.acknowledge(
+        "C:\\in\\ORD_00001.CSV ,,,,OK,", "ord_00001.csv,,,SO-2,NO,late", ", 2 ,0002,,NO,late", ",2,,,OK,"
+    )  # fmt: skip
+    assert stage.records(stage.sync(1)) == {"carried_over": 5, "created": 3, "rejected": 2, "delivered": 3}
+    assert {each["key"] for each in stage.listed("rejected")} == {"SO-2", "SO-5"}
+    stage.export("SO-1,Ann,7,2")
+    stage.sync(1)
+    for _ in range(2):
+        stage.acknowledge(",,,SO-1,NO,packed")
+        report = stage.sync(1)
+    assert stage.records(report, "wms.acknowledgements") == {"read": 1, "ignored": 1}
+    stage.acknowledge(",,,SO-2,OK,", ",1,,,OK,")
+    assert stage.records(stage.sync(1), "wms.acknowledgements") == {"read": 2, "ignored": 1, "rejected": 1}
+    assert stage.listed("rejected")[-1]["why"] == (
+        "conflict: wms accepts what it has refused before: a replay would hand it over again"
+    )
 
 
 def test_an_overdue_acknowledgement_degrades_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +135,18 @@ def test_an_overdue_acknowledgement_degrades_the_run(tmp_path: Path, monkeypatch
     report = stage.sync()
     assert stage.records(report) == {"carried_over": 2, "handed_over": 1, "created": 1, "delivered": 1}
     assert stage.files()["ord_00002.csv"] == ["N,SO-2,Bob,2"]
+
+
+def test_a_reopened_record_is_acknowledged(tmp_path: Path) -> None:
+    """Its acknowledgement still decides, after a person has taken back that it was not delivered."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1")
+    stage.sync()
+    assert stage.run("records", "resolve", "shop.orders", "SO-1", "--not-delivered").exit_code == 0
+    assert stage.run("records", "reopen", "shop.orders", "SO-1").exit_code == 0
+    stage.acknowledge(",,,SO-1,OK,")
+    assert stage.records(stage.sync())["created"] == 1
+    assert list(stage.files()) == ["ord_00001.csv"]
 
 
 def test_a_restored_backup_uses_no_number_again(tmp_path: Path) -> None:
@@ -144,21 +182,96 @@ def test_a_restored_backup_uses_no_number_again(tmp_path: Path) -> None:
 
 
 def test_another_file_with_the_name_is_not_overwritten(tmp_path: Path) -> None:
-    """The delivery stops with advice, and goes on under the same name once that file is away."""
-    stage = PartnerFiles(tmp_path)
+    """It fails the run with advice, ends no other file, and is handed over under its name once the other is away."""
+    stage = PartnerFiles(tmp_path, records_per_file=1)
     theirs = stage.partner / "in" / "ord_00001.csv"
     theirs.write_text("theirs")
-    stage.export("SO-1,Ann,1")
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
     done = stage.run("sync")
     assert done.exit_code == 4, done.stderr
     assert "another file has the name 'in/ord_00001.csv'; nothing was overwritten" in done.stderr
+    stage.acknowledge(",,,SO-2,OK,")
+    assert stage.run("sync").exit_code == 4
+    assert not stage.listed("handed-over")
     assert theirs.read_text() == "theirs"
     assert [each["key"] for each in stage.listed("pending")] == ["SO-1"]
     dropped = stage.run("records", "drop", "shop.orders", "SO-1", "--yes")
     assert "is part of a file, which is handed over as it is" in dropped.stderr
     theirs.rename(stage.partner / "elsewhere")
     assert stage.records(stage.sync())["handed_over"] == 1
-    assert stage.files() == {"ord_00001.csv": ["N,SO-1,Ann,1"]}
+    assert stage.files() == {"ord_00001.csv": ["N,SO-1,Ann,1"], "ord_00002.csv": ["N,SO-2,Bob,2"]}
+
+
+def test_a_folder_that_is_gone(tmp_path: Path) -> None:
+    """It keeps its files, and neither acknowledgements nor what another folder takes."""
+    stage = PartnerFiles(tmp_path, records_per_file=1)
+    stage.export("SO-1,Ann,1")
+    stage.sync()
+    (stage.partner / "in").rename(stage.partner / "moved")
+    stage.export("SO-2,Bob,2", "SO-3,Cyd,3")
+    stage.acknowledge(",,,SO-1,OK,")
+    done = stage.run("sync")
+    assert (done.exit_code, "folder 'in' does not exist" in done.stderr) == (2, True)
+    assert not stage.listed("handed-over")
+    stage.export("SO-4,Dee,4")
+    assert stage.run("sync").exit_code == 2
+    (stage.partner / "moved").rename(stage.partner / "in")
+    assert stage.records(stage.sync())["handed_over"] == 3
+    assert sorted(stage.files()) == [f"ord_0000{number}.csv" for number in (1, 2, 3, 4)]
+
+
+def test_what_fits_no_file(tmp_path: Path) -> None:
+    """Records whose total is too wide together come in smaller files. One that fits none is replayed."""
+    columns = {"sum": {"at": 1, "length": 2, "sum": "qty"}, "file": {"at": 3, "length": 1, "template": "{file_number}"}}
+    order = {"number": {"at": 1, "length": 5, "template": "{number}"}}
+    content = {"kind": "fixed_width", "rows": [{"columns": order}], "trailer": [{"columns": columns}]}
+    stage = PartnerFiles(
+        tmp_path, orders={"on_gone": "nothing", "deleted": None}, acknowledged=None, content=content, records_per_file=5
+    )
+    stage.export(*(f"SO-{number},Ann,60" for number in range(10, 20)))
+    done = stage.run("sync", "--json")
+    assert stage.records(done.document) == {"read": 10, "created": 9, "rejected": 1, "delivered": 9}
+    inbox = stage.partner / "in"
+    found = [each.read_text().split() for each in sorted(inbox.iterdir())]
+    assert found == [[f"SO-{number + 9}", f"60{number}"] for number in range(1, 10)]
+    (dead,) = stage.listed("rejected")
+    assert dead["why"] == "invalid_draft: ord_00010.csv: file_number: has 2 characters, and at most 1 are allowed"
+    columns["file"]["length"] = 2
+    stage.configure(acknowledged=None, content=content)
+    assert stage.run("records", "replay", "shop.orders").exit_code == 0
+    assert (inbox / "ord_00010.csv").read_text().split() == ["SO-19", "6010"]
+
+
+def test_a_resource_that_the_config_has_lost(tmp_path: Path) -> None:
+    """What is left of it waits with a note, and is handed over once the config has it again."""
+    stage = PartnerFiles(tmp_path, acknowledged=None)
+    theirs = stage.partner / "in" / "ord_00001.csv"
+    theirs.write_text("theirs")
+    stage.export("SO-1,Ann,1")
+    assert stage.run("sync").exit_code == 4
+    theirs.unlink()
+    config = stage.config.read_text()
+    changed = yaml.safe_load(config)
+    del changed["connections"]["shop"]
+    resources = changed["connections"]["wms"]["target"]["resources"]
+    resources["others"] = resources.pop("orders")
+    stage.config.write_text(yaml.safe_dump(changed))
+    report = stage.sync()
+    (note,) = [each["message"] for each in report["messages"] if each["stream"] == "wms.orders"]
+    assert note == "1 unsettled operations are left: the config has no such resource"
+    stage.config.write_text(config)
+    assert stage.records(stage.sync())["created"] == 1
+
+
+def test_names_that_cannot_be(tmp_path: Path) -> None:
+    """A temporary name must not be that of the file or its marker, and a marker must not be the file."""
+    stage = PartnerFiles(tmp_path)
+    for names in (
+        {"temporary": "{name}"}, {"temporary": "{stem}.part"}, {"marker": "{stem}.csv"},
+        {"temporary": "{name}.ok", "marker": "{name}.ok"}, {"file": "o" * 150 + "{number}"},
+    ):  # fmt: skip
+        stage.configure(**names)
+        assert f"orders.{list(names)[-1]}: " in stage.run("check").stderr
 
 
 def test_a_marker_follows_the_file(tmp_path: Path) -> None:

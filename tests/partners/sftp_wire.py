@@ -9,7 +9,8 @@ sessions are beside it. A step is a request that changes something. At the step 
 - ``lost``: passes it on, and breaks the connection in place of answering,
 - ``full``: answers each write from this step on, for one session, that it failed.
 
-``poll`` of the plan is a command that the partner runs as soon as a file was renamed.
+``poll`` of the plan is a command that the partner runs as soon as a file was renamed. ``denied`` lists what it permits
+nobody: ``rename``, and ``read`` of what is in the folder ``in``. ``plain`` hides that it can rename at once.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
-OPEN, CLOSE, WRITE, REMOVE, RENAME, STATUS, EXTENDED = 3, 4, 6, 13, 18, 101, 200
+VERSION, OPEN, CLOSE, WRITE, REMOVE, RENAME, STATUS, EXTENDED = 2, 3, 4, 6, 13, 18, 101, 200
 SERVER = "/usr/lib/openssh/sftp-server"
 
 
@@ -45,6 +46,11 @@ def is_rename(message: bytes) -> bool:
     return message[4] == RENAME or (message[4] == EXTENDED and message[13:].startswith(b"posix-rename"))
 
 
+def _status(message: bytes, code: int) -> bytes:
+    body = struct.pack(">BII", STATUS, int.from_bytes(message[5:9]), code) + struct.pack(">II", 0, 0)
+    return struct.pack(">I", len(body)) + body
+
+
 class Wire:
     """One session."""
 
@@ -63,8 +69,9 @@ class Wire:
                 return
             if fault == "full" or (self._is_full and message[4] == WRITE):
                 self._is_full = True
-                body = struct.pack(">BII", STATUS, int.from_bytes(message[5:9]), 4) + struct.pack(">II", 0, 0)
-                answer = struct.pack(">I", len(body)) + body
+                answer = _status(message, 4)
+            elif self._is_denied(message):
+                answer = _status(message, 3)
             else:
                 answer = self._answer(message)
             if fault == "done":
@@ -83,9 +90,16 @@ class Wire:
         self._server.stdin.write(message)
         self._server.stdin.flush()
         answer = packet(self._server.stdout)
+        if answer[4] == VERSION and self._read().get("plain"):
+            answer = struct.pack(">IBI", 5, VERSION, 3)
         if is_rename(message) and (command := self._read().get("poll")):
             subprocess.run(command, check=True)
         return answer
+
+    def _is_denied(self, message: bytes) -> bool:
+        denied = self._read().get("denied", ())
+        reads = message[4] == OPEN and not is_step(message) and message[13:].startswith(b"in/")
+        return ("rename" in denied and is_rename(message)) or ("read" in denied and reads)
 
     def _fault(self, message: bytes) -> str:
         plan = self._read()

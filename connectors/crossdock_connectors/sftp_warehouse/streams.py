@@ -29,7 +29,7 @@ def target(settings: SftpWarehouseSettings) -> FileTarget | None:
         return None
     from crossdock_connectors.warehouse.target import target as warehouse_target  # noqa: PLC0415  most have none
 
-    address = f"sftp://{settings.host}:{settings.port}"
+    address = f"sftp://{settings.user}@{settings.host}:{settings.port}"
     return warehouse_target(config, lambda: connect(login(settings)), address)
 
 

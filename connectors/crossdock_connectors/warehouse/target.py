@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
 from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
@@ -33,6 +34,7 @@ from crossdock_connectors.draft_models import MemberName, Members, draft_model
 
 ResourceKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")]
 _FILE_NAME = re.compile(r"(?:[A-Za-z0-9_.,+=-]|\{number(?::[1-9])?\}|\{at:(?:%[YymdHMSj]|[A-Za-z0-9_.-])+\})+")
+MAX_FILE_NAME = 150  # characters; temporary names and markers are longer, and common file systems end at 255
 _BESIDE = re.compile(r"(?:[A-Za-z0-9_.+=-]|\{name\}|\{stem\})+")
 
 
@@ -48,6 +50,12 @@ def _file_name(text: str) -> str:
 def _beside(text: str) -> str:
     if _BESIDE.fullmatch(text) is None or "{name}" not in text.replace("{stem}", "{name}"):
         raise ValueError("must be a file name with {name} or {stem}, such as {name}.ok")
+    return text
+
+
+def _temporary(text: str) -> str:
+    if _BESIDE.fullmatch(text) is None or "{name}" not in text or "{stem}" in text or text == "{name}":
+        raise ValueError("must be a file name with {name} and more, such as .{name}.part")
     return text
 
 
@@ -71,7 +79,7 @@ class FileResourceConfig(ConfigModel):
     """The most characters of a name; a record with a longer one is a dead letter."""
     folder: str = ""
     """The folder in which the partner expects the files, relative to the login folder or ``path``."""
-    file: Annotated[str, AfterValidator(_file_name)]
+    file: Annotated[str, Field(max_length=MAX_FILE_NAME), AfterValidator(_file_name)]
     """The name of a file: ``{number}`` is its number, ``{number:6}`` with at least six digits, and ``{at:%Y%m%d}`` the
     time at which it is made. The numbers of one connection have no gaps, and no number comes twice."""
     content: FileContentConfig
@@ -83,7 +91,7 @@ class FileResourceConfig(ConfigModel):
     """The most records of one file; 1 for a file for each record."""
     by: MemberName | None = None
     """The member whose value all records of a file have in common, such as the warehouse; none if files mix them."""
-    temporary: Annotated[str, AfterValidator(_beside)] = ".{name}.part"
+    temporary: Annotated[str, AfterValidator(_temporary)] = ".{name}.part"
     """The name under which a file is written, in the same folder, before it is renamed. Nobody else may remove it."""
     marker: Annotated[str, AfterValidator(_beside)] | None = None
     """The name of an empty file that follows the file, such as ``{name}.ok`` or ``{stem}.done``; none without it."""
@@ -97,25 +105,28 @@ class FileResourceConfig(ConfigModel):
     """How the partner acknowledges records; without it, a record that was handed over is delivered."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _members_fit(self) -> Self:
         if self.name in self.members:
             raise misplaced(("name",), "holds the external id of the record: leave it out of members")
         if self.by is not None and self.by not in self.members:
             raise misplaced(("by",), "is none of members")
         if "create" not in self.content.operations:
             raise misplaced(("content",), "cannot express a new record")
+        return self
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> Self:
+        path = PurePosixPath(self.file)
         for place in ("temporary", "marker"):
-            if (getattr(self, place) or "").replace("{stem}", "{name}") == "{name}":
-                raise misplaced(
-                    (place,), "must be another name than that of the file, such as {name}.part or {name}.ok"
-                )
+            form = getattr(self, place)
+            if form is not None and form.format(name=path.name, stem=path.stem) == path.name:
+                message = "must be another name than that of the file, such as {name}.part or {name}.ok"
+                raise misplaced((place,), message)
         if self.marker == self.temporary:
             raise misplaced(("marker",), "must be another name than the temporary one")
-        for place in ("folder", "taken"):
-            value = getattr(self, place)
-            for folder in (value,) if isinstance(value, str) else value:
-                if ".." in folder.split("/"):
-                    raise misplaced((place,), "must not lead upwards")
+        for place, folders in (("folder", (self.folder,)), ("taken", self.taken)):
+            if any(".." in folder.split("/") for folder in folders):
+                raise misplaced((place,), "must not lead upwards")
         return self
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PureWindowsPath
 from typing import Any
 
 from crossdock.errors import RecordError
@@ -14,6 +14,14 @@ from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Target
 
+_MAX_DIGITS = 18  # of the number of a file, in the state
+_SHOWN = 32  # characters of what should be a number
+
+
+def specific_first(said: Mapping[str, Any]) -> bool:
+    """Sort `Acknowledgement` payloads by this: what is said of a record weighs more than what is said of its file."""
+    return said.get("record") is None and said.get("control") is None
+
 
 class AcknowledgedOperations:
     """The operations on *target* that wait for an acknowledgement, from the first one on."""
@@ -21,8 +29,9 @@ class AcknowledgedOperations:
     def __init__(self, state: State, target: Target) -> None:
         self._state, self._target = state, target
         self._awaited: dict[int, Intent] | None = None
-        self._by_batch: dict[int, list[Intent]] = defaultdict(list)
-        self._by_record: dict[str, list[Intent]] = defaultdict(list)
+        self._handed_over = _Operations()
+        self._batches = dict[str | int, int | None]()  # ids by name or number
+        self._settled_batch: tuple[int, _Operations] | None = None  # the last one that was asked for
 
     def settle(self, said: Mapping[str, Any]) -> tuple[Term, list[Settlement]]:
         """Return the settlements that an `Acknowledgement`, as a payload, decides.
@@ -33,92 +42,137 @@ class AcknowledgedOperations:
         Raises:
             RecordError: If nothing was handed over that it can be about, or it contradicts an earlier one.
         """
-        batches = self._batches(said)
-        found = [intent for intent in self._about(said, batches) if intent.id in self._all()]
+        batch, awaited = self._batch(said), self._all()
+        about = self._handed_over.about(said, batch)
+        found = [intent for intent in about if intent.id in awaited]
         if not found:
-            self._check_repeated(said, batches)
+            self._check_repeated(said, batch, about)
             return "ignored", []
         for intent in found:
-            del self._all()[intent.id]
+            del awaited[intent.id]
         return "acknowledged", [self._settlement(intent, said) for intent in found]
 
-    def _batches(self, said: Mapping[str, Any]) -> list[int] | None:
-        """Return the ids of the batches that the acknowledgement names; None if it names only a record."""
-        name, number = said.get("file"), said.get("number")
-        if name is None and number is None:
+    def _batch(self, said: Mapping[str, Any]) -> int | None:
+        """Return the id of the batch that the acknowledgement names; None if it names only a record."""
+        wanted = list[str | int]()
+        if said.get("file") is not None:
+            wanted.append(PureWindowsPath(said["file"].strip()).name)  # with or without folders, of any system
+        if (number := said.get("number")) is not None:
+            wanted.append(_number(number))
+        if not wanted:
             return None
-        names = [PurePosixPath(name).name] if name is not None else []
-        if number is not None and not (number.isascii() and number.strip().isdecimal()):
-            message = f"the number of a file must have digits only, not {number!r}"
-            raise RecordError("unmatched", message, pointer="/number")
-        with self._state.read_only() as tx:
-            known = tx.batches.named(self._target.name, names, [] if number is None else [int(number)])
-        wanted: list[str | int] = [*names, *([] if number is None else [int(number)])]
-        ids = {known.get(each) for each in wanted}
+        ids = {self._batch_id(each) for each in wanted}
         if len(ids) > 1 or None in ids:
             shown = " and ".join(str(each) for each in wanted)
             message = f"no file {shown} was handed over to {self._target.title}"
-            raise RecordError("unmatched", message, pointer="/file" if names else "/number")
-        return [each for each in ids if each is not None]
+            raise RecordError("unmatched", message, pointer="/number" if said.get("file") is None else "/file")
+        return ids.pop()
 
-    def _about(self, said: Mapping[str, Any], batches: list[int] | None) -> Sequence[Intent]:
-        self._all()
-        control, record = said.get("control"), said.get("record")
-        found = self._by_record.get(record, []) if batches is None and record is not None else []
-        for batch in batches or ():
-            found = [*found, *self._by_batch.get(batch, [])]
-        if record is not None:
-            found = [intent for intent in found if self._name(intent) == record]
-        if control is not None and batches is not None:
-            found = [intent for intent in found if _is_place(control, intent.place)]
-        return found
+    def _batch_id(self, wanted: str | int) -> int | None:
+        if wanted not in self._batches:
+            with self._state.read_only() as tx:
+                self._batches[wanted] = tx.batches.identified(self._target.name, wanted)
+        return self._batches[wanted]
 
     def _all(self) -> dict[int, Intent]:
         if self._awaited is None:
             with self._state.read_only() as tx:
                 awaited = tx.intents.awaited_at(self._target.name)
             self._awaited = {intent.id: intent for intent in awaited}
-            for intent in awaited:
-                self._by_batch[intent.batch_id or 0].append(intent)
-                self._by_record[self._name(intent)].append(intent)
+            self._handed_over.add((intent, self._name(intent)) for intent in awaited)
         return self._awaited
 
     def _name(self, intent: Intent) -> str:
         own = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
         return intent.target_id or own or ""
 
-    def _check_repeated(self, said: Mapping[str, Any], batches: list[int] | None) -> None:
+    def _check_repeated(self, said: Mapping[str, Any], batch: int | None, now: Iterable[Intent]) -> None:
+        """Raise RecordError unless *said* only repeats what settled operations earlier, or *now* in this run."""
+        latest = dict[tuple[object, ...], Intent]()
+        found = {intent.id: intent for intent in self._settled_about(said, batch)} | {each.id: each for each in now}
+        for _, intent in sorted(found.items()):
+            latest[intent.scope, intent.identity.key_hash] = intent
         record, control = said.get("record"), said.get("control")
-        with self._state.read_only() as tx:
-            settled = tx.intents.settled_in_batches(self._target.name, batches, record)
-        if control is not None and batches is not None:
-            settled = [intent for intent in settled if _is_place(control, intent.place)]
-        if not settled:
-            what = f"record {record!r}" if record is not None else f"set {control!r}"
-            in_file = "" if batches is None else " in this file"
+        if not latest:
+            what = f"set {control[:_SHOWN]!r}" if record is None and control is not None else f"record {record!r}"
+            in_file = "" if batch is None else " in this file"
             message = f"nothing was handed over to {self._target.title} as {what}{in_file}"
-            raise RecordError("unmatched", message, pointer="/record" if record is not None else "/control")
-        is_delivered = any(intent.status == "delivered" for intent in settled)
-        if not said["accepted"] and is_delivered:
-            reason = said.get("reason") or "without a reason"
-            message = f"{self._target.title} refuses what counts as accepted since an earlier acknowledgement: {reason}"
-            raise RecordError("conflict", message, pointer="/accepted")
-        if said["accepted"] and not is_delivered:
-            message = (
-                f"{self._target.title} accepts what it refused in an earlier acknowledgement: do not send it again"
-            )
-            raise RecordError("conflict", message, pointer="/accepted")
+            raise RecordError("unmatched", message, pointer="/control" if record is None else "/record")
+        held = {intent.status for intent in latest.values()}
+        if not said["accepted"] and "delivered" in held:
+            self._contradicts(f"refuses what counts as accepted since an earlier acknowledgement: {_reason(said)}")
+        ever = {intent.status for intent in found.values()}
+        if said["accepted"] and not specific_first(said) and "rejected" in held and "delivered" not in ever:
+            self._contradicts("accepts what it has refused before: a replay would hand it over again")
+
+    def _contradicts(self, what: str) -> None:
+        raise RecordError("conflict", f"{self._target.title} {what}", pointer="/accepted")
+
+    def _settled_about(self, said: Mapping[str, Any], batch: int | None) -> Sequence[Intent]:
+        if batch is None:
+            with self._state.read_only() as tx:
+                return tx.intents.settled_as(self._target.name, said["record"])
+        if self._settled_batch is None or self._settled_batch[0] != batch:
+            with self._state.read_only() as tx:
+                settled = tx.intents.settled_in(batch)
+            self._settled_batch = batch, _Operations()
+            self._settled_batch[1].add((intent, self._name(intent)) for intent in settled)
+        return self._settled_batch[1].about(said, batch)
 
     def _settlement(self, intent: Intent, said: Mapping[str, Any]) -> Settlement:
+        intent.target_id = self._name(intent)
         if said["accepted"]:
             intent.status = "delivered"
             return Settlement(intent, Outcome("delivered", target_id=intent.target_id), acknowledged=True)
         intent.status = "rejected"
-        reason = said.get("reason") or "without a reason"
-        outcome = Outcome("rejected", f"{self._target.title} refused it: {reason}", reason="rejected")
+        outcome = Outcome("rejected", f"{self._target.title} refused it: {_reason(said)}", reason="rejected")
         return Settlement(intent, outcome, acknowledged=True)
 
 
-def _is_place(control: str, place: int | None) -> bool:
-    """Return whether a control number is that of the set at *place*: sets are counted from 1 in each file."""
-    return place is not None and control.isascii() and control.isdecimal() and int(control) == place + 1
+class _Operations:
+    """Operations by what acknowledgements name: thousands of them may be about one file."""
+
+    def __init__(self) -> None:
+        self._by_batch: dict[int | None, list[Intent]] = defaultdict(list)
+        self._by_record: dict[str, list[Intent]] = defaultdict(list)
+        self._by_place: dict[tuple[int | None, int | None], list[Intent]] = defaultdict(list)
+
+    def add(self, named: Iterable[tuple[Intent, str]]) -> None:
+        for intent, name in named:
+            self._by_batch[intent.batch_id].append(intent)
+            self._by_record[name].append(intent)
+            self._by_place[intent.batch_id, intent.place].append(intent)
+
+    def about(self, said: Mapping[str, Any], batch: int | None) -> Sequence[Intent]:
+        """Return those that an `Acknowledgement` is about, which names *batch* or only a record."""
+        record, control = said.get("record"), said.get("control")
+        if batch is None:
+            return self._by_record.get(record or "", ())
+        if record is None and control is None:
+            return self._by_batch.get(batch, ())
+        place = None if control is None else _place(control)
+        if record is None:
+            return self._by_place.get((batch, place), ())
+        found = [intent for intent in self._by_record.get(record, ()) if intent.batch_id == batch]
+        return found if control is None else [intent for intent in found if intent.place == place]
+
+
+def _number(text: str) -> int:
+    """Return the number of a file: zeros and spaces around it do not count."""
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdecimal()):
+        message = f"the number of a file must have digits only, not {text[:_SHOWN]!r}"
+        raise RecordError("unmatched", message, pointer="/number")
+    if len(digits.lstrip("0")) > _MAX_DIGITS:
+        raise RecordError("unmatched", f"the number of a file has at most {_MAX_DIGITS} digits", pointer="/number")
+    return int(digits.lstrip("0") or "0")
+
+
+def _place(control: str) -> int:
+    """Return the place of the set with a control number, which are counted from 1 in each file; -1 for no number."""
+    digits = control.strip().lstrip("0")
+    return int(digits) - 1 if digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_DIGITS else -1
+
+
+def _reason(said: Mapping[str, Any]) -> str:
+    return said.get("reason") or "without a reason"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from crossdock.config.project.connections import code_of_stream
 from crossdock.delta.records_of_rows import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
-from crossdock.planning.acknowledged_operations import AcknowledgedOperations
+from crossdock.planning.acknowledged_operations import AcknowledgedOperations, specific_first
 from crossdock.planning.adoptable_records import LiveMatches
 from crossdock.planning.awaiting_parents import AwaitingParents
 from crossdock.planning.contributions import Contributions
@@ -148,7 +148,7 @@ class Planner:
     def _acknowledge(self, chunk: Sequence[KeyedRecord]) -> PlannedChunk:
         assert self._acknowledged is not None
         planned = self._chunk()
-        for read, said, _ in self._drafts(planned, chunk):
+        for read, said, _ in sorted(self._drafts(planned, chunk), key=lambda each: specific_first(each[1])):
             try:
                 term, settled = self._acknowledged.settle(said)
             except RecordError as error:

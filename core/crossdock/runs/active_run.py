@@ -61,6 +61,7 @@ class Purpose:
 SYNC, REPAIR = Purpose(), Purpose(only_unchanged="members", rereads=True)
 UNDO = Purpose(only_unchanged="record", undoes=True)
 _MANUAL = Attempt(command="sync")
+_LEFT = "unsettled operations are left:"
 
 
 class ActiveRun:
@@ -267,7 +268,7 @@ class ActiveRun:
             left = tx.intents.unsettled_counts()
         others = left.keys() - used - session.resumed
         for name in others - session.targets.keys():
-            self.note(name, f"{left[name]} unsettled operations are left: the config has no such target")
+            self.note(name, f"{left[name]} {_LEFT} the config has no such target")
             session.resumed.add(name)
         return others & session.targets.keys()
 
@@ -287,7 +288,12 @@ class ActiveRun:
         may_have_left, verify = self._may_have_left, partial(self._verification.verify, target)
 
         def find_left() -> list[Intent]:
-            return self.records.without_others(self._session.left(target.name, own)) if may_have_left else []
+            left = self.records.without_others(self._session.left(target.name, own)) if may_have_left else []
+            known = [intent for intent in left if intent.resource in target.resources]
+            for resource in sorted({intent.resource for intent in left} - target.resources.keys()):
+                number = sum(intent.resource == resource for intent in left)
+                self.note(f"{target.name}.{resource}", f"{number} {_LEFT} the config has no such resource")
+            return known
 
         return TargetDelivery(dispatcher, runner, own, find_left, self._doubts.restored, verify, place)
 

@@ -263,7 +263,7 @@ class _Preview:
     def _part(self, bound: BoundStream, stream_input: StreamInput, held: AwaitingParents, waiting: WaitingOnce) -> bool:
         """Read and decide about the next part of one stream. Return False if nothing more of it can be decided."""
         tally, rejected = self._tally(bound.name), self._tally(bound.name).records["rejected"]
-        left = (*self._left.in_doubt, *self._held, *self._left.awaited)
+        left = (*self._left.in_doubt, *self._left.nowhere, *self._held, *self._left.awaited)
         unsettled = [intent for intent in left if intent.scope == bound.scope]
         try:
             stream_input.read(unsettled, bound.context.run.progress.advance)

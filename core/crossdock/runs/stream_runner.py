@@ -101,6 +101,11 @@ class StreamRunner:
         for defect in take_defects(self._target):
             self._report.messages.fail(self._place, defect)
 
+    def report_refusals(self) -> None:
+        """Report why stored batches were left out, while others were handed over."""
+        for refusal in self._dispatcher.take_refusals():
+            self._report.messages.fail(self._place, refusal)
+
     def deliver_deletes(self) -> Steps:
         """Delete what is gone and may be referred to, referring records first. Return as `run`."""
         for each in self._referring.rounds(self._deleting):

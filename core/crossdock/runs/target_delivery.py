@@ -121,6 +121,7 @@ class RunningStreams:
             runner.report_defects()
         if not (done and (yield from runner.deliver(dispatcher.release))):
             dispatcher.put_back()
+        runner.report_refusals()
 
     def _verify(self, delivery: TargetDelivery) -> bool:
         try:

@@ -24,7 +24,8 @@ class UnsettledOperations:
 
     Attributes:
         held: They are sent before the first stream of records that are written once, or at the end of the run.
-        in_doubt: They are not sent. A person decides, or the config no longer has the target.
+        in_doubt: They are not sent, and a person decides.
+        nowhere: They are not sent, because the config no longer has their target or resource.
         awaited: Their target has them, or may have them, and acknowledges them later.
     """
 
@@ -32,6 +33,7 @@ class UnsettledOperations:
     held: list[Intent] = field(default_factory=list)
     in_doubt: list[Intent] = field(default_factory=list)
     awaited: list[Intent] = field(default_factory=list)
+    nowhere: list[Intent] = field(default_factory=list)
 
     @classmethod
     def sorted_out(
@@ -50,13 +52,13 @@ class UnsettledOperations:
             if intent.is_awaited:
                 left.awaited.append(intent)
                 continue
-            if target is None:
-                left.in_doubt.append(intent)
+            if target is None or intent.resource not in target.resources:
+                left.nowhere.append(intent)
                 continue
             if state_restored and may_be_forgotten(intent):
                 is_in_doubt = cannot_be_found(intent.resource, intent.operation, target)
             elif intent.first_sent_at:
-                is_in_doubt = rule_for(intent, target, now) == "park"
+                is_in_doubt = intent.place is None and rule_for(intent, target, now) == "park"
             elif intent.identity.stream in streams and is_held(intent, target, state_restored=state_restored):
                 left.held.append(intent)
                 continue
@@ -70,6 +72,8 @@ class UnsettledOperations:
     ) -> set[tuple[Scope, int]]:
         """Count and report the results as if the targets accept everything. Return the records with a first step."""
         first_steps = set[tuple[Scope, int]]()
+        for intent in self.nowhere:
+            listener.in_doubt(intent.identity)
         for intent in self.in_doubt:
             listener.in_doubt(intent.identity)
             if intent.step != "open":

@@ -141,11 +141,11 @@ class Batches:
         query = select(*fields, func.count()).where(*own).group_by(*fields, batches.c.id).order_by(batches.c.id)
         return [OverdueBatch(*row) for row in self._connection.execute(query)]
 
-    def named(self, target: str, names: Collection[str], numbers: Collection[int]) -> Mapping[str | int, int]:
-        """Return the ids of the batches of *target* with these names or numbers."""
-        found = dict[str | int, int]()
-        for column, wanted in ((batches.c.name, list(names)), (batches.c.number, list(numbers))):
-            for part in sql_statements.chunks(wanted):
-                query = select(column, func.max(batches.c.id)).where(batches.c.target == target, column.in_(part))
-                found.update((each, number) for each, number in self._connection.execute(query.group_by(column)))
+    def identified(self, target: str, wanted: str | int) -> int | None:
+        """Return the id of the batch of *target* with this name, in upper or lower case, or this number."""
+        exact = batches.c.name if isinstance(wanted, str) else batches.c.number
+        query = select(func.max(batches.c.id)).where(batches.c.target == target)
+        found: int | None = self._connection.execute(query.where(exact == wanted)).scalar()
+        if found is None and isinstance(wanted, str):  # no two names of a target differ in their case alone
+            found = self._connection.execute(query.where(func.lower(exact) == wanted.lower())).scalar()
         return found

@@ -169,11 +169,14 @@ class Intents:
         """Return the intents of *target* whose batch was, or may have been, handed over, oldest first."""
         return [each for each in self._at(target, (*AWAITED, "in_doubt")) if each.is_awaited]
 
-    def settled_in_batches(self, target: str, batches: Sequence[int] | None, target_id: str | None) -> list[Intent]:
-        """Return the settled intents of *target* in these batches, or any if None, with this id unless it is None."""
-        query = select(*_FIELDS).where(table.c.target == target, table.c.status.not_in(UNSETTLED))
-        query = query.where(table.c.batch_id.is_not(None) if batches is None else table.c.batch_id.in_(batches))
-        return self._listed(query if target_id is None else query.where(table.c.target_id == target_id))
+    def settled_in(self, batch: int) -> list[Intent]:
+        """Return the settled intents of a stored batch."""
+        return self._listed(select(*_FIELDS).where(table.c.batch_id == batch, table.c.status.not_in(UNSETTLED)))
+
+    def settled_as(self, target: str, target_id: str) -> list[Intent]:
+        """Return the settled intents of stored batches of *target* on the record with this id."""
+        of_record = table.c.target == target, table.c.target_id == target_id, table.c.batch_id.is_not(None)
+        return self._listed(select(*_FIELDS).where(*of_record, table.c.status.not_in(UNSETTLED)))
 
     def _at(self, target: str, statuses: Iterable[Status]) -> list[Intent]:
         query = select(*_FIELDS).where(table.c.status.in_(list(statuses)), table.c.target == target)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from crossdock.errors import CrossdockError
 from crossdock.state import Intent, State, Unchanged
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
@@ -24,6 +25,9 @@ class ForgottenRecords(Protocol):
 
     def claim(self, intent: Intent) -> str | None:
         """Return the id of the record that the create *intent* has made already, once per record; otherwise None."""
+
+
+REPORTED_AT_MOST = 10  # reasons why stored batches were left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,8 @@ class DeliveryContext:
     stop: BaseException | None = None
     rng: random.Random = field(default_factory=random.Random)
     queue: SendQueue = field(init=False)
+    refusals: list[CrossdockError] = field(default_factory=list)
+    blocked: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         sizes: dict[tuple[str, str], int] = {
@@ -72,15 +78,28 @@ class DeliveryContext:
     def stop_with(self, error: BaseException) -> None:
         self.stop = self.stop or error
 
+    def refused(self, error: CrossdockError) -> None:
+        if len(self.refusals) < REPORTED_AT_MOST:
+            self.refusals.append(error)
+
+    def take_refusals(self) -> Sequence[CrossdockError]:
+        """Return why stored batches were left out since the last call. From now on they are tried again."""
+        refusals, self.refusals = self.refusals, []
+        self.blocked.clear()
+        return refusals
+
     def reset(self) -> None:
         self.stop = None
         self.queue.circuit_breaker = CircuitBreaker(self.target.in_flight, self.rng)
 
     def leave(self, task: SendTask) -> None:
-        """Leave an intent to the next run: in doubt if it may have been executed, otherwise pending."""
+        """Leave an intent to the next run: in doubt if it may have been executed, otherwise pending.
+
+        Of a stored batch the next run sees whether it was, so there is nothing that a person could decide yet.
+        """
         intent = task.intent
         if task.retry_state.ambiguous:
-            intent.status = "in_doubt"
+            intent.status = "in_doubt" if task.stored is None else "sending"
         else:
             intent.status, intent.first_sent_at = "pending", None
 

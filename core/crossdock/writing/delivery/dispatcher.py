@@ -7,8 +7,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
-from crossdock.errors import StoppedError
+from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError, UnauthorizedError
 from crossdock.pacing.allowance import Allowance
 from crossdock.state import Intent, StoredBatch
 from crossdock.writing.delivery.delivery_context import (
@@ -24,9 +25,11 @@ from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult, S
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.turn_writer import Chunk, Decisions, TurnWriter
 from crossdock.writing.delivery.undecided_requests import PostponedError
+from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Target
 
+OF_A_PLACE = RefusedError, ConfigError, UnauthorizedError  # why a stored batch cannot be handed over
 GATHER_S = 0.004  # waiting this long for outcomes lets more of them share one disk flush
 
 
@@ -86,6 +89,10 @@ class Dispatcher:
             batches = tx.batches.get(members)
         for stored in sorted(batches.values(), key=lambda each: each.number):
             yield stored, sorted(members[stored.id], key=lambda each: each.place or 0)
+
+    def take_refusals(self) -> Sequence[CrossdockError]:
+        """Return why stored batches were left out since the last call; they stay in the state."""
+        return self._delivery.take_refusals()
 
     def release(self) -> bool:
         """Deliver what `resume` held back. Returns and fails as `deliver`."""
@@ -155,9 +162,18 @@ class Dispatcher:
         leaving = self._leaving(decisions, only_full=chunk is not None) if self._delivery.stop is None else []
         if chunk or leaving or decisions:
             self._commit(decisions, chunk, fresh, leaving)
-        if leaving:
-            self._senders.put(leaving, len(self._in_flight))
+        self._send(leaving)
         return bool(chunk or self._in_flight or (self._delivery.stop is None and self._queue))
+
+    def _send(self, leaving: Sequence[SendBatch]) -> None:
+        for batch in leaving:
+            if batch.unmade is not None:  # its operations are tried in smaller ones
+                for task in batch.tasks:
+                    task.purpose = "send"
+                outcome = replace(outcomes.rejected_by_target_code(batch.unmade), kind="unmade")
+                self._senders.results.put(SendResult(batch, [outcome] * len(batch.tasks)))
+        if made := [batch for batch in leaving if batch.unmade is None]:
+            self._senders.put(made, len(self._in_flight))
 
     def _next(self, chunks: Iterator[Chunk], decisions: Decisions) -> tuple[Chunk | None, list[Intent]]:
         """Return the next chunk with its intents. An error here ends the run once all answers have arrived."""
@@ -174,6 +190,10 @@ class Dispatcher:
     def _take_back(self, result: SendResult, decisions: Decisions) -> None:
         batch = result.batch
         del self._in_flight[batch.tasks[0].intent.id]
+        if batch.tasks[0].stored is not None and isinstance(result.error, OF_A_PLACE):
+            self._allowance.lost(batch.token)
+            self._policy.blocked(batch.tasks, result.error, decisions)
+            return
         if result.error is not None:
             for task in batch.tasks:
                 self._policy.failed(task, result.error)

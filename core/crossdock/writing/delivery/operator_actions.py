@@ -57,7 +57,7 @@ def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Int
         _unbind(tx, last, at=at)
     else:
         last.first_sent_at = tx.intents.first_attempt_at(last) or at
-    if last.operation == "create":
+    if last.operation == "create" and last.batch_id is None:  # the id in a file is the name of the record
         last.target_id = None
     last.status, last.http_status, last.resolved_at = "in_doubt", None, None
     tx.intents.write_outcomes([last], at=at)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
-from crossdock.errors import CrossdockError, RecordError, UnavailableError
+from crossdock.errors import CrossdockError, RecordError, RefusedError, UnavailableError
 from crossdock.state import Intent, StoredBatch
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import in_doubt_rules
@@ -52,7 +52,9 @@ class OutcomePolicy:
             self._admit(intent, decisions, looked_up=looked_up)
 
     def _admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool) -> None:
-        if not looked_up and self._may_be_forgotten(intent):
+        if intent.resource in self._run.blocked:
+            self._retries.leave_out(SendTask(intent), Outcome("unavailable"), decisions)
+        elif not looked_up and self._may_be_forgotten(intent):
             self._admit_forgettable(intent, decisions)
         elif not looked_up and self._needs_look_up(intent):
             self._run.queue.put(SendTask(intent, "look_up"))
@@ -180,6 +182,18 @@ class OutcomePolicy:
         task.retry_state.ambiguous |= task.purpose == "send" and not isinstance(error, CrossdockError)
         self._run.stop_with(error)
         self._run.queue.put(task)
+
+    def blocked(self, tasks: Sequence[SendTask], error: CrossdockError, decisions: Decisions) -> None:
+        """Leave out a stored batch whose place takes nothing, and all others of its resource.
+
+        If only its name is taken, the others go on.
+        """
+        self._run.refused(error)
+        if not isinstance(error, RefusedError):
+            self._run.blocked.add(tasks[0].intent.resource)
+            tasks = [*tasks, *self._run.queue.clear(tasks[0].intent.resource)]
+        for task in tasks:
+            self._retries.leave_out(task, Outcome("unavailable", error.message), decisions)
 
     def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions, *, refused_whole: bool = False) -> None:
         """Decide about an intent. *refused_whole* means that its batch was refused, and not this operation alone."""

@@ -132,11 +132,16 @@ class SendQueue:
                     task.batch_size, task.is_first = len(batch), number == 0
                 task.probe = self.circuit_breaker.is_open
 
-    def clear(self) -> list[SendTask]:
+    def clear(self, resource: str | None = None) -> list[SendTask]:
+        """Take out the operations on *resource*, or all of them, also those that are held."""
         left = [*(delayed.task for delayed in self._delayed), *self._ready, *self._held]
-        for each in (self._delayed, self._ready, self._held):
-            each.clear()
-        return [each for task in left for each in (task, *task.others)]
+        taken = [task for task in left if resource in {None, task.intent.resource}]
+        out = {id(task) for task in taken}
+        self._delayed = [delayed for delayed in self._delayed if id(delayed.task) not in out]
+        heapq.heapify(self._delayed)
+        self._ready = deque(task for task in self._ready if id(task) not in out)
+        self._held = [task for task in self._held if id(task) not in out]
+        return [each for task in taken for each in (task, *task.others)]
 
     def __bool__(self) -> bool:
         return bool(self._ready or self._delayed)
@@ -149,11 +154,12 @@ class SendQueue:
 
     def due(self) -> int:
         """Make retries ready whose pause is over and that the budget allows, and count the ready tasks."""
-        now = self._clock.monotonic()
+        now, due = self._clock.monotonic(), list[SendTask]()
         while self._delayed and self._delayed[0].ready_at <= now and (self._delayed[0].free or self._budget.left(now)):
             delayed = heapq.heappop(self._delayed)
             self._budget.spend(0 if delayed.free else 1 / self._size(delayed.task))
-            self._ready.appendleft(delayed.task)
+            due.append(delayed.task)
+        self._ready.extendleft(reversed(due))
         return len(self._ready)
 
     def next_s(self, now: float) -> float:

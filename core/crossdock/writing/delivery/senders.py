@@ -101,6 +101,7 @@ class SendBatch:
     Attributes:
         may_leave: Returns False once the time in which its transaction permits sending is over.
         stored: The stored batch that its transaction has made of the tasks; None for others.
+        unmade: Why that could not be made of them.
         key: What makes that transaction known if it is repeated.
     """
 
@@ -108,6 +109,7 @@ class SendBatch:
     token: Token
     may_leave: Callable[[], bool] = lambda: True
     stored: StoredBatch | None = None
+    unmade: RecordError | AuthorCodeError | None = None
     key: str = field(default_factory=lambda: uuid4().hex)
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, cast
 from uuid import uuid4
 
-from crossdock.errors import RecordError
+from crossdock.errors import RecordError, RefusedError
 from crossdock.pacing.allowance import Allowance
 from crossdock.state import Attempt, Intent, Scope, StoredBatch, Transaction
 from crossdock.state.tables.intents import Status
@@ -22,7 +22,7 @@ from crossdock.writing.delivery.senders import SendBatch, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import Outcome
-from crossdock.writing.targets.target import BatchItem, Target
+from crossdock.writing.targets.target import BatchItem, Request, Target
 
 LEAVE_WITHIN_S = 1.0  # after the lease was confirmed; a slower machine gets more time
 LEAVE_AT_MOST_S = 20.0  # much less than `crossdock.state.db.run_lease.LEASE_S`
@@ -133,8 +133,9 @@ class TurnWriter:
         stored = tx.batches.by_key(batch.key)
         if stored is None:
             number = tx.batches.next_number(self._target.name, self._target.first_number)
-            items = [self._item(intent) for intent in intents]
-            request = self._target.stored_batch(intents[0].resource, items, number, at)
+            request = self._made(batch, number, at)
+            if request is None:
+                return
             name, body = request.path.removeprefix("/"), request.body or b""
             resource = intents[0].resource
             place = self._target.destination(resource)
@@ -144,6 +145,19 @@ class TurnWriter:
             intent.target_id = intent.target_id or self._name(intent)
         tx.batches.assign(stored, intents)
         batch.stored = stored
+
+    def _made(self, batch: SendBatch, number: int, at: datetime) -> Request | None:
+        """Return the request with this number, or None and why there is none."""
+        intents = [task.intent for task in batch.tasks]
+        batch.unmade = None
+        try:
+            return self._target.stored_batch(intents[0].resource, list(map(self._item, intents)), number, at)
+        except RefusedError as error:
+            place = f"{error.where}: " if error.where else ""
+            batch.unmade = RecordError("invalid_draft", f"{place}{error.message}")
+        except (RecordError, AuthorCodeError) as error:
+            batch.unmade = error
+        return None
 
     def _item(self, intent: Intent) -> BatchItem:
         payload = intent.before or {} if intent.operation == "delete" else payload_after(intent)

@@ -70,7 +70,7 @@ class UndecidedRequests:
         if not task.retry_state.ambiguous:
             intent.status, intent.first_sent_at = "pending", None
             decisions.moved.append(intent)
-        elif task.purpose == "send":
+        elif task.purpose == "send" and task.stored is None:
             rule = in_doubt_rules.rule_for(intent, self._target, self._clock.now() + timedelta(seconds=pause_s))
             if rule == "park":
                 decisions.settle("in_doubt", intent, outcome)

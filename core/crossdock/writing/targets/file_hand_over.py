@@ -66,7 +66,7 @@ class HandOver:
             NotSentError, RefusedError, ConfigError, UnauthorizedError: As `stage`. It was not renamed.
         """
         path, temporary = self._path(name), self._path(_beside(self.temporary, name))
-        is_there = _harmless(lambda: self._is_handed_over(store, name, data))
+        is_there = _harmless(lambda: self._is_handed_over(store, name, data, again=again))
         if not is_there:
             staged = _harmless(lambda: store.described(temporary))
             if staged is None and again and self.if_missing != "resend":
@@ -81,25 +81,29 @@ class HandOver:
         return "handed_over"
 
     def _stage(self, store: WritableStore, name: str, data: bytes) -> None:
-        if self._is_handed_over(store, name, data):
+        if self._is_handed_over(store, name, data, again=False):
             return
         temporary = self._path(_beside(self.temporary, name))
         staged = store.described(temporary)
-        if staged is not None and _content(store, staged, len(data)) == data:
+        if staged is not None and _is_same(store, staged, data, unread=False):
             return
         store.write(temporary, data)
         staged = store.described(temporary)
         if staged is None or staged.size != len(data):
             size = "is not there" if staged is None else f"has {staged.size} bytes"
             message = f"{temporary!r} {size} after {len(data)} bytes were written"
-            raise RemoteError(message, hint="the disk of the partner may be full")
+            hint = "the disk of the partner may be full, or its server changes or moves what is written"
+            raise RemoteError(message, hint=hint)
 
-    def _is_handed_over(self, store: WritableStore, name: str, data: bytes) -> bool:
-        """Return whether this file is in its folder, or where the partner has what it has taken."""
+    def _is_handed_over(self, store: WritableStore, name: str, data: bytes, *, again: bool) -> bool:
+        """Return whether this file is in its folder, or where the partner has what it has taken.
+
+        Where it cannot be read back, one of its size is this file after an attempt, before which the name was free.
+        """
         for path in (self._path(name), *(f"{folder}/{name}" for folder in self.taken)):
             if (file := store.described(path)) is None:
                 continue
-            if file.size != len(data) or _content(store, file, len(data)) != data:
+            if not _is_same(store, file, data, unread=again):
                 hint = "if the state was restored from a backup, run 'crossdock state restored'; else rename that file"
                 raise RefusedError(f"another file has the name {path!r}; nothing was overwritten", hint=hint)
             return True
@@ -122,16 +126,18 @@ def _beside(form: str, name: str) -> str:
     return form.format(name=name, stem=PurePosixPath(name).stem)
 
 
-def _content(store: WritableStore, file: RemoteFile, most: int) -> bytes | None:
-    """Return the bytes of *file*; None if there are more than *most*, or it changes meanwhile."""
-    if file.size > most:
-        return None
+def _is_same(store: WritableStore, file: RemoteFile, data: bytes, *, unread: bool) -> bool:
+    """Return whether *file* has these bytes, and *unread* for one of their size that may not be read."""
+    if file.size != len(data):
+        return False
     sink = io.BytesIO()
     try:
         store.fetch(file, sink)
-    except RefusedError:
-        return None
-    return sink.getvalue()
+    except UnauthorizedError:
+        return unread
+    except RefusedError:  # it changes meanwhile
+        return False
+    return sink.getvalue() == data
 
 
 def _harmless(step: Callable[[], T]) -> T:

@@ -117,11 +117,8 @@ class FileResourceConfig(ConfigModel):
     @model_validator(mode="after")
     def _names_fit(self) -> Self:
         path = PurePosixPath(self.file)
-        for place in ("temporary", "marker"):
-            form = getattr(self, place)
-            if form is not None and form.format(name=path.name, stem=path.stem) == path.name:
-                message = "must be another name than that of the file, such as {name}.part or {name}.ok"
-                raise misplaced((place,), message)
+        if self.marker is not None and self.marker.format(name=path.name, stem=path.stem) == path.name:
+            raise misplaced(("marker",), "must be another name than that of the file, such as {name}.ok")
         if self.marker == self.temporary:
             raise misplaced(("marker",), "must be another name than the temporary one")
         for place, folders in (("folder", (self.folder,)), ("taken", self.taken)):

@@ -15,8 +15,8 @@ NUMBER, OTHER = "must be a file name with {number}", "must be another name than"
 WRONG = (
     ("_{number:6}.csv", ".csv", f"orders.file: {NUMBER}"),
     ("ord_{at", "../ord_{at", f"orders.file: {NUMBER}"),
-    (FOLDER, FOLDER + '          temporary: "{name}"\n', f"orders.temporary: {OTHER} that of the file"),
-    (FOLDER, FOLDER + '          temporary: "{stem}"\n', f"orders.temporary: {OTHER} that of the file"),
+    (FOLDER, FOLDER + '          temporary: "{name}"\n', "orders.temporary: must be a file name with {name} and more"),
+    (FOLDER, FOLDER + '          temporary: "{stem}"\n', "orders.temporary: must be a file name with {name} and more"),
     (FOLDER, FOLDER + '          marker: "{name}"\n', f"orders.marker: {OTHER} that of the file"),
     (FOLDER, FOLDER + '          marker: ".{name}.part"\n', f"orders.marker: {OTHER} the temporary one"),
     (FOLDER, FOLDER + "          marker: done\n", "orders.marker: must be a file name with {name} or {stem}"),

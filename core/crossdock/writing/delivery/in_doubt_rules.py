@@ -59,10 +59,9 @@ def is_of_others(intent: Intent, held: Mapping[str, Any], target: Target, member
 def differs(intent: Intent, held: Mapping[str, Any], target: Target) -> bool:
     """Return whether an existing record that the create *intent* may have made shows less than half of what it sent.
 
-    Members that a look-up does not show say nothing, and one alone may have changed since.
+    Members that a look-up does not show say nothing.
     """
-    shown = {name: value for name, value in _unnamed(intent, target).items() if name in held}
-    return len(shown) > 1 and _is_less_than_half(shown, held)
+    return _is_less_than_half({name: value for name, value in _unnamed(intent, target).items() if name in held}, held)
 
 
 def _unnamed(intent: Intent, target: Target) -> dict[str, Any]:

@@ -388,7 +388,7 @@ def test_a_record_of_others_is_not_ours_because_an_answer_was_lost(
     shown: dict[int, dict[str, Any]] = {
         0: {"sku": "S-1", "name": "theirs", "active": True},
         2: {},
-        3: {"name": "theirs"},
+        3: {"name": "x"},
     }
     shown[1] = {"sku": "S1", "name": "y", "active": True}
     for number, members in shown.items():

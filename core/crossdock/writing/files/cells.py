@@ -140,7 +140,7 @@ class Cell(ConfigModel):
         for name, problem in wrong.items():
             if problem and getattr(self, name) is not None:
                 raise misplaced((name,), problem)
-        if "as_" in self.model_fields_set and source not in {"from", "sum"}:
+        if self.as_ != "text" and source not in {"from", "sum"}:
             raise misplaced(("as",), "needs from or sum")
         if source == "sum" and self.shown_as not in _NUMERIC:
             raise misplaced(("as",), "a sum is a decimal or an integer")
@@ -158,7 +158,7 @@ class Cell(ConfigModel):
 
     @property
     def shown_as(self) -> As:
-        if self.sum is not None and "as_" not in self.model_fields_set:
+        if self.sum is not None and self.as_ == "text":
             return "decimal"
         return "integer" if self.count is not None else self.as_
 
@@ -219,7 +219,7 @@ class Cell(ConfigModel):
         if self.template is not None:
             hole = _HOLE.fullmatch(self.template)
             return None if hole is None else hole[1].removesuffix(_OPTIONAL)
-        has_text = self.table is not None or {"true_text", "false_text"} & self.model_fields_set
+        has_text = self.table is not None or (self.true_text, self.false_text) != ("true", "false")
         return None if has_text or self.as_ in {"date", "instant"} else self.from_
 
     def number(self, scope: Scope) -> tuple[Decimal | None, str]:

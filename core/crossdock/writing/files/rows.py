@@ -50,7 +50,7 @@ class RowPart(ConfigModel):
     def _is_one_thing(self) -> Self:
         if sum(getattr(self, key) is not None for key in (*self.OWN, "rows")) != 1:
             raise ValueError(f"give one of {', '.join((*self.OWN, 'rows'))}")
-        if "named" in self.model_fields_set and self.each is None:
+        if self.named != "line" and self.each is None:
             raise misplaced(("named",), "needs each")
         if self.named in OWN_NAMES or f"{self.named}_number" in OWN_NAMES:
             raise misplaced(("named",), "is a name that crossdock gives to something else")

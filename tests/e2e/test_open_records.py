@@ -19,7 +19,7 @@ jobs:
 """
 BAD = INVOICES.replace("2;C2;P1;1;", "2;C2;P1;x;")
 UNKNOWN = "4;C9;P1;1;1.50;EUR\n"  # its customer never comes
-REST = {"rejected": 1, "waiting": 1, "pending": 0, "in_doubt": 1, "unverified": 0}
+REST = {"rejected": 1, "waiting": 1, "pending": 0, "in_doubt": 1, "overdue": 0, "unverified": 0}
 
 
 def listed(site: Site) -> dict[str, int]:

@@ -427,7 +427,7 @@ def webhooks_come(nights: Nights) -> None:
     nights.partner.sells()
     assert nights.of.posted(posted, {"O2"}) == [200, 200, 200, 401]
     nights.morning.comes()
-    brought = learn("What did webhooks bring?", "(listen for", "shop.orders")
+    brought = learn("What did webhooks bring?", "(listen shop for", "shop.orders")
     created = {name: each["records"]["created"] for name, each in brought["streams"].items() if name.startswith("shop")}
     assert created == {"shop.customers": 1, "shop.orders": 1, "shop.products": 1}
     inbox = learn("Which records did webhooks name that are not fetched yet?", "O2", "HTTP 403", "/data/id: is missing")

@@ -133,6 +133,8 @@ def all_is_well(nights: Nights) -> None:
     assert (due["business_date"], due["expected_requests"]) == (str(tomorrow), sent)
 
     ask("Which records are open, and why?", "1 rejected", "wms.bins", "CAPACITY", "BIN_01.csv:3")
+    ask("What has a partner not acknowledged in time?", "no record is overdue")
+    ask("What is handed over, and not due yet?", "no record is handed over")
     why = "gate closed: 1 of 2 records open (1 rejected); none may be"
     status = learn("How far is the migration, and what holds it up?", why)
     assert (status["next"], status["waves"][0]["delivered"]) == ("bins", 1)
@@ -151,7 +153,8 @@ def all_is_well(nights: Nights) -> None:
     held = learn("How large is the state, and what is in it?", "all operations are settled")["bindings"]
     assert held == {"customer": SHOPS, "product": PARTS, "invoice": 30, "warehouse_bin": 1}
     purge = learn(
-        "What would the retention remove today?", "0 runs, 0 scheduled runs, 0 files and 0 snapshots would be"
+        "What would the retention remove today?",
+        "0 runs, 0 scheduled runs, 0 files, 0 files for partners and 0 snapshots would be",
     )
     assert purge["dry_run"] is True
     assert not any(number for number in purge.values() if type(number) is int)
@@ -272,7 +275,14 @@ def the_platform_is_down(nights: Nights) -> None:
         ("degraded", str(of.date(6))),
         ("incomplete", str(of.date(6))),
     ]
-    assert retried[0]["open"] == {"rejected": 2, "waiting": 2, "pending": 0, "in_doubt": 0, "unverified": 0}
+    assert retried[0]["open"] == {
+        "rejected": 2,
+        "waiting": 2,
+        "pending": 0,
+        "in_doubt": 0,
+        "overdue": 0,
+        "unverified": 0,
+    }
 
 
 def a_process_is_killed(nights: Nights) -> None:
@@ -417,7 +427,7 @@ def webhooks_come(nights: Nights) -> None:
     nights.partner.sells()
     assert nights.of.posted(posted, {"O2"}) == [200, 200, 200, 401]
     nights.morning.comes()
-    brought = learn("What did webhooks bring?", "(listen for", "shop.orders")
+    brought = learn("What did webhooks bring?", "(listen shop for", "shop.orders")
     created = {name: each["records"]["created"] for name, each in brought["streams"].items() if name.startswith("shop")}
     assert created == {"shop.customers": 1, "shop.orders": 1, "shop.products": 1}
     inbox = learn("Which records did webhooks name that are not fetched yet?", "O2", "HTTP 403", "/data/id: is missing")

@@ -50,7 +50,7 @@ def resolve_(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Settle records in doubt or overdue, after checking the platform or asking the partner.
+    """Settle records in doubt or overdue, after checking the platform.
 
     Applies to all records in doubt or overdue of STREAM, or to the one with KEY. With KEY and no decision, list what
     the platform has that may be this record. 'crossdock records reopen' reverses a decision.

@@ -236,7 +236,7 @@ def test_declarations_that_contradict_themselves_are_refused() -> None:
             "as": "date", "timezone": "UTC"},
             {"from": "a", "as": "decimal", "table": {"a": "b"}}, {"from": "a", "otherwise": "b"}, {"template": "a",
             "default": "b"}, {"template": "a", "as": "date"},
-            {"from": "a", "cut": True}, {"sum": "a", "as": "text"}, {"count": "a", "as": "decimal"}, {"from": "a",
+            {"from": "a", "cut": True}, {"sum": "a", "as": "date"}, {"count": "a", "as": "decimal"}, {"from": "a",
             "as": "decimal", "decimals": 2, "places": 2},
             {"from": "a", "as": "decimal", "max_length": 2, "cut": True},
         )),

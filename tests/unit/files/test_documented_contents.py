@@ -30,13 +30,18 @@ PAYLOAD = {
 
 
 def test_each_documented_declaration_makes_a_file() -> None:
-    """One of every kind that has a section, and the JSON Schema accepts them."""
+    """One of every kind that has a section, and the JSON Schema accepts them. With all defaults written out, as 'config
+    show' does, it is the same file."""
     schema = jsonschema_rs.validator_for(SCHEMA)
     for example in EXAMPLES:
         assert schema.is_valid(example), example["kind"]
         content = content_of(**example)
         content.check(record(PAYLOAD))
-        assert content.content([record(PAYLOAD)], FACTS)
+        made = content.content([record(PAYLOAD)], FACTS)
+        assert made
+        assert (
+            content_of(**content.model_dump(by_alias=True, exclude_none=True)).content([record(PAYLOAD)], FACTS) == made
+        )
     assert {example["kind"] for example in EXAMPLES} == CONTENTS.keys() - {"json_lines"}
 
 

@@ -84,8 +84,8 @@ class FileResourceConfig(ConfigModel):
     time at which it is made. The numbers of one connection have no gaps, and no number comes twice."""
     content: FileContentConfig
     """What the file contains."""
-    records_per_file: Annotated[int, Field(ge=1, le=100_000)] = 1_000
-    """The most records of one file; 1 for a file for each record."""
+    records_per_file: Annotated[int, Field(ge=1, le=20_000)] = 1_000
+    """The most records of one file, which are in memory together; 1 for a file for each record."""
     by: MemberName | None = None
     """The member whose value all records of a file have in common, such as the warehouse; none if files mix them."""
     temporary: Annotated[str, AfterValidator(_temporary)] = ".{name}.part"

@@ -98,6 +98,9 @@ class FileResourceConfig(ConfigModel):
     """What it means if an answer was lost, and neither the file nor the temporary one is found: ``in_doubt``, and a
     person or an acknowledgement decides; ``handed_over``, for a partner that deletes what it takes and removes nothing
     else; ``resend`` under the same name, for a partner that ignores a name that it knows."""
+    copies: bool = False
+    """Whether the server renames by a copy and a removal, as one over an object store does: then a temporary file that
+    is left after a lost answer does not show that the partner has not taken the file, and the file is in doubt."""
     acknowledged: AcknowledgementConfig | None = None
     """How the partner acknowledges records; without it, a record that was handed over is delivered."""
 
@@ -168,5 +171,5 @@ def _resource(name: str, config: FileResourceConfig) -> FileResource:
             acknowledged_within_s=within.total_seconds() if within else None,
         ),
     )
-    hand_over = HandOver(config.folder, config.temporary, config.marker, config.taken, config.if_missing)
+    hand_over = HandOver(config.folder, config.temporary, config.marker, config.taken, config.if_missing, config.copies)
     return FileResource(kind, config.file, config.content, hand_over)

@@ -26,7 +26,7 @@ from tests.partners.file_depot import FileDepot, How
 
 from crossdock.testing.openssh_server import OpenSshServer
 
-Fault = Literal["before", "done", "answered", "lost", "full"]
+Fault = Literal["before", "done", "answered", "lost", "full", "copied"]
 KILLS: tuple[Fault, ...] = ("before", "done", "answered")
 STEPS = 4  # of one file: open, write, flush, rename
 PER_FILE = 4
@@ -46,7 +46,9 @@ class Trouble:
 class Stage:
     """A folder with orders, and the warehouse behind ``sshd`` that they are handed over to."""
 
-    def __init__(self, folder: Path, how: How, *, acknowledges: bool = True, marker: bool = False) -> None:
+    def __init__(
+        self, folder: Path, how: How, *, acknowledges: bool = True, marker: bool = False, copies: bool = False
+    ) -> None:
         self.folder, self.how = folder, how
         self.depot = FileDepot(folder / "depot", how)
         self._plan = folder / "plan.json"
@@ -54,7 +56,7 @@ class Stage:
         self.server_is: dict[str, Any] = {}
         (folder / "orders").mkdir()
         self.environment = {**os.environ, "TOKEN": "t"}
-        self._acknowledges, self._marker, self._nights = acknowledges, marker, 0
+        self._acknowledges, self._marker, self._copies, self._nights = acknowledges, marker, copies, 0
 
     @contextmanager
     def server(self) -> Iterator[OpenSshServer]:
@@ -118,6 +120,7 @@ class Stage:
         resource |= {"taken": ["in/done"]} if self.how == "moves" else {"if_missing": "handed_over"}
         resource |= {"acknowledged": {"within": "8h"}} if self._acknowledges else {}
         resource |= {"marker": "{stem}.ok"} if self._marker else {}
+        resource |= {"copies": True} if self._copies else {}
         acknowledgements = {
             "files": "out/ack_*.csv",
             "mode": "append",
@@ -178,6 +181,20 @@ def a_drop_box(folder: Path) -> None:
         assert stage.depot.poll() == ["ord_00001.csv", "ord_00002.csv"]
         assert not stage.listed()
         assert stage.depot.orders() == {number: [("N", lines)] for number, lines in orders.items()}
+
+
+def a_copying_server(folder: Path) -> None:
+    """A server that copies in place of renaming, and fails before it removes the temporary file, gets the file once."""
+    stage = Stage(folder, "deletes", acknowledges=False, copies=True)
+    with stage.server():
+        stage.export({"SO-1": {"A1": 1}}, set())
+        stage.server_is = {"plain": True}
+        assert stage.troubled_run(Trouble("copied", STEPS - 1, polls=True))
+        (left,) = stage.listed()
+        assert (left["state"], stage.depot.poll(), stage.depot.files()) == ("in-doubt", [], ["ord_00001.csv"])
+        assert stage.run("records", "resolve", "shop.orders", "SO-1", "--delivered").exit_code == 0
+        assert stage.run("sync").exit_code == 0
+        assert (stage.depot.poll(), stage.listed()) == ([], [])
 
 
 def orders_arrive_once(

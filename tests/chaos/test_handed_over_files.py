@@ -7,13 +7,18 @@ from typing import get_args
 
 import pytest
 from tests.chaos.chance import chaos_seed
-from tests.chaos.handed_over_files import Trouble, a_drop_box, orders_arrive_once
+from tests.chaos.handed_over_files import Trouble, a_copying_server, a_drop_box, orders_arrive_once
 from tests.partners.file_depot import How
 
 
 def test_a_drop_box(tmp_path: Path) -> None:
     """What could not be renamed is handed over by a later run; a lost answer doubles nothing that cannot be read."""
     a_drop_box(tmp_path)
+
+
+def test_a_copying_server(tmp_path: Path) -> None:
+    """A temporary file that is left says nothing there: what may have been taken is in doubt, and not doubled."""
+    a_copying_server(tmp_path)
 
 
 @pytest.mark.parametrize("how", get_args(How))

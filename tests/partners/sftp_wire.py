@@ -7,6 +7,7 @@ sessions are beside it. A step is a request that changes something. At the step 
 - ``done``: passes it on, and kills the client in place of answering,
 - ``answered``: passes it and its answer on, and kills the client then,
 - ``lost``: passes it on, and breaks the connection in place of answering,
+- ``copied``: copies what should be renamed, has the partner take it, and breaks the connection,
 - ``full``: answers each write from this step on, for one session, that it failed.
 
 ``poll`` of the plan is a command that the partner runs as soon as a file was renamed. ``denied`` lists what it permits
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -46,6 +48,15 @@ def is_rename(message: bytes) -> bool:
     return message[4] == RENAME or (message[4] == EXTENDED and message[13:].startswith(b"posix-rename"))
 
 
+def _strings(fields: bytes) -> list[str]:
+    found = []
+    while fields:
+        size = int.from_bytes(fields[:4])
+        found.append(fields[4 : 4 + size].decode())
+        fields = fields[4 + size :]
+    return found
+
+
 def _status(message: bytes, code: int) -> bytes:
     body = struct.pack(">BII", STATUS, int.from_bytes(message[5:9]), code) + struct.pack(">II", 0, 0)
     return struct.pack(">I", len(body)) + body
@@ -66,6 +77,10 @@ class Wire:
             fault = self._fault(message)
             if fault == "before":
                 self._kill()
+                return
+            if fault == "copied":
+                shutil.copy(*_strings(message[9:]))
+                subprocess.run(self._read()["poll"], check=True)
                 return
             if fault == "full" or (self._is_full and message[4] == WRITE):
                 self._is_full = True

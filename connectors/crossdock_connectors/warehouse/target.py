@@ -87,8 +87,8 @@ class FileResourceConfig(ConfigModel):
     wrapped: WrappedIn | None = None
     """What a file is wrapped in, the outermost first, such as ``[pgp, gzip]`` with the keys of these. Its name gets
     their endings, such as ``.gz.pgp``."""
-    records_per_file: Annotated[int, Field(ge=1, le=100_000)] = 1_000
-    """The most records of one file; 1 for a file for each record."""
+    records_per_file: Annotated[int, Field(ge=1, le=20_000)] = 1_000
+    """The most records of one file, which are in memory together; 1 for a file for each record."""
     by: MemberName | None = None
     """The member whose value all records of a file have in common, such as the warehouse; none if files mix them."""
     temporary: Annotated[str, AfterValidator(_temporary)] = ".{name}.part"
@@ -101,6 +101,9 @@ class FileResourceConfig(ConfigModel):
     """What it means if an answer was lost, and neither the file nor the temporary one is found: ``in_doubt``, and a
     person or an acknowledgement decides; ``handed_over``, for a partner that deletes what it takes and removes nothing
     else; ``resend`` under the same name, for a partner that ignores a name that it knows."""
+    copies: bool = False
+    """Whether the server renames by a copy and a removal, as one over an object store does: then a temporary file that
+    is left after a lost answer does not show that the partner has not taken the file, and the file is in doubt."""
     acknowledged: AcknowledgementConfig | None = None
     """How the partner acknowledges records; without it, a record that was handed over is delivered."""
 
@@ -173,5 +176,5 @@ def _resource(name: str, config: FileResourceConfig) -> FileResource:
             acknowledged_within_s=within.total_seconds() if within else None,
         ),
     )
-    hand_over = HandOver(config.folder, config.temporary, config.marker, config.taken, config.if_missing)
+    hand_over = HandOver(config.folder, config.temporary, config.marker, config.taken, config.if_missing, config.copies)
     return FileResource(kind, config.file, config.content, hand_over, config.wrapped or ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PureWindowsPath
 from typing import Any
 
@@ -34,7 +35,7 @@ class AcknowledgedOperations:
         self._settled_batch: tuple[int, _Operations] | None = None  # the last one that was asked for
 
     def settle(self, said: Mapping[str, Any]) -> tuple[Term, list[Settlement]]:
-        """Return the settlements that an `Acknowledgement`, as a payload, decides.
+        """Return the settlements that an `Acknowledgement`, as a payload, decides, for `with_data`.
 
         Returns:
             ``acknowledged`` with them, or ``ignored`` for one that came before.
@@ -51,6 +52,14 @@ class AcknowledgedOperations:
         for intent in found:
             del awaited[intent.id]
         return "acknowledged", [self._settlement(intent, said) for intent in found]
+
+    def with_data(self, settled: Sequence[Settlement]) -> list[Settlement]:
+        """Return settlements of `settle` with the data of their operations, which are not kept in memory."""
+        with self._state.read_only() as tx:
+            whole = tx.intents.with_data([item.intent for item in settled])
+        for intent, item in zip(whole, settled, strict=True):
+            intent.status, intent.target_id = item.intent.status, item.intent.target_id
+        return [replace(item, intent=intent) for intent, item in zip(whole, settled, strict=True)]
 
     def _batch(self, said: Mapping[str, Any]) -> int | None:
         """Return the id of the batch that the acknowledgement names; None if it names only a record."""

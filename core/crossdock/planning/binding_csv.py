@@ -60,7 +60,7 @@ def import_bindings(
 def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Binding]:
     hashes = key_hashes([key for _, key, _ in rows])
     known = tx.bindings.ids(scope, list(hashes.values()))
-    unsettled = {intent.identity.key_hash for intent in tx.intents.unsettled(scope)}
+    unsettled = {intent.identity.key_hash for intent in tx.intents.unsettled_in(scope)}
     found = tx.bindings.owners(scope.target, scope.resource, [target_id for *_, target_id in rows])
     owners = {target_id: (namespace, key) for target_id, namespace, _, key in found}
     fresh = []

@@ -25,6 +25,7 @@ from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, St
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Kind, Operation, make_intent
+from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.merge_patch import difference
 from crossdock.writing.targets.target import TargetResource
 
@@ -147,15 +148,16 @@ class Planner:
 
     def _acknowledge(self, chunk: Sequence[KeyedRecord]) -> PlannedChunk:
         assert self._acknowledged is not None
-        planned = self._chunk()
+        planned, settled = self._chunk(), list[Settlement]()
         for read, said, _ in sorted(self._drafts(planned, chunk), key=lambda each: specific_first(each[1])):
             try:
-                term, settled = self._acknowledged.settle(said)
+                term, decided = self._acknowledged.settle(said)
             except RecordError as error:
                 self._reject(planned, read, "plan", error, said)
                 continue
             self._tally.count(term)
-            planned.settled += settled
+            settled += decided
+        planned.settled += self._acknowledged.with_data(settled)
         return planned
 
     def _bindings(

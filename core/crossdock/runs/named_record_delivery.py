@@ -244,7 +244,7 @@ class FetchedInput(StreamInput):
         self.taken = self._scan.latest[KEY_HASH].to_list()
         if others := list({*self.taken} - {*self.named}):
             with self._state.read_only() as tx:
-                unsettled += self._own_records.without_others(tx.intents.unsettled(self._bound.scope, others))
+                unsettled += self._own_records.without_others(tx.intents.unsettled_in(self._bound.scope, others))
         return super()._compared(unsettled)
 
     def _begin_phase(self) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Select, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, select, update
 
 from crossdock.errors import InternalError
 from crossdock.state.db import sql_statements
@@ -97,6 +97,8 @@ class Attempt:
 _PLAIN = tuple(name for name in Intent.__slots__ if name not in {"identity", "scope"})
 _COLUMNS = IDENTITY | {name: f"scope.{name}" for name in Scope.__slots__} | {name: name for name in _PLAIN}
 _FIELDS = tuple(table.c[name] for name in _COLUMNS)
+_NO_DATA: Mapping[str, Any] = {"body": None, "before": None, "after": None, "raw": {}}
+_BARE = tuple(table.c[name] for name in _COLUMNS if name not in _NO_DATA)
 _IDS = sql_statements.Ids(table)
 _ADD = sql_statements.inserting(table, (*_COLUMNS, "run_id", "fence", "created_at"), unless="idempotency_key")
 _THIS = table.c.id == bindparam("row")
@@ -163,23 +165,26 @@ class Intents:
 
         One of a stored batch that is in doubt is not: an acknowledgement, or a person, decides about it.
         """
-        return [each for each in self._at(target, TO_SEND) if not each.is_awaited]
+        return [each for each in self._at(target, TO_SEND, _FIELDS) if not each.is_awaited]
 
     def awaited_at(self, target: str) -> list[Intent]:
-        """Return the intents of *target* whose batch was, or may have been, handed over, oldest first."""
-        return [each for each in self._at(target, (*AWAITED, "in_doubt")) if each.is_awaited]
+        """Return the intents of *target* whose batch was, or may have been, handed over, oldest first.
+
+        There may be many of them, so they come without their data; see `with_data`.
+        """
+        return [each for each in self._at(target, (*AWAITED, "in_doubt"), _BARE) if each.is_awaited]
 
     def settled_in(self, batch: int) -> list[Intent]:
-        """Return the settled intents of a stored batch."""
-        return self._listed(select(*_FIELDS).where(table.c.batch_id == batch, table.c.status.not_in(UNSETTLED)))
+        """Return the settled intents of a stored batch, without their data."""
+        return self._listed(select(*_BARE).where(table.c.batch_id == batch, table.c.status.not_in(UNSETTLED)))
 
     def settled_as(self, target: str, target_id: str) -> list[Intent]:
-        """Return the settled intents of stored batches of *target* on the record with this id."""
+        """Return the settled intents of stored batches of *target* on the record with this id, without their data."""
         of_record = table.c.target == target, table.c.target_id == target_id, table.c.batch_id.is_not(None)
-        return self._listed(select(*_FIELDS).where(*of_record, table.c.status.not_in(UNSETTLED)))
+        return self._listed(select(*_BARE).where(*of_record, table.c.status.not_in(UNSETTLED)))
 
-    def _at(self, target: str, statuses: Iterable[Status]) -> list[Intent]:
-        query = select(*_FIELDS).where(table.c.status.in_(list(statuses)), table.c.target == target)
+    def _at(self, target: str, statuses: Iterable[Status], fields: Sequence[ColumnElement[Any]]) -> list[Intent]:
+        query = select(*fields).where(table.c.status.in_(list(statuses)), table.c.target == target)
         return self._listed(query.order_by(table.c.id))
 
     def unsettled_counts(self) -> dict[str, int]:
@@ -187,16 +192,24 @@ class Intents:
         query = select(table.c.target, func.count()).where(table.c.status.in_(TO_SEND)).group_by(table.c.target)
         return {target: number for target, number in self._connection.execute(query)}
 
-    def unsettled(self, scope: Scope | None = None, among: Sequence[int] | None = None) -> list[Intent]:
-        """Return the unsettled intents, oldest first, of all scopes or of *scope* and the key hashes *among*."""
-        query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id)
-        if scope is None:
-            return self._listed(query)
-        of_scope = query.where(within(table, scope))
+    def unsettled(self) -> list[Intent]:
+        """Return the unsettled intents of all scopes, oldest first."""
+        return self._listed(select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id))
+
+    def unsettled_in(self, scope: Scope, among: Sequence[int] | None = None) -> list[Intent]:
+        """Return the unsettled intents of *scope*, or of its key hashes *among*, oldest first, without their data."""
+        query = select(*_BARE).where(table.c.status.in_(UNSETTLED), within(table, scope)).order_by(table.c.id)
         if among is None:
-            return self._listed(of_scope)
-        parts = (self._listed(of_scope.where(table.c.key_hash.in_(part))) for part in sql_statements.chunks(among))
+            return self._listed(query)
+        parts = (self._listed(query.where(table.c.key_hash.in_(part))) for part in sql_statements.chunks(among))
         return sorted((intent for part in parts for intent in part), key=lambda intent: intent.id)
+
+    def with_data(self, items: Sequence[Intent]) -> list[Intent]:
+        """Read intents again that were read without their data, in the same order."""
+        found = dict[int, Intent]()
+        for part in sql_statements.chunks([item.id for item in items]):
+            found |= {each.id: each for each in self._listed(select(*_FIELDS).where(table.c.id.in_(part)))}
+        return [found[item.id] for item in items]
 
     def of_record(self, scope: Scope, key_hash: int) -> list[Intent]:
         query = select(*_FIELDS).where(within(table, scope), table.c.key_hash == key_hash)
@@ -254,7 +267,11 @@ class Intents:
             Intent(
                 identity=RecordIdentity.of_row(row),
                 scope=Scope(row.target, row.resource, row.namespace),
-                **{name: getattr(row, name) for name in _PLAIN},
+                **_plain(row),
             )
             for row in self._connection.execute(query)
         ]
+
+
+def _plain(row: Row[Any]) -> dict[str, Any]:
+    return {name: getattr(row, name, _NO_DATA.get(name)) for name in _PLAIN}

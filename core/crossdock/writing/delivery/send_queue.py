@@ -19,6 +19,7 @@ from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.delivery.senders import SendTask
 
 DELAYED = 20  # multiple of the limit of requests in flight: a bound on memory
+MORE = 1.25  # times as many operations must be ready before they are put together again, which costs time for each
 LOOK_AHEAD = 1_000  # operations of other kinds that a batch may pass over, so that mixed ones fill their batches
 
 
@@ -53,6 +54,7 @@ class SendQueue:
         self._delayed: list[_Delayed] = []
         self._held: list[SendTask] = []
         self._numbers = count()
+        self._too_few = 0  # operations that were ready when no batch of them was full
         self._budget = RetryBudget(clock.monotonic())
         self.circuit_breaker = CircuitBreaker(limit, rng)
 
@@ -82,10 +84,13 @@ class SendQueue:
     def take(self, number: int, *, only_full: bool = False) -> list[list[SendTask]]:
         """Take the operations of at most *number* requests. *only_full* leaves those that others could still join."""
         taken, left = list[list[SendTask]](), list[list[SendTask]]()
+        if only_full and len(self._ready) < self._too_few * MORE:
+            return taken
         while self._ready and len(taken) < number:
             batch, size = self._next_batch()
             (left if only_full and len(batch) < size else taken).append(batch)
         self.put_back(left)
+        self._too_few = 0 if taken else len(self._ready)
         return taken
 
     def _next_batch(self) -> tuple[list[SendTask], int]:

@@ -34,6 +34,8 @@ class HandOver:
         temporary: The temporary name, below *folder*, with ``{name}`` or ``{stem}``.
         marker: The name of an empty file that follows, with ``{name}`` or ``{stem}``; None for none.
         taken: Folders where the partner has files that it has taken.
+        copies: Whether the server renames by a copy and a removal, so that a temporary file does not show that the
+            partner has not taken the copy.
     """
 
     folder: str
@@ -41,6 +43,7 @@ class HandOver:
     marker: str | None = None
     taken: Sequence[str] = ()
     if_missing: IfMissing = "in_doubt"
+    copies: bool = False
 
     def stage(self, store: WritableStore, name: str, data: bytes) -> None:
         """Write the file under its temporary name, unless it is there already. It may be repeated.
@@ -69,8 +72,8 @@ class HandOver:
         is_there = _harmless(lambda: self._is_handed_over(store, name, data, again=again))
         if not is_there:
             staged = _harmless(lambda: store.described(temporary))
-            if staged is None and again and self.if_missing != "resend":
-                return "missing" if self.if_missing == "in_doubt" else "handed_over"
+            if again and self.if_missing != "resend" and (staged is None or self.copies):
+                return "handed_over" if staged is None and self.if_missing == "handed_over" else "missing"
             if staged is None or staged.size != len(data):
                 _harmless(lambda: self._stage(store, name, data))
             if not may_leave():

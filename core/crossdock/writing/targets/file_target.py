@@ -179,7 +179,7 @@ class FileTarget(ConnectorTarget):
 def _outcome(answer: Answer, expected: ExpectedRecord) -> Outcome:
     if answer.status == 200:
         return Outcome("delivered", status=200, target_id=expected.target_id or expected.name)
-    message = "neither the file nor its temporary file is there: the partner may have taken it"
+    message = "the file may have been renamed, and is not there: the partner may have taken it"
     return Outcome("undecided", message, answer.status)
 
 

@@ -104,6 +104,18 @@ def draft_model(name: str, members: Mapping[str, Member]) -> type[ResourceModel]
     return made
 
 
+def full_example(members: Mapping[str, Member]) -> dict[str, Any]:
+    """Return a payload with every member: empty texts, objects, and lists with one object."""
+    return {name: _example(each) for name, each in members.items()}
+
+
+def _example(member: Member) -> Any:
+    if not member.members:
+        return ""
+    inner = full_example(member.members)
+    return [inner] if member.type == "list" else inner
+
+
 def _field(parent: str, name: str, member: Member) -> tuple[Any, Any]:
     kind: Any = _TYPES.get(member.type) or draft_model(f"{parent}.{name}", member.members)
     if member.type == "list":

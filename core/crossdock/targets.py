@@ -2,7 +2,7 @@
 
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.reading.transport.http_results import Answer
-from crossdock.writing.files.file_content import FileContentConfig
+from crossdock.writing.files.file_content import FileContentConfig, FileRecord
 from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.connector_target import ConnectorTarget
@@ -30,6 +30,7 @@ __all__ = [
     "EndpointProfile",
     "ExpectedRecord",
     "FileContentConfig",
+    "FileRecord",
     "FileResource",
     "FileTarget",
     "HandOver",

@@ -19,6 +19,7 @@ from crossdock.targets import (
     BatchProfile,
     EndpointProfile,
     FileContentConfig,
+    FileRecord,
     FileResource,
     FileTarget,
     HandOver,
@@ -30,7 +31,7 @@ from crossdock.values.config_durations import span
 from crossdock.values.config_models import misplaced
 from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.time_zones import zone_name
-from crossdock_connectors.draft_models import MemberName, Members, draft_model
+from crossdock_connectors.draft_models import MemberName, Members, draft_model, full_example
 
 ResourceKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")]
 _FILE_NAME = re.compile(r"(?:[A-Za-z0-9_.,+=-]|\{number(?::[1-9])?\}|\{at:(?:%[YymdHMSj]|[A-Za-z0-9_.-])+\})+")
@@ -115,6 +116,9 @@ class FileResourceConfig(ConfigModel):
             raise misplaced(("by",), "is none of members")
         if "create" not in self.content.operations:
             raise misplaced(("content",), "cannot express a new record")
+        example = FileRecord("create", "", {**full_example(self.members), self.name: ""})
+        if unknown := self.content.unknown_names(example):
+            raise misplaced(("content",), f"shows {', '.join(unknown)}, and members has no such member")
         return self
 
     @model_validator(mode="after")

@@ -23,6 +23,8 @@ WRONG = (
     ("folder: in\n", "folder: in/../..\n", "orders.folder: must not lead upwards"),
     ("[in/archive]", "[../archive]", "orders.taken: must not lead upwards"),
     ("name: order_id", "name: purchase_order", "orders.name: holds the external id of the record"),
+    ("ship_to.postal_code?", "ship_to.pstcode?", "orders.content: shows ship_to.pstcode, and members has no such"),
+    ("each: lines", "each: items", "orders.content: shows items, and members has no such member"),
     ("create: NEW, ", "", "orders.content: cannot express a new record"),
     ("delete: CANCEL", "archive: CANCEL", "orders_out.on_gone: delete is impossible: orders has no delete"),
     (ORDERS, ORDERS.replace("orders", "acknowledgements"), "is the name for what the partner acknowledges"),

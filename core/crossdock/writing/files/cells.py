@@ -176,6 +176,21 @@ class Cell(ConfigModel):
         elif self.from_ is not None:
             yield self.from_
 
+    def unknown_names(self, scope: Scope, *, required: bool) -> Iterator[str]:
+        """Yield what it shows, adds up or counts and *scope* has not; with *required*, only what must have a value."""
+        for name in self._required_names() if required else self.names():
+            if not scope.has(name):
+                yield name
+        summed = self.sum or self.count
+        if summed is not None and any(value is MISSING for value, _ in scope.all_at(summed)):
+            yield summed
+
+    def _required_names(self) -> Iterator[str]:
+        if self.template is not None:
+            yield from (hole for hole in _HOLE.findall(self.template) if not hole.endswith(_OPTIONAL))
+        elif self.from_ is not None and self.default is None:
+            yield self.from_
+
     def operations(self) -> frozenset[FileOperation]:
         """Return the operations that it tells apart; none if it does not show the operation."""
         if OPERATION not in self.names():

@@ -62,6 +62,13 @@ class FileContent(ConfigModel, ABC):
         """
 
     @abstractmethod
+    def unknown_names(self, record: FileRecord) -> Sequence[str]:
+        """Return the names that it shows and that *record*, with every member and one element in each list, has not.
+
+        A ready declaration may show members that a record need not have: of these only the required ones count.
+        """
+
+    @abstractmethod
     def content(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
         """Return the bytes of the file: the same ones for the same arguments.
 

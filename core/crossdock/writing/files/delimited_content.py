@@ -26,7 +26,7 @@ class DelimitedRow(RowPart):
     columns: Annotated[Mapping[str, Cell], Field(min_length=1)] | None = None
     """The columns by name, in their order."""
 
-    def own_cells(self) -> Iterator[Cell]:
+    def own_values(self) -> Iterator[Cell]:
         yield from (self.columns or {}).values()
 
     def names(self) -> Iterator[tuple[str, ...]]:

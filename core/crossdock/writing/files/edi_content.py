@@ -69,7 +69,7 @@ class EdiRow(RowPart):
         text = first.template if isinstance(first, Cell) else None
         return text if text is not None and SEGMENT_TAG.fullmatch(text) else None
 
-    def own_cells(self) -> Iterator[Cell]:
+    def own_values(self) -> Iterator[Cell]:
         for element in self.segment or ():
             yield from (element,) if isinstance(element, Cell) else element
 
@@ -95,6 +95,10 @@ class EdiContent(RowsContent[EdiRow]):
         if not isinstance(data, Mapping) or not isinstance(name := data.get("layout"), str):
             return data
         return {**ready_one(ready_contents(), name, cls.model_fields["kind"].annotation), **data}
+
+    @property
+    def is_ready(self) -> bool:
+        return self.layout is not None
 
     def segments(
         self, records: Sequence[FileRecord], facts: FileFacts, notation: Notation

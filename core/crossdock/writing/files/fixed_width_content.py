@@ -91,7 +91,7 @@ class FixedWidthRow(RowPart):
         """Where the last column of the longest row ends."""
         return max([column.end for column in (self.columns or {}).values()] + [row.end for row in self.inner])
 
-    def own_cells(self) -> Iterator[Cell]:
+    def own_values(self) -> Iterator[Cell]:
         yield from (self.columns or {}).values()
 
 

@@ -37,12 +37,8 @@ class JsonRow(RowPart):
     value: JsonValue | None = None
     """In place of an object: one value, such as ``{from: ""}``, which is the whole payload."""
 
-    def own_cells(self) -> Iterator[Cell]:
-        for value in [*(self.object or {}).values(), self.value]:
-            if isinstance(value, JsonRow):
-                yield from value.cells()
-            elif value is not None:
-                yield value
+    def own_values(self) -> Iterator[Cell | RowPart]:
+        yield from (self.object or {}).values() if self.value is None else (self.value,)
 
     def made(self, scope: Scope) -> Any:
         """Return the value of one row."""
@@ -98,6 +94,9 @@ class JsonContent(RowsContent[JsonRow]):
     """The dotted path, or JSON pointer, of the list of records; by default the document is the list."""
     header: Mapping[JsonPath, Cell] = {}
     """Members outside of the records by their paths, such as ``meta.count: "{records}"``."""
+
+    def around(self) -> Iterator[Cell]:
+        return iter(self.header.values())
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -43,8 +43,8 @@ class RowPart(ConfigModel):
         return self.rows or ()
 
     @abstractmethod
-    def own_cells(self) -> Iterator[Cell]:
-        """Yield the cells of a row."""
+    def own_values(self) -> Iterator[Cell | RowPart]:
+        """Yield the cells of a row, and the parts inside of it."""
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:
@@ -57,9 +57,24 @@ class RowPart(ConfigModel):
         return self
 
     def cells(self) -> Iterator[Cell]:
-        yield from self.own_cells()
-        for row in self.inner:
-            yield from row.cells()
+        for value in (*self.own_values(), *self.inner):
+            if isinstance(value, RowPart):
+                yield from value.cells()
+            else:
+                yield value
+
+    def unknown_names(self, scope: Scope, *, required: bool) -> Iterator[str]:
+        """Yield the names that *scope*, with every member and one element in each list, has not."""
+        if self.each is not None and not isinstance(scope.found(self.each)[0], list):
+            yield self.each
+            return
+        for each in scope.of_elements(self.each, self.named):
+            conditions = [name for name in (self.when.columns() if self.when else ()) if not each.has(name)]
+            if conditions and required:
+                continue  # a row for members that a record need not have
+            yield from conditions
+            for value in (*self.own_values(), *self.inner):
+                yield from value.unknown_names(each, required=required)
 
     def expanded(self, scope: Scope) -> Iterator[tuple[Self, Scope]]:
         """Yield each row that is written, with its scope."""
@@ -127,6 +142,23 @@ class RowsContent(FileContent, Generic[R]):
         shown = [told for cell in cells if (told := cell.operations())]
         return all(operation in each for each in shown) and bool(shown or self._own_rows(operation))
 
+    def around(self) -> Iterator[Cell]:
+        """Yield the cells outside of the rows of records."""
+        return iter(())
+
+    def unknown_names(self, record: FileRecord) -> Sequence[str]:
+        scope, required = of_record(record, 1, _SOME_FACTS).at_row(1, 1), self.is_ready
+        rows = [row for operation in OPERATIONS for row in self.rows_of(operation)]
+        found = [name for row in rows for name in row.unknown_names(scope, required=required)]
+        whole = totals([record], _SOME_FACTS, rows=1, lines=1)
+        found += [name for cell in self.around() for name in cell.unknown_names(whole, required=required)]
+        return list(dict.fromkeys(found))
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is a ready declaration."""
+        return False
+
     def check(self, record: FileRecord) -> None:
         if record.operation not in self.operations:
             code = "invalid_draft" if record.operation == "create" else "changed_after_delivery"
@@ -165,6 +197,9 @@ class FramedContent(RowsContent[R], Generic[R]):
     """The rows before those of the records. Their cells show facts of the file, counts and sums."""
     trailer: tuple[R, ...] = ()
     """The rows after those of the records, likewise."""
+
+    def around(self) -> Iterator[Cell]:
+        return (cell for row in (*self.header, *self.trailer) for cell in row.cells())
 
     @model_validator(mode="after")
     def _has_no_record_around(self) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from crossdock.errors import RecordError
 from crossdock.values.json_paths import MISSING, at_path, described, member
 from crossdock.writing.files.content_model import FileFacts, FileRecord
 
+_NUMBER = re.compile(r"(?<=[./])[0-9]+(?=[./]|$)")
 OPERATION = "operation"
 FILE_NAMES = frozenset({"file_number", "file_name", "file_time"})
 RECORD_NAMES = FILE_NAMES | {OPERATION, "external_id", "record_number", "row_number", "row_in_record"}
@@ -48,6 +50,10 @@ class Scope:
             return self.own[path], path
         value, place, rest = self._start(path)
         return (at_path(value, rest) if rest else value), place + pointer_of(rest)
+
+    def has(self, path: str) -> bool:
+        """Return whether there is a value at *path*, in whichever element of lists it names by number."""
+        return any(self.found(each)[0] is not MISSING for each in (path, _NUMBER.sub("0", path)))
 
     def _start(self, path: str) -> tuple[Any, str, str]:
         name, _, rest = path.partition(".")

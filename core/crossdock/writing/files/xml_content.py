@@ -89,12 +89,8 @@ class XmlRow(RowPart):
     """The values by the path of their element or attribute inside of this one, in the order of the file. One whose text
     is empty is left out. A section in place of a value makes elements: ``Lines/Line: {each: lines, columns: ...}``."""
 
-    def own_cells(self) -> Iterator[Cell]:
-        for value in (self.columns or {}).values():
-            if isinstance(value, XmlRow):
-                yield from value.cells()
-            else:
-                yield value
+    def own_values(self) -> Iterator[Cell | RowPart]:
+        yield from (self.columns or {}).values()
 
     @model_validator(mode="after")
     def _paths_fit(self) -> Self:
@@ -177,6 +173,9 @@ class XmlContent(RowsContent[XmlRow]):
         if len(self._steps) == 1:
             raise misplaced(("record",), "has at least two names: an XML document has one root")
         return self
+
+    def around(self) -> Iterator[Cell]:
+        yield from (*self.header.values(), *self.trailer.values())
 
     @property
     def _steps(self) -> Sequence[str]:

@@ -104,7 +104,7 @@ def test_the_exchange_in_csv(exchange: Exchange) -> None:
     """Each order has a file of its own as the page shows it, and comes back acknowledged, refused and shipped. What
     contradicts an earlier acknowledgement, or fits nothing, is told; what is not acknowledged, a person settles."""
     orders = CSV["connections"]["wms"]["target"]["resources"]["orders"]
-    orders |= {"temporary": "{stem}.tmp", "marker": "{stem}.done"}  # as others want it
+    orders |= {"temporary": "{name}.tmp", "marker": "{stem}.done"}  # as others want it
     exchange.configure(CSV["connections"], "wms")
     exchange.run("sync")
     one, two, three = exchange.ids

@@ -14,6 +14,7 @@ from tests.examples import examples
 
 from crossdock import Context, RawBatch, Record, Reference, Stream
 from crossdock.errors import RecordError
+from crossdock.mapping.stream_facts import ChangeLimits
 from crossdock.planning.awaiting_parents import AwaitingParents
 from crossdock.resources import ResourceName
 from crossdock.runs import cursor_parts
@@ -401,3 +402,32 @@ def test_a_record_waits_as_long_as_it_takes_by_default(bench: Bench) -> None:
     bench.clock.advance(5 * 366 * 86_400)
     bench.sync()
     assert bench.fates() == {("b.accounts", "c1"): "waiting"}
+
+
+def test_first_contributions_of_earlier_parts_count_against_no_limit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a record held before is unknown then; updates of what was contributed count, in whichever part they are."""
+    monkeypatch.setattr(cursor_parts, "PART_ROWS", 1)
+
+    class Names(Accounts):
+        contributes = ("name",)
+        changes = ChangeLimits(at_most=2, at_most_percent=0)
+        word = "first"
+
+        def to_resource(self, record: Record) -> Mapping[str, Any]:
+            return {"name": f"{self.word} {record.key}"}
+
+    accounts = Accounts([(key, None) for key in "abcdef"])
+    names = Names([("a", None), ("b", None), ("c", None)], [("d", None)], [("e", None), ("f", None)], name="names")
+    names.namespace = "accounts"
+    bench.begin([accounts, names])
+    report = bench.sync()
+    assert not report.errors
+    assert report.tallies["b.names"].records["updated"] == 6
+    names.word, names.pages = "second", ([], [("a", None), ("b", None)], [("d", None)], [("c", None)])
+    planned, _ = bench.plan()
+    report = bench.sync()
+    assert report.tallies["b.names"].records["updated"] == 2
+    assert "1 of 6 known records would be updated after 2 in this run" in report.errors["b.names"].message
+    assert "4 of 6 known records would be updated, more than" in planned.errors["b.names"].message, "it has one part"

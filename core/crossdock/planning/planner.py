@@ -58,6 +58,7 @@ class Planner:
         matches: LiveMatches | None = None,
     ) -> None:
         self.stopped: CrossdockError | None = None
+        self.updates = 0  # those that the limits of the stream count
         self._held, self._bound, self._target = held, held.bound, held.bound.target
         self._state, self._references, self._tally = held.state, held.references, tally
         self._run, self._failing, self._at_once, self._matches = run, failing, at_once, matches
@@ -244,7 +245,9 @@ class Planner:
             message = "the record was delivered with different content, and its resource cannot be updated"
             self._reject(planned, read, "plan", RecordError("changed_after_delivery", message), after)
         else:
-            planned.operations.append(self._checked(self._operation(read, after, binding)))
+            operation = self._checked(self._operation(read, after, binding))
+            self.updates += operation.is_limited
+            planned.operations.append(operation)
 
     def _may_match(self, number: int) -> bool:
         """Return False if the matches cannot be read: the stream stops, and *number* records stay for the next run."""

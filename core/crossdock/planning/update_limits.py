@@ -28,7 +28,6 @@ from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
 
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
-_NOT_COUNTED = frozenset({"open", "import"})  # the second step of a create, and bindings with unknown content
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,6 @@ class UpdateCandidates:
     Attributes:
         number: The most records that could be updated: known ones with another content, and waiting ones.
         mapping_changed: Since when the stream has a changed mapping, such as "since the last run"; empty if it has not.
-        before: Updates that the run has delivered of earlier parts of the source.
     """
 
     number: int
@@ -46,7 +44,6 @@ class UpdateCandidates:
     records: Callable[[], Iterator[KeyedRecord]]
     source: str
     mapping_changed: str = ""
-    before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +53,20 @@ class WithheldUpdates:
 
 
 def withheld_updates(
-    state: State, bound: BoundStream, found: UpdateCandidates, planned: set[tuple[Scope, int]], *, at: datetime
+    state: State,
+    bound: BoundStream,
+    found: UpdateCandidates,
+    planned: set[tuple[Scope, int]],
+    *,
+    at: datetime,
+    before: int = 0,
 ) -> WithheldUpdates | None:
-    """Return updates that exceed the limits and are not approved. It raises the error of a source that fails."""
+    """Return updates that exceed the limits and are not approved. It raises the error of a source that fails.
+
+    *before* are the updates of earlier parts of the source in this run.
+    """
     limits = bound.stream.changes
-    if bound.kind.write_once or not limits.exceeded(found.number, found.known):
+    if bound.kind.write_once or not limits.exceeded(before + found.number, found.known):
         return None
     digests: list[int] = []
     members: Counter[str] = Counter()
@@ -70,12 +76,12 @@ def withheld_updates(
         members.update(operation.changes.keys())
         if len(keys) < LISTED:
             keys.append(operation.record.key)
-    if not limits.exceeded(found.before + len(digests), found.known):
+    if not digests or not limits.exceeded(before + len(digests), found.known):
         return None
     wanted = PendingApproval(bound.name, f"update {bound.kind.name} in {bound.namespace}", packed(digests), at)
     if _is_approved(state, wanted):
         return None
-    return WithheldUpdates(wanted, _refusal(bound, found, wanted, keys, members))
+    return WithheldUpdates(wanted, _refusal(bound, found, wanted, keys, members, before))
 
 
 def updates(
@@ -94,7 +100,7 @@ def updates(
             for operation in chunk.operations:
                 if operation.binding is None:
                     known.add((operation.scope, operation.identity.key_hash))
-                elif operation.binding.step not in _NOT_COUNTED:
+                elif operation.is_limited:
                     yield operation
         chunks = planner.next_round()
     if planner.stopped is not None:
@@ -117,14 +123,20 @@ def _is_approved(state: State, wanted: PendingApproval) -> bool:
 
 
 def _refusal(
-    bound: BoundStream, found: UpdateCandidates, wanted: PendingApproval, keys: list[str], members: Counter[str]
+    bound: BoundStream,
+    found: UpdateCandidates,
+    wanted: PendingApproval,
+    keys: list[str],
+    members: Counter[str],
+    before: int,
 ) -> RefusedError:
     limits, name, number = bound.stream.changes, bound.name, wanted.number
     cause = f"the mapping of {name} has changed {found.mapping_changed}: " if found.mapping_changed else ""
+    earlier, nothing = (f" after {before:,} in this run", "nothing more") if before else ("", "nothing")
     changed = ", ".join(f"{member} ({count:,})" for member, count in members.most_common(LISTED))
     return RefusedError(
-        f"{cause}{number:,} of {found.known:,} known records would be updated, more than changes.at_most"
-        f" ({limits.at_most:,}) and changes.at_most_percent ({limits.at_most_percent:g}); nothing of the stream is"
+        f"{cause}{number:,} of {found.known:,} known records would be updated{earlier}, more than changes.at_most"
+        f" ({limits.at_most:,}) and changes.at_most_percent ({limits.at_most_percent:g}); {nothing} of the stream is"
         f" imported. Members that change: {changed}; records: {', '.join(keys)}{', ...' * (number > LISTED)}",
         where=found.source or name,
         hint=f"list them: crossdock plan {name} --limit {number}; to allow the updates, after a sync that ended with"

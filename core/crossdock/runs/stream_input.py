@@ -257,13 +257,12 @@ class StreamInput:
         return (each for each in self._waiting if each.identity.key_hash not in passed_over)
 
     def update_estimate(self) -> UpdateCandidates:
-        before = self._tally.records["updated"]
-        number, known = before + self._known_changed + len(self._waiting), self._known_count
+        number, known = self._known_changed + len(self._waiting), self._known_count
         if number and not known:  # nothing was read, so the state was not asked
             with self._state.read_only() as tx:
                 known = tx.snapshots.present(self._bound.scope)
         source = next(iter(self._scan.sources), "")
-        return UpdateCandidates(number, known, self._read_records, source, self._mapping_changed, before)
+        return UpdateCandidates(number, known, self._read_records, source, self._mapping_changed)
 
     def refuse(self, withheld: WithheldUpdates | None) -> None:
         """Execute nothing of the stream, so that the next run reads it again, and store updates to approve."""

@@ -5,6 +5,7 @@ Its generators yield where the target is unavailable and the run has other work.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
@@ -54,6 +55,7 @@ class StreamRunner:
         self._coming = set(scopes)
         self._held: dict[str, tuple[BoundStream, AwaitingParents]] = {}
         self._referring = DeferredDeletes(run.state, target.name, target.resources)
+        self._updates = Counter[str]()  # by stream, those that its limits count
         self._deferred: dict[str, RunInput] = {}  # by the stream whose deletes come at the end
 
     def run(self, bound: BoundStream, source: RunInput) -> Steps:
@@ -156,7 +158,8 @@ class StreamRunner:
         """Return True if the stream would update too many records, and store what to approve."""
         at = bound.context.run.clock.now()
         try:
-            withheld = update_limits.withheld_updates(self._state, bound, source.update_estimate(), set(), at=at)
+            found, before = source.update_estimate(), self._updates[bound.name]
+            withheld = update_limits.withheld_updates(self._state, bound, found, set(), at=at, before=before)
         except StateError:
             raise
         except CrossdockError as error:
@@ -206,6 +209,7 @@ class StreamRunner:
                 chunks = planner.next_round()
             planner.pass_over(records)
         finally:
+            self._updates[bound.name] += planner.updates
             planner.finish()
         if missed:
             missed.report()

@@ -40,12 +40,12 @@ def deliver(state: State, keys: Iterable[str], step: Step = "whole") -> None:
 
 
 def held(
-    state: State, names: dict[str, str], known: int, parents: dict[str, str] | None = None
+    state: State, names: dict[str, str], known: int, parents: dict[str, str] | None = None, before: int = 0
 ) -> WithheldUpdates | None:
     """What is withheld of accounts with these names."""
     records = [account(BOUND, key, (parents or {}).get(key), name) for key, name in names.items()]
     found = UpdateCandidates(len(records), known, lambda: iter(records), "a.csv")
-    return withheld_updates(state, BOUND, found, set(), at=AT)
+    return withheld_updates(state, BOUND, found, set(), at=AT, before=before)
 
 
 @given(
@@ -124,3 +124,16 @@ def test_a_changed_mapping_is_the_cause(state: State) -> None:
     refused = withheld_updates(state, BOUND, found, set(), at=AT)
     assert refused is not None
     assert f"the mapping of w.accounts has changed {since}: 6 of 6 known records" in refused.refusal.message
+
+
+def test_a_part_without_updates_is_never_withheld(state: State) -> None:
+    """Updates of earlier parts count; a part that adds some is withheld, with a message that tells of both."""
+    deliver(state, KEYS)
+    changed = {**dict.fromkeys(KEYS, "x"), "a": "y"}
+    assert held(state, dict.fromkeys(KEYS, "x"), 6, before=5) is None
+    assert held(state, changed, 6, before=2) is None
+    found = held(state, changed, 6, before=3)
+    assert found is not None
+    assert found.pending.number == 1
+    assert "1 of 6 known records would be updated after 3 in this run, more than" in found.refusal.message
+    assert "nothing more of the stream is imported" in found.refusal.message

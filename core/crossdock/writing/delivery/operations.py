@@ -39,6 +39,14 @@ class Operation:
     step: Step = "whole"
     taken_over: str | None = None
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether it counts against the limits of updates.
+
+        A create whose second step is due does not, nor does an adopted record, whose content was unknown.
+        """
+        return self.binding is not None and self.binding.step not in {"open", "import"}
+
 
 def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int, salt: str = "") -> str:
     """Return 40 hex digits of SHA-256. *counter* makes the keys of A -> B -> A differ, *salt* those of two states."""

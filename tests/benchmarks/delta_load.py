@@ -15,6 +15,7 @@ from itertools import count
 from unittest import mock
 
 from crossdock.cli import main as command
+from crossdock.errors import CrossdockError
 from crossdock.pacing.allowance import Allowance
 from crossdock.reading.transport.http_results import Answer
 from crossdock.runs import active_run
@@ -60,6 +61,10 @@ class Filling:
     def release(self) -> bool:
         """Nothing was held back."""
         return True
+
+    def take_refusals(self) -> Sequence[CrossdockError]:
+        """Nothing was left out."""
+        return ()
 
     def put_back(self) -> None:
         """Nothing is left."""

@@ -75,6 +75,10 @@ class Cursor(OrderBy):
         moment = datetime.fromisoformat(f"{seconds}.{fraction[:6] or '0'}").replace(tzinfo=UTC)
         return instant_cursor(moment)
 
+    def reread_to(self, stored: str) -> str:
+        """Return the position up to which `pull_since` lets rows be read again; empty for instants and texts."""
+        return self.position({self.column: stored}) if self.as_ in {"integer", "decimal"} else ""
+
     def _earlier_number(self, stored: str) -> str:
         """Return the number *overlap* before a stored one, not below zero and with the zeros that fill it up."""
         number = convert.decimal({self.column: stored}, self.column)

@@ -48,6 +48,8 @@ class ReadParts:
             the cursor before.
         by_its_clock: Returns what the source's clock showed at a local moment, never later than that moment. Changes
             have the times of the source's clock.
+        reread_to: The position up to which an earlier run has read. No part ends before it: versions of a record that
+            were replaced since would be sent once more.
 
     Attributes:
         doubt: Why records may be missing although everything was read; None if there is no reason.
@@ -64,9 +66,10 @@ class ReadParts:
         whole: bool,
         is_open: Callable[[], bool] = lambda: False,
         by_its_clock: Callable[[datetime], datetime] = lambda moment: moment,
+        reread_to: str = "",
     ) -> None:
         self._items, self._declared, self._clock, self._whole = items, declared, clock, whole
-        self._by_its_clock = by_its_clock
+        self._by_its_clock, self._reread_to = by_its_clock, reread_to
         self._is_open, self._reached = is_open, ""  # a cursor that may be stored once no list is open
         self.doubt: DoubtfulListError | None = None
         self._asked_at = self._began = clock.now()
@@ -115,7 +118,8 @@ class ReadParts:
                 self._asked_at = self._clock.now()
                 if not self._is_open():
                     self.cursor = self._reached or self.cursor
-                if is_checkpoint and rows >= PART_ROWS and not self._whole:
+                is_new = self._highest_position >= self._reread_to
+                if is_checkpoint and is_new and rows >= PART_ROWS and not self._whole:
                     return
             self.cursor = self._reached or self.cursor
         except DoubtfulListError as error:

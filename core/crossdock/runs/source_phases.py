@@ -56,6 +56,7 @@ class SourcePhases:
             whole=whole,
             is_open=lambda: bound.name in run.open_lists,
             by_its_clock=lambda moment: run.by_clock_of(bound.context.connection, moment),
+            reread_to=declared.reread_to(self._since) if declared and self._since else "",
         )
 
     def _others(self) -> list[Phase]:

@@ -62,6 +62,16 @@ def test_a_part_ends_at_a_checkpoint() -> None:
     assert read(parts(items, whole=True)) == [(["page 1", "page 2", "page 3", "page 4"], "c")]
 
 
+def test_no_part_ends_among_rows_that_are_read_again() -> None:
+    """The first part reaches as far as the earlier run: otherwise a record's replaced version would be sent again."""
+    declared = Cursor(column="seq", as_="integer", overlap=8)
+    assert (declared.pull_since("10"), CURSOR.reread_to("2026-03-01T12:00:00.000000000Z")) == ("2", "")
+    numbers = [(2, 3, 4), (5, 6, 7), (8, 9, 10), (11, 12, 13), (14, 15, 16)]
+    pages = (RawBatch.json([{"id": each, "seq": each} for each in page], source=str(page[0])) for page in numbers)
+    found = ReadParts(pages, declared, ManualClock(NOW), whole=False, reread_to=declared.reread_to("10"))
+    assert read(found) == [(["2", "5", "8"], "10"), (["11"], "13"), (["14"], "16"), ([], "16")]
+
+
 @pytest.mark.parametrize(
     ("items", "cursor"),
     [

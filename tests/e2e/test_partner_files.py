@@ -202,6 +202,19 @@ def test_another_file_with_the_name_is_not_overwritten(tmp_path: Path) -> None:
     assert stage.files() == {"ord_00001.csv": ["N,SO-1,Ann,1"], "ord_00002.csv": ["N,SO-2,Bob,2"]}
 
 
+def test_refusals_that_are_not_shown_are_counted(tmp_path: Path) -> None:
+    """Ten files are named, and how many more were left out."""
+    stage = PartnerFiles(tmp_path, records_per_file=1)
+    for number in range(1, 13):
+        (stage.partner / "in" / f"ord_{number:05}.csv").write_text("theirs")
+    stage.export(*(f"SO-{number},Ann,1" for number in range(1, 14)))
+    done = stage.run("sync")
+    assert done.exit_code == 4
+    assert done.stderr.count("another file has the name") == 10
+    assert "2 more were left out for such reasons" in done.stderr
+    assert [each["key"] for each in stage.listed("handed-over")] == ["SO-13"]
+
+
 def test_a_folder_that_is_gone(tmp_path: Path) -> None:
     """It keeps its files, and neither acknowledgements nor what another folder takes."""
     stage = PartnerFiles(tmp_path, records_per_file=1)
@@ -327,6 +340,14 @@ def test_files_by_a_member(tmp_path: Path) -> None:
         ["Ann"] * 3,
         ["Bob"],
         ["Ann"],
+    ]
+    stage.export("SO-1,Ann,1,2,yes", "SO-2,Bob,2,2,yes", "SO-3,Ann,3,2,yes")
+    planned = [line for line in stage.run("plan").stdout.splitlines() if line.startswith("file ")]
+    assert planned == ["file ord_00004.csv to wms: 2 records", "file ord_00005.csv to wms: 1 record"]
+    stage.sync()
+    assert [sorted(line.split(",")[1] for line in lines) for lines in stage.files().values()][3:] == [
+        ["SO-1", "SO-3"],
+        ["SO-2"],
     ]
 
 

@@ -53,12 +53,10 @@ def file_of_record(project: Project, stream: str, key: str, clock: Clock) -> tup
 
 def _made(project: Project, target: Target, operation: Operation, clock: Clock) -> tuple[str, bytes]:
     scope, key = operation.scope, operation.identity.key
-    held = operation.binding.payload if operation.binding else {}
-    payload = held if operation.kind == "delete" else operation.after
     name = target.name_of(scope.resource, scope.namespace, key) or ""
     with closing(project.open_state(read_only=True)) as state, state.read_only() as tx:
         number = tx.batches.next_number(target.name, target.first_number)
-    item = BatchItem(operation.kind, name, payload)
+    item = BatchItem(operation.kind, name, operation.payload_in_batch)
     request = target.stored_batch(scope.resource, [item], number, clock.now())
     return request.path.removeprefix("/"), request.body or b""
 

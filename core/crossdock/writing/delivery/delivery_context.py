@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, RefusedError
 from crossdock.state import Intent, State, Unchanged
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
@@ -62,6 +62,7 @@ class DeliveryContext:
     rng: random.Random = field(default_factory=random.Random)
     queue: SendQueue = field(init=False)
     refusals: list[CrossdockError] = field(default_factory=list)
+    more_refusals: int = 0
     blocked: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -81,10 +82,15 @@ class DeliveryContext:
     def refused(self, error: CrossdockError) -> None:
         if len(self.refusals) < REPORTED_AT_MOST:
             self.refusals.append(error)
+        else:
+            self.more_refusals += 1
 
     def take_refusals(self) -> Sequence[CrossdockError]:
         """Return why stored batches were left out since the last call. From now on they are tried again."""
         refusals, self.refusals = self.refusals, []
+        if self.more_refusals:
+            refusals.append(RefusedError(f"{self.more_refusals:,} more were left out for such reasons"))
+        self.more_refusals = 0
         self.blocked.clear()
         return refusals
 

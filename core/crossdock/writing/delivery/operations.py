@@ -40,6 +40,11 @@ class Operation:
     taken_over: str | None = None
 
     @property
+    def payload_in_batch(self) -> dict[str, Any]:
+        """What a stored batch shows of it; see the function of this name."""
+        return self.binding.payload if self.kind == "delete" and self.binding is not None else self.after
+
+    @property
     def is_limited(self) -> bool:
         """Whether it counts against the limits of updates.
 
@@ -140,6 +145,11 @@ def current_request(intent: Intent, target: Target) -> Request | None:
 def payload_after(intent: Intent) -> dict[str, Any]:
     payload: dict[str, Any] = intent.after if intent.after is not None else exact_json.loads(intent.body or b"{}")
     return payload
+
+
+def payload_in_batch(intent: Intent) -> dict[str, Any]:
+    """Return what a stored batch shows of an operation: what the target will hold, or of a delete what it holds."""
+    return intent.before or {} if intent.operation == "delete" else payload_after(intent)
 
 
 def bytes_after(intent: Intent) -> bytes:

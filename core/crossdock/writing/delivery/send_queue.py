@@ -15,7 +15,7 @@ from crossdock.state import Intent
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
-from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.delivery.operations import payload_in_batch
 from crossdock.writing.delivery.senders import SendTask
 
 DELAYED = 20  # multiple of the limit of requests in flight: a bound on memory
@@ -102,10 +102,10 @@ class SendQueue:
             return [first, *first.others], 1
         if size == 1:
             return [first], 1
-        batch, others, records = [first], list[SendTask](), {_record(first)}
+        batch, others, records, kind = [first], list[SendTask](), {_record(first)}, self._kind(first)
         while size > len(batch) and self._ready and len(others) < LOOK_AHEAD:
             task = self._ready.popleft()
-            fits = self._kind(task) == self._kind(first) and self._size(task) == size and _record(task) not in records
+            fits = self._kind(task) == kind and self._size(task) == size and _record(task) not in records
             (batch if fits else others).append(task)
             records.add(_record(task))
         self._ready.extendleft(reversed(others))
@@ -114,7 +114,9 @@ class SendQueue:
     def _kind(self, task: SendTask) -> tuple[str, ...]:
         intent = task.intent
         if intent.resource in self._mixed:
-            return task.purpose, intent.resource, _group_of(intent, self._mixed[intent.resource])
+            if task.group is None:
+                task.group = _group_of(intent, self._mixed[intent.resource])
+            return task.purpose, intent.resource, task.group
         return task.purpose, intent.resource, intent.operation, intent.method, intent.path
 
     def _size(self, task: SendTask) -> int:
@@ -178,7 +180,7 @@ class SendQueue:
 def _group_of(intent: Intent, member: str | None) -> str:
     if member is None:
         return ""
-    return group_of_payload(intent.before or {} if intent.operation == "delete" else payload_after(intent), member)
+    return group_of_payload(payload_in_batch(intent), member)
 
 
 def group_of_payload(payload: Mapping[str, Any], member: str | None) -> str:

@@ -73,6 +73,7 @@ class SendTask:
         stored: The stored batch that it is a part of. The first task of the batch stands for the *others* in the queue.
         is_led: Whether that first task stands for this one.
         is_staged: Whether the first part of that was sent.
+        group: What the operations of its stored batch have in common, once that is known.
     """
 
     intent: Intent
@@ -86,6 +87,7 @@ class SendTask:
     others: Sequence[SendTask] = ()
     is_led: bool = False
     is_staged: bool = False
+    group: str | None = None
 
     def lead(self, others: Sequence[SendTask], stored: StoredBatch) -> None:
         """Make this task and *others* those of a stored batch."""

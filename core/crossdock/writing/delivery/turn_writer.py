@@ -16,7 +16,7 @@ from crossdock.state.tables.intents import Status
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.delivery_context import DeliveringRun
-from crossdock.writing.delivery.operations import Operation, make_intent, payload_after, unsent_intent
+from crossdock.writing.delivery.operations import Operation, make_intent, payload_in_batch, unsent_intent
 from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.senders import SendBatch, SendTask
 from crossdock.writing.delivery.settlement import Settlement
@@ -160,8 +160,8 @@ class TurnWriter:
         return None
 
     def _item(self, intent: Intent) -> BatchItem:
-        payload = intent.before or {} if intent.operation == "delete" else payload_after(intent)
-        return BatchItem(cast("Any", intent.operation), intent.target_id or self._name(intent) or "", payload)
+        name = intent.target_id or self._name(intent) or ""
+        return BatchItem(cast("Any", intent.operation), name, payload_in_batch(intent))
 
     def _name(self, intent: Intent) -> str | None:
         return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)

@@ -27,6 +27,7 @@ from crossdock.values.time_zones import zone_name
 from crossdock_connectors.request_times import TimeLayout, in_layout
 
 MemberType = Literal["text", "number", "integer", "boolean", "instant", "date", "object", "list"]
+ResourceKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")]
 MemberName = Annotated[str, Field(min_length=1, max_length=200)]
 _MOST = 10**MAX_DIGITS_BEFORE_POINT - 1
 _TYPES: Mapping[str, Any] = {

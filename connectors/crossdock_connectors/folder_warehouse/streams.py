@@ -23,12 +23,7 @@ def check(ctx: Context[FolderWarehouseSettings]) -> Iterator[Finding]:
 
 
 def target(settings: FolderWarehouseSettings) -> FileTarget | None:
-    config = settings.target
-    if config is None:
-        return None
-    from crossdock_connectors.warehouse.target import target as warehouse_target  # noqa: PLC0415  most have none
-
-    return warehouse_target(config, lambda: FolderStore(settings.path), str(settings.path))
+    return warehouse.target(settings, lambda: FolderStore(settings.path), str(settings.path))
 
 
 def _open(settings: FolderWarehouseSettings) -> FileStore:

@@ -169,7 +169,9 @@ class HttpJsonTarget(ApiTarget):
     def batch_outcomes(
         self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]
     ) -> Outcome | Sequence[Outcome]:
-        told = _some_throttled(self._told_of_each(resource, answer, expected))
+        batch = self._config.resources[resource].batch
+        assert batch is not None
+        told = _some_throttled(self._told_of_each(resource, batch, answer, expected))
         kinds = {each.kind for each in told}
         if "delivered" in kinds:  # whatever the answer says of all, these were accepted
             return told
@@ -178,7 +180,8 @@ class HttpJsonTarget(ApiTarget):
         whole = self.with_status(resource, answer)
         is_success = 200 <= whole.status < 300
         are_throttled = kinds == {"throttled"}
-        is_of_all = are_throttled or (kinds == {"rejected"} and self._is_refused_together(resource, expected))
+        may_be_of_one = batch.atomic and len(expected) > 1  # nothing was executed because of one of them
+        is_of_all = are_throttled or (kinds == {"rejected"} and may_be_of_one)
         is_stated = bool(kinds & {"rejected", "unavailable"}) or (is_success and answer.status != _LATER)
         if told and is_stated and not is_of_all:
             return told
@@ -188,12 +191,12 @@ class HttpJsonTarget(ApiTarget):
             return self._judged(resource, whole, expected[0])
         return explained_outcome(whole, _NONE, self.shape(resource))
 
-    def _told_of_each(self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]) -> list[Outcome]:
+    def _told_of_each(
+        self, resource: str, batch: BatchConfig, answer: Answer, expected: Sequence[ExpectedRecord]
+    ) -> list[Outcome]:
         """Return what an answer says of each record; an empty list if it does not. The results of a refusal, or of an
         answer that promises to do it later, count only if each states what became of its record.
         """
-        batch = self._config.resources[resource].batch
-        assert batch is not None
         is_success = 200 <= answer.status < 300
         if is_success and not answer.body:  # such as 204
             return [self._judged(resource, answer, each) for each in expected]
@@ -213,11 +216,6 @@ class HttpJsonTarget(ApiTarget):
                 return Outcome("in_doubt", "the result has both an id and an error")
             answer = replace(answer, status=REFUSED)
         return self.outcome(resource, answer, expected)
-
-    def _is_refused_together(self, resource: str, expected: Sequence[ExpectedRecord]) -> bool:
-        """Return whether a refusal of each record may be that of one: nothing was executed because of it."""
-        batch = self._config.resources[resource].batch
-        return batch is not None and batch.atomic and len(expected) > 1
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
@@ -265,7 +263,7 @@ class HttpJsonTarget(ApiTarget):
         body, failed = answer.body, self._config.failed
         if not isinstance(body, dict):
             return None
-        is_error = self._config.resources[resource].is_posted and bool(body.get("errors") or body.get("error"))
+        is_error = self._config.resources[resource].is_posted and bool(errors_in(body))
         if not is_error and (self._failed is None or not self._failed(body)):
             return None
         return REFUSED if failed is None else failed.status_of(body)

@@ -12,7 +12,7 @@ from crossdock import ConfigModel, Filter
 from crossdock.platform.retry_settings import InFlight, Retry
 from crossdock.sources import NameForm
 from crossdock.values.config_models import MAX_S, is_stated, misplaced
-from crossdock_connectors.draft_models import MemberName, Members
+from crossdock_connectors.draft_models import MemberName, Members, ResourceKey
 from crossdock_connectors.http_json.credentials import HeaderName
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.pagination import Place
@@ -21,7 +21,6 @@ from crossdock_connectors.http_json.request_templates import texts_in
 
 NAME, ID = "{name}", "{id}"
 IN_PATH = re.compile(r"\{([A-Za-z0-9_]+)\}")
-ResourceKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")]
 _Seconds = Annotated[float, Field(ge=0, le=MAX_S)]
 
 

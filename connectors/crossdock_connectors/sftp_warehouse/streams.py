@@ -24,13 +24,8 @@ def check(ctx: Context[SftpWarehouseSettings]) -> Iterator[Finding]:
 
 
 def target(settings: SftpWarehouseSettings) -> FileTarget | None:
-    config = settings.target
-    if config is None:
-        return None
-    from crossdock_connectors.warehouse.target import target as warehouse_target  # noqa: PLC0415  most have none
-
     address = f"sftp://{settings.user}@{settings.host}:{settings.port}"
-    return warehouse_target(config, lambda: connect(login(settings)), address)
+    return warehouse.target(settings, lambda: connect(login(settings)), address)
 
 
 def _open(settings: SftpWarehouseSettings) -> FileStore:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
 from crossdock.sources import (
@@ -23,6 +23,10 @@ from crossdock.sources import (
 )
 from crossdock_connectors.warehouse import joins
 from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSettings, WarehouseStreamConfig
+
+if TYPE_CHECKING:
+    from crossdock.sources import WritableStore
+    from crossdock.targets import FileTarget
 
 W = TypeVar("W", bound=WarehouseSettings)
 OpenStore = Callable[[W], FileStore]
@@ -168,6 +172,15 @@ def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool, ahead: b
 def _warnings(session: FileStore) -> Sequence[str]:
     found: Sequence[str] = getattr(session, "warnings", ())
     return found
+
+
+def target(settings: WarehouseSettings, open_store: Callable[[], WritableStore], address: str) -> FileTarget | None:
+    """Return the target of the section ``target``; None without one."""
+    if settings.target is None:
+        return None
+    from crossdock_connectors.warehouse import target as of_files  # noqa: PLC0415  most have none
+
+    return of_files.target(settings.target, open_store, address)
 
 
 def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Finding]:

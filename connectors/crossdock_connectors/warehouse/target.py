@@ -31,9 +31,8 @@ from crossdock.values.config_durations import span
 from crossdock.values.config_models import misplaced
 from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.time_zones import zone_name
-from crossdock_connectors.draft_models import MemberName, Members, draft_model, full_example
+from crossdock_connectors.draft_models import MemberName, Members, ResourceKey, draft_model, full_example
 
-ResourceKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")]
 _FILE_NAME = re.compile(r"(?:[A-Za-z0-9_.,+=-]|\{number(?::[1-9])?\}|\{at:(?:%[YymdHMSj]|[A-Za-z0-9_.-])+\})+")
 MAX_FILE_NAME = 150  # characters; temporary names and markers are longer, and common file systems end at 255
 _BESIDE = re.compile(r"(?:[A-Za-z0-9_.+=-]|\{name\}|\{stem\})+")

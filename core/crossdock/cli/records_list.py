@@ -234,19 +234,13 @@ def _unsettled(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str
     messages = tx.intents.latest_messages(intents)
     loaded = _loaded_streams(tx) if state == "pending" else set()
     return [
-        {
-            "state": state,
-            "stream": intent.identity.stream,
-            "key": intent.identity.key,
-            "why": _pending_why(intent, "load" if intent.identity.stream in loaded else "sync")
+        _intent_item(
+            intent,
+            state,
+            _pending_why(intent, "load" if intent.identity.stream in loaded else "sync")
             if state == "pending"
             else _doubt_why(intent, messages.get(intent.id)),
-            "source": intent.identity.source,
-            "line": intent.identity.line,
-            "since": intent.first_sent_at,
-            "raw": intent.raw,
-            "intent": intent,
-        }
+        )
         for intent in intents
     ]
 
@@ -254,20 +248,22 @@ def _unsettled(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str
 def _awaited(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str) -> list[Item]:
     intents = tx.intents.listed(_INTENTS[state], limit=limit, choice=choice)
     files = tx.batches.facts({intent.batch_id for intent in intents if intent.batch_id is not None})
-    return [
-        {
-            "state": state,
-            "stream": intent.identity.stream,
-            "key": intent.identity.key,
-            "why": _awaited_why(intent, files.get(intent.batch_id or 0)),
-            "source": intent.identity.source,
-            "line": intent.identity.line,
-            "since": intent.first_sent_at,
-            "raw": intent.raw,
-            "intent": intent,
-        }
-        for intent in intents
-    ]
+    return [_intent_item(intent, state, _awaited_why(intent, files.get(intent.batch_id or 0))) for intent in intents]
+
+
+def _intent_item(intent: Intent, state: str, why: str) -> Item:
+    identity = intent.identity
+    return {
+        "state": state,
+        "stream": identity.stream,
+        "key": identity.key,
+        "why": why,
+        "source": identity.source,
+        "line": identity.line,
+        "since": intent.first_sent_at,
+        "raw": intent.raw,
+        "intent": intent,
+    }
 
 
 def _awaited_why(intent: Intent, file: BatchFacts | None) -> str:

@@ -134,9 +134,11 @@ def _resolve(
     at = SystemClock().now()
 
     def resolve(tx: Transaction) -> None:
-        intents = _with_names(loaded, operator_actions.undecided_intents(tx, choice))
+        intents = operator_actions.undecided_intents(tx, choice)
         if [each.id for each in intents] != [each.id for each in shown]:
             raise ConfigError("other records are in doubt by now; nothing was changed", hint="try again")
+        for intent, named in zip(intents, shown, strict=True):
+            intent.target_id = intent.target_id or named.target_id
         if not_delivered:
             operator_actions.settle_as_not_delivered(tx, intents, at=at)
         else:

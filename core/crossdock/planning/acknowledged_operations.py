@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import PureWindowsPath
 from typing import Any
 
@@ -29,8 +30,6 @@ class AcknowledgedOperations:
 
     def __init__(self, state: State, target: Target) -> None:
         self._state, self._target = state, target
-        self._awaited: dict[int, Intent] | None = None
-        self._handed_over = _Operations()
         self._batches = dict[str | int, int | None]()  # ids by name or number
         self._settled_batch: tuple[int, _Operations] | None = None  # the last one that was asked for
 
@@ -43,14 +42,12 @@ class AcknowledgedOperations:
         Raises:
             RecordError: If nothing was handed over that it can be about, or it contradicts an earlier one.
         """
-        batch, awaited = self._batch(said), self._all()
+        batch = self._batch(said)
         about = self._handed_over.about(said, batch)
-        found = [intent for intent in about if intent.id in awaited]
+        found = [intent for intent in about if intent.is_awaited]
         if not found:
             self._check_repeated(said, batch, about)
             return "ignored", []
-        for intent in found:
-            del awaited[intent.id]
         return "acknowledged", [self._settlement(intent, said) for intent in found]
 
     def with_data(self, settled: Sequence[Settlement]) -> list[Settlement]:
@@ -83,13 +80,13 @@ class AcknowledgedOperations:
                 self._batches[wanted] = tx.batches.identified(self._target.name, wanted)
         return self._batches[wanted]
 
-    def _all(self) -> dict[int, Intent]:
-        if self._awaited is None:
-            with self._state.read_only() as tx:
-                awaited = tx.intents.awaited_at(self._target.name)
-            self._awaited = {intent.id: intent for intent in awaited}
-            self._handed_over.add((intent, self._name(intent)) for intent in awaited)
-        return self._awaited
+    @cached_property
+    def _handed_over(self) -> _Operations:
+        with self._state.read_only() as tx:
+            awaited = tx.intents.awaited_at(self._target.name)
+        found = _Operations()
+        found.add((intent, self._name(intent)) for intent in awaited)
+        return found
 
     def _name(self, intent: Intent) -> str:
         own = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)

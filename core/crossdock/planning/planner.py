@@ -158,7 +158,8 @@ class Planner:
                 continue
             self._tally.count(term)
             settled += decided
-        planned.settled += self._acknowledged.with_data(settled)
+        if settled:
+            planned.settled += self._acknowledged.with_data(settled)
         return planned
 
     def _bindings(

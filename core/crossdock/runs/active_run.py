@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -289,11 +290,10 @@ class ActiveRun:
 
         def find_left() -> list[Intent]:
             left = self.records.without_others(self._session.left(target.name, own)) if may_have_left else []
-            known = [intent for intent in left if intent.resource in target.resources]
-            for resource in sorted({intent.resource for intent in left} - target.resources.keys()):
-                number = sum(intent.resource == resource for intent in left)
+            unknown = Counter(intent.resource for intent in left if intent.resource not in target.resources)
+            for resource, number in sorted(unknown.items()):
                 self.note(f"{target.name}.{resource}", f"{number} {_LEFT} the config has no such resource")
-            return known
+            return [intent for intent in left if intent.resource not in unknown]
 
         return TargetDelivery(dispatcher, runner, own, find_left, self._doubts.restored, verify, place)
 

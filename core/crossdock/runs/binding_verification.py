@@ -224,13 +224,13 @@ class Verification:
         """Verify the bindings to a target that cannot be asked, as one that takes files. New records are in doubt."""
 
         def believed(tx: Transaction) -> bool:
-            found: list[tuple[Scope, Binding]] = []
+            is_any = False
             while page := tx.bindings.unverified(target.name, resource, after=None, limit=AT_ONCE):
-                found += page
-                for scope, binding in page:
-                    tx.bindings.verified(scope, [binding])
+                is_any = True
+                for scope, each in groupby(page, key=itemgetter(0)):
+                    tx.bindings.verified(scope, [binding for _, binding in each])
             tx.unverified.compared(target.name, resource)
-            return bool(found) and tx.runs.restored()
+            return is_any and tx.runs.restored()
 
         if self._state.run_transaction(believed):
             noun = resource.replace("_", " ")

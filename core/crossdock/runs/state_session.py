@@ -105,11 +105,9 @@ class Session:
     def left(self, target: str, streams: Iterable[BoundStream]) -> list[Intent]:
         """Return the operations on *target* that earlier runs left: all of them once, later those of *streams*."""
         with self.state.read_only() as tx:
-            if target not in self.resumed:
-                return tx.intents.unsettled_at(target)
-            scopes = {bound.scope for bound in streams}
-            own = [intent for intent in tx.intents.unsettled_at(target) if intent.scope in scopes]
-        return sorted(own, key=lambda intent: intent.id)
+            left = tx.intents.unsettled_at(target)
+        scopes = {bound.scope for bound in streams}
+        return [intent for intent in left if intent.scope in scopes] if target in self.resumed else left
 
     @contextmanager
     def beginning(self, attempt: Attempt) -> Iterator[None]:

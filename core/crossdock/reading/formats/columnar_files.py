@@ -15,7 +15,7 @@ from crossdock.reading.formats.column_names import check_column_names
 from crossdock.reading.formats.columnar_process import DAMAGED, TOO_MUCH
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.limited_process import CellError, Limits, Task, answers_of
+from crossdock.reading.formats.limited_process import Limits, Task, answers_of, cells_refused
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_no_columnar
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.records import JSON, LINE
@@ -99,11 +99,8 @@ class _ColumnarReader(FormatReader[L]):
     def _opened(self, path: Openable, name: str) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
             self._check(file, name)
-            try:
+            with cells_refused(name):
                 yield file
-            except CellError as error:
-                where = f"{name}:{error.cell}" if error.cell else name
-                raise RefusedError(error.message, where=where, hint=error.hint) from error
 
     def _check(self, file: BinaryIO, name: str) -> None:
         head = file.read(HEAD)

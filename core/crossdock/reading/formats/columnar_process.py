@@ -30,6 +30,7 @@ DAMAGED = (
     "It is damaged, or has a type that cannot be read or two columns of one name: fetch it again in binary mode, or ask"
     " for another export."
 )
+NESTED, FLOAT = "a list or an object", "a floating-point number"
 _FLOAT_HINT = (
     "A floating-point number cannot hold amounts exactly: ask for a decimal; or, if it is no amount, list the column in"
     " floats; or leave it out with columns."
@@ -235,9 +236,9 @@ class _Table:
                     _SHORT_HINT,
                 )
             case pl.Float64() if path not in self._floats:
-                fault = path, "a floating-point number", _FLOAT_HINT
+                fault = path, FLOAT, _FLOAT_HINT
             case pl.Map() | pl.List() | pl.Array() | pl.Struct():
-                fault = self._inner_fault(dtype, path) if self._objects else (path, "a list or an object", _OBJECTS)
+                fault = self._inner_fault(dtype, path) if self._objects else (path, NESTED, _OBJECTS)
             case pl.Duration() | pl.Object() | pl.Unknown():
                 fault = path, f"of a type that cannot be read ({dtype})", _LEAVE_OUT
         return fault

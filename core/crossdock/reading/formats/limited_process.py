@@ -20,6 +20,8 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import IO, Any, BinaryIO
 
+from crossdock.errors import RefusedError
+
 MAX_LINE = 16 << 20
 """The most bytes of one answer."""
 _HOME = str(Path(__file__).parents[3])
@@ -39,6 +41,16 @@ class CellError(Exception):
     def __init__(self, message: str, cell: str, hint: str) -> None:
         super().__init__(message)
         self.message, self.cell, self.hint = message, cell, hint
+
+
+@contextmanager
+def cells_refused(name: str) -> Iterator[None]:
+    """Make a CellError in the block the RefusedError of the file *name*."""
+    try:
+        yield
+    except CellError as error:
+        where = f"{name}:{error.cell}" if error.cell else name
+        raise RefusedError(error.message, where=where, hint=error.hint) from error
 
 
 @dataclass(frozen=True, slots=True)

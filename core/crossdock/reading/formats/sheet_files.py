@@ -11,14 +11,14 @@ from typing import Annotated, Any, BinaryIO, Literal, NoReturn, Self
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.errors import ConfigError, RefusedError
+from crossdock.errors import RefusedError
 from crossdock.reading.formats.column_names import check_column_names
 from crossdock.reading.formats.doubles import exact_text
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.limited_process import CellError
+from crossdock.reading.formats.limited_process import cells_refused
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_no_sheet
-from crossdock.reading.formats.sheet_process import SheetCells, can_read_sheets, opened_sheet
+from crossdock.reading.formats.sheet_process import SheetCells, check_sheets_can_be_read, opened_sheet
 from crossdock.reading.formats.xlsx_check import cell_name
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.records import LINE
@@ -27,7 +27,6 @@ MAX_BYTES = 64 << 20
 """The limit for one file: a process of its own holds the whole sheet in memory (`sheet_process`)."""
 _BATCH_CHARACTERS = 4 << 20
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_INSTALL = "pip install 'crossdock[sheets]'"
 
 
 OneSheet = Annotated[str, Field(min_length=1, max_length=255)] | Annotated[int, Field(ge=1, le=10_000)]
@@ -83,20 +82,15 @@ def read_sheet(
     and truth values TRUE and FALSE. A formula has the value that was stored last. ``_line`` is the number of the row in
     the sheet, after those of the sheets before.
     """
-    if not can_read_sheets():
-        raise ConfigError("sheets need python-calamine", where=name, hint=_INSTALL)
-    try:
-        with path.open("rb") as file:
-            if file.seek(0, 2) > MAX_BYTES:
-                message = f"a sheet file of more than {MAX_BYTES >> 20} MiB"
-                raise RefusedError(message, where=name, hint="Ask for CSV files.")
-            file.seek(0)
-            refuse_no_sheet(file.read(HEAD), name=name)
-            counted = Leniencies() if leniencies is None else leniencies
-            yield from _frames(file, layout, name, batch_rows, counted)
-    except CellError as error:
-        where = f"{name}:{error.cell}" if error.cell else name
-        raise RefusedError(error.message, where=where, hint=error.hint) from error
+    check_sheets_can_be_read(name)
+    with cells_refused(name), path.open("rb") as file:
+        if file.seek(0, 2) > MAX_BYTES:
+            message = f"a sheet file of more than {MAX_BYTES >> 20} MiB"
+            raise RefusedError(message, where=name, hint="Ask for CSV files.")
+        file.seek(0)
+        refuse_no_sheet(file.read(HEAD), name=name)
+        counted = Leniencies() if leniencies is None else leniencies
+        yield from _frames(file, layout, name, batch_rows, counted)
 
 
 def _frames(

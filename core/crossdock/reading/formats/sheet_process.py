@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from crossdock.errors import ConfigError
 from crossdock.reading.formats.limited_process import CellError, Limits, Task, answers_of, line_of, serve
 from crossdock.reading.formats.ods_sheet import is_ods, ods_answers
 from crossdock.reading.formats.xlsb_merged_cells import merged_in_xlsb
@@ -50,8 +51,10 @@ class SheetCells:
     rows: Iterator[list[Any]]
 
 
-def can_read_sheets() -> bool:
-    return find_spec("python_calamine") is not None
+def check_sheets_can_be_read(name: str) -> None:
+    """Raise ConfigError at the file *name* if no library for sheets is installed."""
+    if find_spec("python_calamine") is None:
+        raise ConfigError("sheets need python-calamine", where=name, hint="pip install 'crossdock[sheets]'")
 
 
 @contextmanager

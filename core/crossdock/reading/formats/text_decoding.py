@@ -20,7 +20,7 @@ LINES_BYTES = 512 << 10
 _DOS_END = b"\x1a"
 _WINDOW = 64 << 10
 _RARE = 32  # bytes for each mark, on average, from which `replace` finds marks faster than `count`
-_MARKS = {
+MARKS = {
     codecs.BOM_UTF8: ("utf-8", {"utf-8"}),
     codecs.BOM_UTF32_LE: ("utf-32", {"utf-32", "utf-32-le"}),  # before the other mark that begins it
     codecs.BOM_UTF32_BE: ("utf-32", {"utf-32", "utf-32-be"}),
@@ -286,7 +286,7 @@ def _blocks(text: str, size: int) -> Iterator[bytes]:
 
 
 def _check_mark(head: bytes, encoding: str, name: str) -> bytes:
-    for mark, (declare, allowed) in _MARKS.items():
+    for mark, (declare, allowed) in MARKS.items():
         if head.startswith(mark):
             if encoding not in allowed:
                 message = f"the file begins with the byte order mark of {declare}, but {encoding} is declared"

@@ -20,7 +20,7 @@ STEP = rf"(?:{_NAME}:)?{_NAME}"
 _ELEMENT = re.compile(rf"{STEP}(?:/{STEP})*")
 _COLUMN = re.compile(rf"\.|/?(?:{STEP}/)*@?{STEP}")
 _BUILT_IN = {"xml": "http://www.w3.org/XML/1998/namespace"}
-MAXSTEPS = 32
+MAX_STEPS = 32
 BETWEEN = " "
 """Comes between the namespace of a name and its local part; no namespace holds it."""
 
@@ -38,8 +38,8 @@ class XmlPath:
 
 def checked_path(pattern: re.Pattern[str], form: str, text: str) -> str:
     """Return *text* if it is a path. Raises ValueError."""
-    if not pattern.fullmatch(text) or text.count("/") > MAXSTEPS:
-        raise ValueError(f"must be {form}, of at most {MAXSTEPS} names")
+    if not pattern.fullmatch(text) or text.count("/") > MAX_STEPS:
+        raise ValueError(f"must be {form}, of at most {MAX_STEPS} names")
     return text
 
 

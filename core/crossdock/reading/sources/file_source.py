@@ -33,7 +33,6 @@ from crossdock.reading.sources.run_context import SourceContext, writing
 from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.wrapper import Part, WrapperSettings
-from crossdock.reading.wrappers.wrapping import unwrapped
 from crossdock.records import Again, Empty, Proof, RawBatch, kept
 from crossdock.state import FileFacts
 from crossdock.values.decimal_context import EXACT
@@ -152,8 +151,9 @@ class FileSource:
         for file in unread:
             agains = dict[str, Again]()
             for name, rows in file.parts or self._parsed(file):
-                again = agains.setdefault(name, self._again(file.facts, name))
-                yield RawBatch(name, rows, proof=self.proof(file), again=again)
+                if name not in agains:
+                    agains[name] = self._again(file.facts, name)
+                yield RawBatch(name, rows, proof=self.proof(file), again=agains[name])
         self._run.intakes.add(stream_id.stream, partial(self.accept, stream_id))
 
     def current(
@@ -300,6 +300,8 @@ class FileSource:
         if not self._wrapped:
             return [Part(facts.name, delivered)]
         if facts.content_hash not in self._unwrapped:
+            from crossdock.reading.wrappers.wrapping import unwrapped  # noqa: PLC0415  most files are not wrapped
+
             folder, clock = self._run.work, self._run.clock.monotonic
             with writing(folder):
                 found = unwrapped(delivered, self._wrapped, name=facts.name, folder=folder, clock=clock)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from io import BytesIO
-from typing import BinaryIO, Literal
 
 import polars as pl
 
@@ -13,19 +12,12 @@ from crossdock.errors import CrossdockError
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.formats.suspicious_cells import suspicious, without_zeros
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
+from crossdock.reading.wrappers.wrapper import InMemory
 from crossdock.records import LINE
 
 MOST_BYTES = 16 << 20
 """The largest file that is examined."""
 _MOST_ROWS = 100_000
-
-
-class _InMemory:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def open(self, _mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]:
-        return BytesIO(self._data)
 
 
 def warnings_about_newest(store: FileStore, files: Collection[RemoteFile], layout: FileFormat) -> Iterator[str]:
@@ -36,7 +28,7 @@ def warnings_about_newest(store: FileStore, files: Collection[RemoteFile], layou
     try:
         content = BytesIO()
         store.fetch(newest, content)
-        with closing(read_rows(_InMemory(content.getvalue()), layout, name=newest.name)) as frames:  # type: ignore[type-var]  # a generator
+        with closing(read_rows(InMemory(content.getvalue()), layout, name=newest.name)) as frames:  # type: ignore[type-var]  # a generator
             found = list[pl.DataFrame]()
             for frame in frames:
                 found.append(frame)

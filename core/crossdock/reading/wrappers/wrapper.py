@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, Protocol, TypeVar
 
@@ -38,6 +39,16 @@ class Openable(Protocol):
     """A file that can be read more than once, such as a `pathlib.Path`."""
 
     def open(self, mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """An `Openable` over bytes."""
+
+    data: bytes
+
+    def open(self, _mode: Literal["rb"], /) -> BinaryIO:
+        return BytesIO(self.data)
 
 
 @dataclass(frozen=True, slots=True)

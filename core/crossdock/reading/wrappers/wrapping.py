@@ -6,17 +6,15 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from crossdock.errors import RefusedError
 from crossdock.reading.wrappers.packed_streams import STREAMS
 from crossdock.reading.wrappers.pgp_messages import PgpWrapper
-from crossdock.reading.wrappers.wrapper import Openable, Part, Workshop, Wrapper, WrapperSettings, blocks_of
+from crossdock.reading.wrappers.wrapper import InMemory, Openable, Part, Workshop, Wrapper, WrapperSettings, blocks_of
 from crossdock.reading.wrappers.zip_archives import ZipWrapper
 
 MAX_DEPTH = 2
@@ -117,7 +115,7 @@ def wrapped(content: bytes | Path, layers: Sequence[WrapperSettings], *, name: s
     Raises:
         ConfigError: If a key is missing or wrong, or a program or library that is needed is not there.
     """
-    opened, workshop = _InMemory(content) if isinstance(content, bytes) else content, Workshop(folder)
+    opened, workshop = InMemory(content) if isinstance(content, bytes) else content, Workshop(folder)
     with opened.open("rb") as file:
         path = workshop.put(blocks_of(file))
     for layer in reversed(layers):
@@ -133,14 +131,6 @@ def wrapped(content: bytes | Path, layers: Sequence[WrapperSettings], *, name: s
 def ending_of(layers: Sequence[WrapperSettings]) -> str:
     """Return what the name of a file ends with once it is wrapped in *layers*."""
     return "".join(WRAPPERS[_kind(layer)].ending for layer in reversed(layers))
-
-
-@dataclass(frozen=True, slots=True)
-class _InMemory:
-    data: bytes
-
-    def open(self, _mode: Literal["rb"], /) -> BinaryIO:
-        return BytesIO(self.data)
 
 
 def _out_of(part: Part, layer: WrapperSettings, workshop: Workshop) -> Iterator[Part]:

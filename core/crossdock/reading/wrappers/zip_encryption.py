@@ -11,8 +11,6 @@ import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
 METHOD = 99
 HEADER_ID = 0x9901
 _ITERATIONS = 1000
@@ -55,6 +53,8 @@ class MemberCipher:
     """The key stream and the HMAC of one member. Data is handled in order, in blocks of any size."""
 
     def __init__(self, password: bytes, salt: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415  few zips have one
+
         length = 2 * len(salt)
         material = hashlib.pbkdf2_hmac("sha1", password, salt, _ITERATIONS, 2 * length + _VERIFIER)
         self.verifier = material[2 * length :]

@@ -128,11 +128,11 @@ class Batches:
             first = batches.c.id.in_(part), batches.c.handed_over_at.is_(None)
             self._connection.execute(update(batches).where(*first).values(handed_over_at=at, due_at=due_at))
 
-    def mark_overdue(self, *, at: datetime) -> int:
-        """Mark the operations whose acknowledgement is late, and return their number."""
+    def mark_overdue(self, *, at: datetime) -> None:
+        """Mark the operations whose acknowledgement is late."""
         late = select(batches.c.id).where(batches.c.due_at < at)
         is_late = intents.c.status == "handed_over", intents.c.batch_id.in_(late)
-        return self._connection.execute(update(intents).where(*is_late).values(status="overdue")).rowcount
+        self._connection.execute(update(intents).where(*is_late).values(status="overdue"))
 
     def overdue(self) -> list[OverdueBatch]:
         """Return the batches with operations that are overdue, oldest first."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from string import Template
 
 from crossdock.errors import ConfigError
@@ -90,6 +91,12 @@ def create(folder: Path) -> None:
         raise ConfigError(f"cannot be created: {error.strerror}", where=str(folder)) from error
 
 
+def set_variables(folder: Path, variables: Mapping[str, str]) -> None:
+    """Write the variables that a config names to ``environment.sh``, and set them for this process."""
+    _write_secret(folder / "environment.sh", "".join(f"export {n}={quote(text)}\n" for n, text in variables.items()))
+    os.environ.update(variables)
+
+
 def stable_port() -> int:
     """Return a free port below the ephemeral range, so that it is probably still free when the demo is served again."""
     for port in secrets.SystemRandom().sample(range(20_000, 32_000), 100):
@@ -122,4 +129,4 @@ def _with_address(config: Path, warehouse: SftpServer) -> str:
 def _write_secret(path: Path, text: str) -> None:
     path.parent.mkdir(mode=0o700, exist_ok=True)
     path.touch(mode=0o600)
-    path.write_text(text)
+    path.write_text(text, "utf-8")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, GetJsonSchemaHandler, StrictStr, model_validator
@@ -40,7 +40,6 @@ _SOURCES = ("from", "template", "sum", "count")
 _NUMERIC = frozenset({"decimal", "integer"})
 MAX_LENGTH = 32_767
 MAX_PLACES = 18
-C = TypeVar("C", bound="Cell")
 
 Path = Annotated[StrictStr, Field(max_length=500)]
 As = Literal["text", "decimal", "integer", "date", "instant", "boolean"]

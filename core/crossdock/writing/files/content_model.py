@@ -75,7 +75,3 @@ class FileContent(ConfigModel, ABC):
         Raises RefusedError if something that no record alone decides does not fit, such as a total in its column. Every
         record has passed `check`.
         """
-
-    def controls(self, records: Sequence[FileRecord], facts: FileFacts) -> Sequence[str]:  # noqa: ARG002  for EDI
-        """Return by record the number by which an acknowledgement names it; empty texts where there is none."""
-        return [""] * len(records)

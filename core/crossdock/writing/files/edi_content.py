@@ -115,8 +115,8 @@ class EdiContent(RowsContent[EdiRow]):
         elements = []
         for element in row.segment or ():
             cells = (element,) if isinstance(element, Cell) else element
-            elements.append(_trimmed([self.escaped(*cell.text(scope, notation)) for cell in cells], ""))
-        return _trimmed(elements, [])
+            elements.append(trimmed([self.escaped(*cell.text(scope, notation)) for cell in cells], ""))
+        return trimmed(elements, [])
 
     def check_own_texts(self, *keys: str) -> None:
         """Raise PydanticCustomError at the first of *keys* whose text the interchange cannot have."""
@@ -131,7 +131,7 @@ class EdiContent(RowsContent[EdiRow]):
         """Return *text* as a segment has it. Raises RecordError at *place* if it cannot have it."""
 
 
-def _trimmed(parts: list[Any], empty: Any) -> list[Any]:
+def trimmed(parts: list[Any], empty: Any) -> list[Any]:
     while parts and parts[-1] == empty:
         parts.pop()
     return parts

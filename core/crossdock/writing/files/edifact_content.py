@@ -14,7 +14,7 @@ from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import misplaced
 from crossdock.writing.files.cells import Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
-from crossdock.writing.files.edi_content import EdiContent, Separator
+from crossdock.writing.files.edi_content import EdiContent, Separator, trimmed
 from crossdock.writing.files.scopes import refused
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 from crossdock.writing.files.written_values import time_text
@@ -106,12 +106,13 @@ class EdifactContent(EdiContent):
         self._encoder.check(text, place)
         return text.translate(self._released)
 
-    def controls(self, records: Sequence[FileRecord], facts: FileFacts) -> Sequence[str]:  # noqa: ARG002  as declared
+    def controls(self, records: Sequence[FileRecord]) -> Sequence[str]:
+        """Return the control number of each record's part, by which an acknowledgement names it."""
         return [str(number) for number in range(1, len(records) + 1)]
 
     def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
         kind = f"{self.message}:{self.version}".replace(":", self.component)
-        controls, control = self.controls(records, facts), str(facts.number)
+        controls, control = self.controls(records), str(facts.number)
         lines = [self._unb(facts)]
         notation = Notation(decimal_mark=self.decimal_mark)
         for reference, segments in zip(controls, self.segments(records, facts, notation), strict=True):
@@ -145,9 +146,7 @@ class EdifactContent(EdiContent):
             self.escaped(self.agreement or "", "agreement"),
             "1" if self.test else "",
         ]
-        while not header[-1]:
-            header.pop()
-        return header
+        return trimmed(header, "")
 
     def _joined(self, first: str, second: str | None) -> str:
         return f"{first}{self.component}{second}" if second else first

@@ -105,13 +105,14 @@ class X12Content(EdiContent):
             raise refused(f"has the character {character}, which the {self.characters} set of X12 has not", place)
         return TextEncoder(self.encoding).check(text, place)
 
-    def controls(self, records: Sequence[FileRecord], facts: FileFacts) -> Sequence[str]:  # noqa: ARG002  as declared
+    def controls(self, records: Sequence[FileRecord]) -> Sequence[str]:
+        """Return the control number of each record's part, by which an acknowledgement names it."""
         return [f"{number:04}" for number in range(1, len(records) + 1)]
 
     def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:
         if facts.number > _MOST:
             raise refused(f"is above {_MOST:,}, the highest control number of X12", "file_number")
-        controls = self.controls(records, facts)
+        controls = self.controls(records)
         lines = [self._isa(facts), self._gs(facts)]
         for control, segments in zip(controls, self.segments(records, facts, Notation()), strict=True):
             lines.append(["ST", self.set_, control])

@@ -18,6 +18,7 @@ from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
 from crossdock.writing.files.rows import RowPart, RowsContent, check_totals, part_or_cell, totals
 from crossdock.writing.files.scopes import Scope, refused
+from crossdock.writing.files.text_encoder import TextEncoder
 
 OWN_TEXT = "."
 _PATH = re.compile(rf"\.|(?:{xml_format.STEP}/)*@?{xml_format.STEP}")
@@ -195,7 +196,7 @@ class XmlContent(RowsContent[XmlRow]):
         for path, cell in self.trailer.items():
             _set(document, path, cell, scope, notation)
         text = f"{self._declaration}{document.written(len(around) + 1)}\n"
-        return _bytes(text, self.encoding)
+        return TextEncoder(self.encoding).bytes_of(text, "xmlcharrefreplace")
 
     @property
     def _declaration(self) -> str:
@@ -205,10 +206,3 @@ class XmlContent(RowsContent[XmlRow]):
         for form, public in _PUBLIC_NAMES:
             name = form.sub(public, name)
         return f'<?xml version="1.0" encoding="{name.upper() if name.startswith("utf") else name}"?>\n'
-
-
-def _bytes(text: str, encoding: str) -> bytes:
-    name = codecs.lookup(encoding).name
-    if name in {"utf-16", "utf-32"}:  # the same byte order on every machine
-        return ("\ufeff" + text).encode(f"{name}-le")
-    return text.encode(name, "xmlcharrefreplace")

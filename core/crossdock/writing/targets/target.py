@@ -196,7 +196,7 @@ class TargetResource(ResourceType):
         look_up_filter: The parameter of a look-up by external id, for messages.
         batch: The operations that are sent together; None if each has a request of its own.
         acknowledges: Whether its records are acknowledgements of what was handed over to this target, which are
-            settled and not sent; its draft is `crossdock.planning.acknowledgements.Acknowledgement`.
+            settled and not sent; its draft is `crossdock.writing.targets.acknowledgement.Acknowledgement`.
     """
 
     endpoint: EndpointProfile = EndpointProfile()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from crossdock.reading.formats.column_names import check_column_names
-from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, most_common, share
+from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 
 _DELIMITERS = (",", ";", "\t", "|", "^", "~", "\x1f", "||", "&|")
@@ -96,7 +96,7 @@ def _parsed(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | 
     widths = [len(row) for row in rows]
     if not any(width > 1 for width in widths):
         return None
-    width, _ = most_common([each for each in widths if each > 1])
+    width = Counter(each for each in widths if each > 1).most_common(1)[0][0]
     first = widths.index(width)
     counted = [each for each in widths[first:] if each]
     usual = counted.count(width)

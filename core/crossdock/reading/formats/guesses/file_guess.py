@@ -75,7 +75,7 @@ def guess_file(path: Path) -> FileGuess:
         RefusedError: If it is empty or damaged.
     """
     head = head_of(path)
-    guess, size = (guess_table(path), path.stat().st_size) if is_table(head) else _of_content(path, head)
+    guess, size = (guess_table(path, head), path.stat().st_size) if is_table(head) else _of_content(path, head)
     trial = _trial(path, guess)
     if not trial.is_read and (other := _without_quotes(guess)) is not None:
         again = _trial(path, other)
@@ -103,7 +103,7 @@ def _of_content(path: Path, head: bytes) -> tuple[Guess, int]:
     if not data:
         raise RefusedError("the file is empty", where=path.name, hint="Fetch it again, or ask the sender.")
     if is_sheet(data):
-        return guess_table(path), path.stat().st_size
+        return guess_table(path, head), path.stat().st_size
     guess = _of_bytes(sample, path.name)
     if not data.startswith(head[:2]):
         guess = Guess(guess.settings, (*guess.remarks, "The file is packed, and is unpacked as it is read."))

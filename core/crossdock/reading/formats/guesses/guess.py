@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+COUNTS = re.compile(r"(?i)count|total|number|size|records|rows")
+"""Names of members and elements that may hold the number of records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +64,3 @@ class TextSample:
 def share(count: int, of: int, what: str) -> str:
     """Return "3 of 4 lines"."""
     return f"{count:,} of {of:,} {what}{'s' * (of != 1)}"
-
-
-def most_common(values: Sequence[Any]) -> tuple[Any, int]:
-    """Return the value that is there most often, the first of them, and how often."""
-    counts: dict[Any, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
-    return max(counts.items(), key=lambda item: item[1])

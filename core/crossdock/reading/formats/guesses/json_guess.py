@@ -7,13 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share
+from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Setting, TextSample, share
 
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _OPENING, _CLOSING = ("{", "["), ("}", "]")
-_COUNTS = re.compile(r"(?i)count|total|number|size|records|rows")
-
-
 Path = tuple[str, ...]
 """Names of members, from that of the document."""
 
@@ -25,9 +22,10 @@ def guess_json(sample: TextSample) -> Guess | None:
         return None
     lines = [line for line in sample.lines if line.strip()]
     objects = sum(_is_object(line) for line in lines)
-    if begin == "{" and objects == len(lines) and (len(lines) > 1 or not _lists(sample.text)[0]):
+    is_lines = begin == "{" and objects == len(lines)
+    lists, members = ({}, {}) if is_lines and len(lines) > 1 else _lists(sample.text)
+    if is_lines and not lists:
         return Guess((Setting("kind", "json_lines", f"{share(objects, len(lines), 'line')} are one JSON object each"),))
-    lists, members = _lists(sample.text)
     if not lists:
         return None
     path = max(lists, key=lambda each: (lists[each], -len(each)))
@@ -37,7 +35,7 @@ def guess_json(sample: TextSample) -> Guess | None:
     settings = [Setting("kind", "json", "the file is one JSON document")]
     if path:
         settings.append(Setting("records", _named(path), basis, notes=notes))
-    counts = [each for each, value in members.items() if value == lists[path] and _COUNTS.search(each[-1])]
+    counts = [each for each, value in members.items() if value == lists[path] and COUNTS.search(each[-1])]
     if sample.is_whole and counts:
         settings.append(Setting("count", _named(counts[0]), f"it is {lists[path]:,}, the number of records"))
     return Guess(settings, () if path else (f"The document is a list: {basis}.",))

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.formats.columnar_files import ArrowReader, ParquetReader
-from crossdock.reading.formats.guesses.guess import Guess, Setting, most_common, share
-from crossdock.reading.formats.limited_process import CellError
-from crossdock.reading.formats.misdeclared_files import HEAD
-from crossdock.reading.formats.sheet_process import can_read_sheets, opened_sheet
+from crossdock.reading.formats.columnar_process import FLOAT, NESTED
+from crossdock.reading.formats.guesses.guess import Guess, Setting, share
+from crossdock.reading.formats.limited_process import cells_refused
+from crossdock.reading.formats.sheet_process import check_sheets_can_be_read, opened_sheet
 
-_COLUMNAR = ((b"PAR1", ParquetReader()), (b"ARROW1", ArrowReader()))
+_COLUMNAR = (ParquetReader(), ArrowReader())
 _ARCHIVE = b"PK\x03\x04"
 _OLD_SHEET = bytes.fromhex("d0cf11e0a1b11ae1")
 _WORKBOOK = re.compile(rb"(?s)\xd0\xcf\x11\xe0|PK\x03\x04.{26}(?:\[Content_Types\]|_rels/|xl/|docProps/|mimetypeapp)")
 _MOST_ROWS = 200
-_NESTED = "a list or an object"
-_FLOAT = "a floating-point number"
 
 
 def is_table(head: bytes) -> bool:
     """Return whether a file is one of Parquet, Arrow or sheets by its first bytes."""
-    return head.startswith(tuple(begin for begin, _ in _COLUMNAR)) or bool(_WORKBOOK.match(head))
+    return head.startswith(tuple(reader.begin for reader in _COLUMNAR)) or bool(_WORKBOOK.match(head))
 
 
 def is_sheet(data: bytes) -> bool:
@@ -33,20 +31,18 @@ def is_sheet(data: bytes) -> bool:
     return data.startswith(_ARCHIVE) or bool(_WORKBOOK.match(data))
 
 
-def guess_table(path: Path) -> Guess:
-    """Return the guess for a Parquet, an Arrow or a sheet file. Raises RefusedError."""
-    with path.open("rb") as file:
-        head = file.read(HEAD)
-    for begin, reader in _COLUMNAR:
-        if head.startswith(begin):
+def guess_table(path: Path, head: bytes) -> Guess:
+    """Return the guess for a Parquet, an Arrow or a sheet file that begins with *head*. Raises RefusedError."""
+    for reader in _COLUMNAR:
+        if head.startswith(reader.begin):
             return _columnar(path, reader)
     return _sheet(path, head)
 
 
 def _columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
     types, faults, rows = reader.described(path, name=path.name)
-    nested = [name for name, (_, message, _) in faults.items() if message == _NESTED]
-    floats = [name for name, (_, message, _) in faults.items() if message == _FLOAT]
+    nested = [name for name, (_, message, _) in faults.items() if message == NESTED]
+    floats = [name for name, (_, message, _) in faults.items() if message == FLOAT]
     left_out = [name for name in faults if name not in nested]
     states = "its footer states" if reader.kind == "parquet" else "its record batches have"
     settings = [Setting("kind", reader.kind, f"{states} {rows:,} rows")]
@@ -63,14 +59,14 @@ def _columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
 
 
 def _sheet(path: Path, head: bytes) -> Guess:
-    if not can_read_sheets():
-        raise ConfigError("sheets need python-calamine", where=path.name, hint="pip install 'crossdock[sheets]'")
-    try:
-        with path.open("rb") as file, opened_sheet(file, 1, finds_errors=False, shows_zeros=True) as cells:
-            rows = [row for row, _ in zip(cells.rows, range(_MOST_ROWS), strict=False)]
-            sheets, title = cells.visible, cells.title
-    except CellError as error:
-        raise RefusedError(error.message, where=path.name, hint=error.hint) from error
+    check_sheets_can_be_read(path.name)
+    with (
+        cells_refused(path.name),
+        path.open("rb") as file,
+        opened_sheet(file, 1, finds_errors=False, shows_zeros=True) as cells,
+    ):
+        rows = [row for row, _ in zip(cells.rows, range(_MOST_ROWS), strict=False)]
+        sheets, title = cells.visible, cells.title
     settings = [Setting("kind", "sheet", "it begins as a workbook of Excel or OpenDocument")]
     notes = [f'unsure: there are {sheets} sheets; sheet: "*" reads all as one table'] if sheets > 1 else []
     settings.append(Setting("sheet", title if sheets > 1 else 1, f"the first of {sheets}", notes=notes))
@@ -84,7 +80,7 @@ def _rows(rows: Sequence[Sequence[Any]]) -> list[Setting]:
     widths = [len([cell for cell in row if cell != ""]) for row in rows]
     if not any(widths):
         return []
-    width, _ = most_common([each for each in widths if each])
+    width = Counter(each for each in widths if each).most_common(1)[0][0]
     first = next(number for number, each in enumerate(widths) if each >= width)
     settings = []
     if first:

@@ -5,14 +5,10 @@ from __future__ import annotations
 import codecs
 
 from crossdock.reading.formats.guesses.guess import Sample, Setting, TextSample, share
+from crossdock.reading.formats.misdeclared_files import unmarked_utf_16
+from crossdock.reading.formats.text_decoding import MARKS
 
 EBCDIC = "cp037"
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _OTHERS = ("cp1252", "cp850", "latin-1")
 _EBCDIC_TEXT = frozenset(
     {0x40, 0x4B, 0x60, 0x61, 0x6B, 0x7A, 0x15, 0x25, 0x0D, *range(0xC1, 0xCA), *range(0xD1, 0xDA)}
@@ -47,12 +43,11 @@ def text_of(sample: Sample) -> TextSample:
 
 def _encoding(sample: Sample) -> Setting:
     data = sample.data
-    for mark, name in _MARKS:
+    for mark, (name, _) in MARKS.items():
         if data.startswith(mark):
             return Setting("encoding", name, "the file begins with its byte order mark")
-    zeros = [data[start::2].count(0) * 4 > len(data) for start in (0, 1)]
-    if any(zeros) and not all(zeros):
-        return Setting("encoding", "utf-16-be" if zeros[0] else "utf-16-le", "every other byte is X'00'")
+    if (form := unmarked_utf_16(data)) is not None:
+        return Setting("encoding", form, "every other byte is X'00'")
     high = sum(byte >= 0x80 for byte in data)
     if not high:
         return Setting("encoding", "utf-8", "all bytes are ASCII, which is the same in most encodings")

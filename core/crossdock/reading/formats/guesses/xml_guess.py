@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from xml.parsers import expat
 
-from crossdock.reading.formats.guesses.guess import Guess, Sample, Setting, share
+from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Sample, Setting, share
 from crossdock.reading.formats.xml_format import BETWEEN
 
 _BEGIN = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:\?xml|!--|!DOCTYPE|[A-Za-z_])")
 _HTML = re.compile(rb"(?i)<(?:!doctype\s+)?html")
-_COUNTS = re.compile(r"(?i)count|total|number|size|records|rows")
 _MOST_COLUMNS = 200
 
 Path = tuple[str, ...]
@@ -121,7 +120,7 @@ def _guess(seen: _Seen, record: Path, sample: Sample, remarks: list[str]) -> Gue
         )
     settings.append(Setting("columns", columns, "elements and attributes of the records", bases))
     counts = [path for path, value in seen.values.items() if value == str(records) and path[: len(record)] != record]
-    counts = [path for path in counts if _COUNTS.search(path[-1])]
+    counts = [path for path in counts if COUNTS.search(path[-1])]
     if sample.is_whole and counts:
         text = _rooted(counts[0], spaces)
         settings.append(Setting("count", text, f"it is {records:,}, the number of records"))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from shlex import quote
 from typing import Literal
 
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.demo.demo_folder import create, stable_port
+from crossdock.testing.demo.demo_folder import create, set_variables, stable_port
 from crossdock.testing.demo.shop.json_server import serving
 from crossdock.testing.demo.shop.sample_3pl import Sample3pl
 from crossdock.testing.demo.shop.sample_shop import SampleShop
@@ -22,7 +20,6 @@ from crossdock.testing.demo.shop.woocommerce_api import WooCommerceApi
 
 Kind = Literal["shopify", "woocommerce"]
 CONFIG = "crossdock.yaml"
-VARIABLES = "environment.sh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +65,7 @@ def opened(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -> Itera
             "THREEPL_URL": depot_url,
             "THREEPL_KEY": key,
         }
-        _write(folder, kind, variables)
-        os.environ.update(variables)  # for this process, which ends with the demo
+        config = files("crossdock.testing.demo.shop").joinpath(f"{kind}.yaml").read_text("utf-8")
+        (folder / CONFIG).write_text(config, "utf-8")
+        set_variables(folder, variables)
         yield ShopDemo(shop, depot, platform, variables)
-
-
-def _write(folder: Path, kind: Kind, variables: Mapping[str, str]) -> None:
-    config = files("crossdock.testing.demo.shop").joinpath(f"{kind}.yaml").read_text("utf-8")
-    (folder / CONFIG).write_text(config, "utf-8")
-    lines = "".join(f"export {name}={quote(value)}\n" for name, value in variables.items())
-    path = folder / VARIABLES
-    path.touch(mode=0o600)
-    path.write_text(lines, "utf-8")

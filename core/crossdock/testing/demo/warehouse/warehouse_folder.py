@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -10,19 +9,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from crossdock.config.project.project import Project
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.demo.demo_folder import create, stable_port
+from crossdock.testing.demo.demo_folder import create, set_variables, stable_port
 from crossdock.testing.demo.warehouse import depot
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 CONFIG = "crossdock.yaml"
-VARIABLES = "environment.sh"
 HOURS_TO_SHIP = 10
 _ARTICLES = {
     "LAMP-1": "Storm lantern",
@@ -106,10 +103,7 @@ def opened(folder: Path) -> Iterator[WarehouseDemo]:
     shutil.copyfile(depot.__file__, folder / "depot.py")
     with SandboxServer(folder / "sandbox", port=stable_port()) as platform:
         variables = {"PLATFORM_URL": platform.base_url, "CROSSDOCK_API_KEY": platform.api_key}
-        path = folder / VARIABLES
-        path.touch(mode=0o600)
-        path.write_text("".join(f"export {name}={quote(value)}\n" for name, value in variables.items()), "utf-8")
-        os.environ.update(variables)  # for this process, which ends with the demo
+        set_variables(folder, variables)
         yield WarehouseDemo(folder, variables)
 
 

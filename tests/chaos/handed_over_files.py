@@ -46,9 +46,7 @@ class Trouble:
 class Stage:
     """A folder with orders, and the warehouse behind ``sshd`` that they are handed over to."""
 
-    def __init__(
-        self, folder: Path, how: How, *, acknowledges: bool = True, marker: bool = False, copies: bool = False
-    ) -> None:
+    def __init__(self, folder: Path, how: How, *, acknowledges: bool = True, copies: bool = False) -> None:
         self.folder, self.how = folder, how
         self.depot = FileDepot(folder / "depot", how)
         self._plan = folder / "plan.json"
@@ -56,7 +54,7 @@ class Stage:
         self.server_is: dict[str, Any] = {}
         (folder / "orders").mkdir()
         self.environment = {**os.environ, "TOKEN": "t"}
-        self._acknowledges, self._marker, self._copies, self._nights = acknowledges, marker, copies, 0
+        self._acknowledges, self._copies, self._nights = acknowledges, copies, 0
 
     @contextmanager
     def server(self) -> Iterator[OpenSshServer]:
@@ -86,7 +84,7 @@ class Stage:
         """Run a sync that meets *trouble*, and return whether it did."""
         steps = self._plan.with_suffix(".steps")
         steps.unlink(missing_ok=True)
-        plan: dict[str, Any] = {"fault": trouble.fault, "at": trouble.at, "pid": 0}
+        plan: dict[str, Any] = {"fault": trouble.fault, "at": trouble.at}
         if trouble.polls:
             plan["poll"] = [sys.executable, file_depot.__file__, str(self.depot.folder), self.how]
         self._plan.write_text(json.dumps(self.server_is))
@@ -119,7 +117,6 @@ class Stage:
         }
         resource |= {"taken": ["in/done"]} if self.how == "moves" else {"if_missing": "handed_over"}
         resource |= {"acknowledged": {"within": "8h"}} if self._acknowledges else {}
-        resource |= {"marker": "{stem}.ok"} if self._marker else {}
         resource |= {"copies": True} if self._copies else {}
         acknowledgements = {
             "files": "out/ack_*.csv",
@@ -207,7 +204,7 @@ def orders_arrive_once(
     """
     random, stage = Random(f"files {seed}"), Stage(folder, how, acknowledges=acknowledges)
     orders, expected = dict[str, Lines](), dict[str, list[tuple[str, Lines]]]()
-    met, polled = Counter[str](), 0
+    met = Counter[str]()
     with stage.server():
         for night, trouble in enumerate(troubles):
             gone = set[str]()
@@ -224,8 +221,7 @@ def orders_arrive_once(
             assert done.exit_code == 0, f"night {night}, {trouble}: {done.exit_code} {done.stderr}\n{stage.listed()}"
             stage.depot.poll()
             if acknowledges:
-                polled += 1
-                stage.depot.acknowledge(polled)
+                stage.depot.acknowledge()
                 done = stage.run("sync")
                 assert done.exit_code == 0, f"night {night}, {trouble}: {done.stderr}"
             found = stage.depot.orders()

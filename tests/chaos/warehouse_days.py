@@ -10,15 +10,13 @@ from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 from tests.chaos import processes
-from tests.e2e.warehouse import ask
+from tests.e2e.project_folder import LISTS, UNPACED, SandboxProcess
 from tests.ended_commands import Done
 from tests.partners.order_depot import Kind, Lines, OrderDepot
 
-from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing.openssh_server import OpenSshServer
 
 CONFIG = Path(__file__).parents[2] / "configs/warehouse_exchange.yaml"
@@ -111,8 +109,7 @@ class Stage:
     def __init__(self, stack: ExitStack, folder: Path, kind: Kind, per_file: int) -> None:
         self.folder, self.kind = folder, kind
         self.depot = OrderDepot(folder / "depot", kind)
-        settings = SandboxSettings(rate_per_min=10_000_000, burst=1_000_000)
-        self.platform = stack.enter_context(SandboxServer(folder / "sandbox", settings))
+        self.platform = stack.enter_context(SandboxProcess(folder / "sandbox", UNPACED))
         server = stack.enter_context(OpenSshServer(self.depot.folder))
         (folder / "key").touch(0o600)
         (folder / "key").write_text(server.client_key)
@@ -134,27 +131,10 @@ class Stage:
 
     def write(self, resource: str, body: dict[str, Any], record: str = "") -> str:
         """Create a record of the platform, or change one, and return its id."""
-        path = {"customer": "sales/customers", "product": "catalog/products", "order": "sales/orders"}[resource]
-        kind = "application/merge-patch+json" if record else "application/json"
-        headers = {"authorization": f"Bearer {self.platform.api_key}", "content-type": kind}
-        headers["x-tenant-slug"] = self.platform.tenant
-        where, method = f"/api/v1/{path}{f'/{record}' if record else ''}", "PATCH" if record else "POST"
-        netloc = urlsplit(self.platform.base_url).netloc
-        answer = ask(netloc, method, where, json.dumps(body).encode(), headers)
-        assert answer.status in {200, 201}, answer.body
-        return str(json.loads(answer.body)["id"])
-
-    def listed(self, path: str) -> list[dict[str, Any]]:
-        """All records of a list of the platform."""
-        netloc = urlsplit(self.platform.base_url).netloc
-        headers = {"authorization": f"Bearer {self.platform.api_key}", "x-tenant-slug": self.platform.tenant}
-        found, cursor = list[dict[str, Any]](), ""
-        while True:
-            page = json.loads(ask(netloc, "GET", f"/api/v1/{path}?limit=100{cursor}", headers=headers).body)
-            found += page["data"]
-            if not page.get("nextCursor"):
-                return found
-            cursor = f"&cursor={page['nextCursor']}"
+        if record:
+            self.platform.patch(f"{LISTS[resource]}/{record}", body)
+            return record
+        return str(self.platform.create(LISTS[resource], body)["id"])
 
     def _configure(self, server: OpenSshServer, per_file: int) -> None:
         document = yaml.safe_load(CONFIG.read_text())
@@ -229,13 +209,13 @@ def orders_go_and_come_back(folder: Path, kind: Kind, orders: int, seed: int) ->
         depot.stock(stock)
         stage.sync()
         assert not depot.take(), "something came back to the warehouse"
-        held = {each["id"]: each for each in stage.listed("sales/orders")}
+        held = {each["id"]: each for each in stage.platform.stored("order")}
         for order in shipped:
             assert held[order]["status"] == "shipped", order
             tracking = {each["number"] for each in held[order]["tracking"]}
             assert tracking == {each[order] for each in codes}, order
         assert all(held[order]["status"] == "cancelled" for order in cancelled)
-        lots = {each["lotNumber"]: Decimal(str(each["quantity"])) for each in stage.listed("inventory/lots")}
+        lots = {each["lotNumber"]: Decimal(str(each["quantity"])) for each in stage.platform.stored("inventory_lot")}
         assert lots == {f"{sku}/A": qty for sku, qty in stock.items()}
         assert not _open(stage)
         return Counter(orders=len(placed), files=files, versions=len(depot.book), shipments=2 * len(shipped))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -150,4 +150,3 @@ def later(patch: pytest.MonkeyPatch, **span: float) -> None:
     """Set the clock of commands forward."""
     now = SystemClock.now
     patch.setattr(SystemClock, "now", lambda clock: now(clock) + timedelta(**span))
-    assert SystemClock().now() > datetime.now(tz=SystemClock().now().tzinfo)

@@ -1,7 +1,7 @@
 """A warehouse that exchanges files, by the standard library alone, with its own book.
 
-It takes what is in ``in`` and not hidden, keeps every line of it, and answers in ``out``: an acknowledgement of each
-file, shipments in parts, and stock. The book is what tests judge by. ``python file_depot.py FOLDER [how]`` polls once.
+It takes what is in ``in`` and not hidden, keeps every line of it, and acknowledges each file in ``out``. The book is
+what tests judge by. ``python file_depot.py FOLDER [how]`` polls once.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class FileDepot:
 
     def __init__(self, folder: Path, how: How = "moves") -> None:
         self.folder, self.how, self._book = folder, how, folder / "book.jsonl"
+        self._acknowledged = 0
         for name in ("in/done", "out"):
             (folder / name).mkdir(parents=True, exist_ok=True)
 
@@ -53,34 +54,19 @@ class FileDepot:
                 found.setdefault(number, []).append(version)
         return found
 
-    def acknowledge(
-        self, number: int, *, refused: dict[str, str] | None = None, skip: frozenset[str] = frozenset()
-    ) -> int:
-        """Write acknowledgement file *number* about all that was taken since the last one, except *skip*.
-
-        Args:
-            refused: The reason by order.
-        """
-        told = self.folder / "told"
-        done = int(told.read_text()) if told.exists() else 0
+    def acknowledge(self) -> None:
+        """Acknowledge all that was taken since the last time."""
         pages = list(self._pages())
-        path = self.folder / "out" / f".ack_{number:04}.csv"
-        count = 0
+        said, self._acknowledged = pages[self._acknowledged :], len(pages)
+        if not said:
+            return
+        path = self.folder / "out" / f".ack_{len(pages):04}.csv"
         with path.open("w", newline="", encoding="utf-8") as stream:
             out = csv.writer(stream)
             out.writerow(["file", "order_no", "status", "text"])
-            for name, rows in pages[done:]:
-                for order in dict.fromkeys(row["order_no"] for row in rows):
-                    if order not in skip:
-                        reason = (refused or {}).get(order)
-                        out.writerow([name, order, "NO" if reason else "OK", reason or ""])
-                        count += 1
-        if count:
-            path.rename(path.with_name(path.name[1:]))
-        else:
-            path.unlink()
-        told.write_text(str(len(pages)))
-        return count
+            for name, rows in said:
+                out.writerows([name, order, "OK", ""] for order in dict.fromkeys(row["order_no"] for row in rows))
+        path.rename(path.with_name(path.name[1:]))
 
     def _pages(self) -> Iterator[tuple[str, list[dict[str, str]]]]:
         if self._book.exists():

@@ -26,7 +26,7 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
-VERSION, OPEN, CLOSE, WRITE, REMOVE, RENAME, STATUS, EXTENDED = 2, 3, 4, 6, 13, 18, 101, 200
+VERSION, OPEN, WRITE, REMOVE, RENAME, STATUS, EXTENDED = 2, 3, 6, 13, 18, 101, 200
 SERVER = "/usr/lib/openssh/sftp-server"
 
 

@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Clamped, Context, Decimal, InvalidOperation, Overflow, Rounded, Subnormal
 from functools import lru_cache
-from json.encoder import encode_basestring
-from operator import itemgetter
 from typing import Any
+
+import msgspec
 
 JsonValue = Any
 _has_whole_characters = re.compile(
     r"""(?:[^\\]++|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\(?!u[dD][89a-fA-F]).)*+""", re.DOTALL
 ).fullmatch  # of JSON text: surrogates in pairs, other escapes, and everything that is not an escape
 
-_strings_of = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL).finditer
+_strings_of = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL).finditer
 
 MAX_EXPONENT = 1_000
 MAX_DEPTH = 64  # levels of objects and arrays; Python's recursion limit ends `dumps` at about 300
@@ -58,10 +58,9 @@ def decimal_text(value: Decimal) -> str:
     return "0" if text in {"-0", ""} else text
 
 
-def _integer_text(value: int) -> str:
-    if not -_INTEGERS_END < value < _INTEGERS_END:
-        raise ValueError(BEYOND)
-    return str(value)
+@lru_cache(maxsize=4096)
+def _number_text(digits: str) -> msgspec.Raw:
+    return msgspec.Raw(decimal_text(Decimal(digits)).encode())
 
 
 def time_text(value: date) -> str:
@@ -80,14 +79,19 @@ def dumps(value: JsonValue) -> bytes:
     TypeError for floats and other types without an exact JSON form.
     """
     try:
-        text = _text(value)
+        body = _WRITER.encode(_items((value,))[0])
+    except ValueError:
+        _check_integers(value)  # Python converts no more than 4,300 digits
+        raise
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     except TypeError as error:
         place, _ = inexact_in(value) or ("", "")
         raise TypeError(f"{place}: {error}" if place else str(error)) from None
-    _check_depth(value, _brackets(text))
-    return text.encode()
+    _check_depth(value, _brackets(body))
+    if _may_be_beyond(body):
+        _check_integers(value)
+    return body
 
 
 def inexact_in(value: JsonValue, pointer: str = "") -> tuple[str, str] | None:
@@ -107,43 +111,44 @@ def inexact_in(value: JsonValue, pointer: str = "") -> tuple[str, str] | None:
     return None
 
 
-def _text(value: JsonValue) -> str:
-    writer = _WRITERS.get(type(value))
-    if writer is not None:
-        return writer(value)
-    for kind, write in _WRITERS.items():  # a subclass; more special types come first
+def _members(members: dict[str, JsonValue]) -> JsonValue:
+    "".join(members)  # raises TypeError for a name that is not a text, which the writer would turn into one
+    return {
+        name: value if (kind := type(value)) in _PLAIN else _WRITERS.get(kind, _of_subclass)(value)
+        for name, value in members.items()
+    }
+
+
+def _items(items: Iterable[JsonValue]) -> JsonValue:
+    return [item if (kind := type(item)) in _PLAIN else _WRITERS.get(kind, _of_subclass)(item) for item in items]
+
+
+def _of_subclass(value: JsonValue) -> JsonValue:
+    for kind, write in _WRITERS.items():  # more special types come first
         if isinstance(value, kind):
             return write(value)
     raise TypeError(f"{type(value).__name__} has no exact JSON form")
 
 
-def _members_text(members: dict[str, JsonValue]) -> str:
-    texts = [
-        f"{_short_name(name) if len(name) <= 64 else encode_basestring(name)}:"
-        f"{encode_basestring(value) if type(value) is str else _text(value)}"  # most are texts
-        for name, value in sorted(members.items(), key=_NAME)
-    ]
-    return f"{{{','.join(texts)}}}"
-
-
-def _items_text(items: Iterable[JsonValue]) -> str:
-    return f"[{','.join([encode_basestring(item) if type(item) is str else _text(item) for item in items])}]"
-
-
-_NAME = itemgetter(0)
-_short_name = lru_cache(maxsize=4096)(encode_basestring)  # the same names in every record; long ones would fill memory
-_WRITERS: dict[type, Callable[[Any], str]] = {
-    datetime: lambda value: f'"{time_text(value)}"',
-    str: encode_basestring,
-    type(None): lambda _: "null",
-    bool: lambda value: "true" if value else "false",
-    int: _integer_text,
-    Decimal: decimal_text,
-    dict: _members_text,
-    list: _items_text,
-    tuple: _items_text,
-    date: lambda value: f'"{time_text(value)}"',
+_PLAIN = frozenset({str, int, bool, type(None)})  # which the writer takes as they are
+_WRITERS: dict[type, Callable[[Any], JsonValue]] = {
+    datetime: time_text,
+    str: str.__str__,
+    int: int.__int__,
+    Decimal: lambda value: _number_text(str(value)),
+    dict: _members,
+    list: _items,
+    tuple: _items,
+    date: time_text,
 }
+
+
+def _check_integers(value: JsonValue) -> None:
+    if isinstance(value, int) and not -_INTEGERS_END < value < _INTEGERS_END:
+        raise ValueError(BEYOND)
+    if isinstance(value, dict | list | tuple):
+        for inner in _contents(value):
+            _check_integers(inner)
 
 
 def loads(body: bytes | str) -> JsonValue:
@@ -152,8 +157,11 @@ def loads(body: bytes | str) -> JsonValue:
     Raises ValueError if *body* is not UTF-8 JSON, repeats a name, has NaN, an infinity or a lone surrogate, or is
     beyond the limits of this module. The message quotes nothing of *body*.
     """
+    encoded = body.encode(errors="surrogatepass") if isinstance(body, str) else body
+    brackets = _brackets(encoded)
+    if brackets <= MAX_DEPTH and (value := _quickly_read(encoded)) is not _UNREAD:
+        return value
     text = body if isinstance(body, str) else body.decode()
-    brackets = _brackets(text)
     try:
         value = _READER.decode(text)
     except RecursionError:
@@ -176,7 +184,7 @@ def loads_at(text: str, start: int) -> tuple[JsonValue, int]:
     except ArithmeticError:
         raise ValueError(BEYOND) from None
     part = text[start:end]
-    _check(value, part, _brackets(part))
+    _check(value, part, _brackets(part.encode(errors="surrogatepass")))
     return value, end
 
 
@@ -187,26 +195,71 @@ def _check(value: JsonValue, text: str, brackets: int) -> None:
 
 
 def loads_own(text: str) -> JsonValue:
-    """Read what `dumps` has written, in half the time of `loads`. Other texts may be accepted."""
+    """Read what `dumps` has written, in a fifth of the time of `loads`. Other texts may be accepted."""
     try:
-        return _OWN.raw_decode(text)[0]
+        return _QUICK_READER.decode(text)
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from None
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     except ArithmeticError:
         raise ValueError(BEYOND) from None
 
 
-def _brackets(text: str) -> int:
+def canonical_objects(lines: Sequence[bytes]) -> list[str] | None:
+    """Return the text that `dumps` gives for each of *lines*, or None if one is not an object that `loads` accepts.
+
+    It takes a fifth of the time of `loads` and `dumps`. Of some objects that `loads` accepts, it returns None, too.
+    """
+    for line in lines:
+        if line.count(b"{") + line.count(b"[") > MAX_DEPTH or len(line) > MAX_VALUES or _may_be_beyond(line):
+            return None
+    try:
+        objects = [_READER_OF_TEXTS.decode(line) for line in lines]
+    except (msgspec.DecodeError, ValueError, ArithmeticError):
+        return None
+    if any(type(value) is not dict for value in objects):
+        return None
+    written = _WRITER.encode_lines(objects)
+    if _strings_in(b"".join(lines)) != _strings_in(written):
+        return None
+    return written.decode().split("\n")[:-1]
+
+
+def _quickly_read(text: bytes) -> JsonValue:
+    """Read *text*, or return `_UNREAD` where the slower reader must tell what is wrong, or is needed."""
+    if _may_be_beyond(text):
+        return _UNREAD
+    try:
+        value = _QUICK_READER.decode(text)
+    except (msgspec.DecodeError, ValueError, ArithmeticError):
+        return _UNREAD
+    return value if _strings_in(text) == _strings_in(_WRITER.encode(value)) else _UNREAD
+
+
+def _may_be_beyond(text: bytes) -> bool:
+    return len(text) > _DIGITS and _long_number(text) is not None
+
+
+def _strings_in(text: bytes) -> int:
+    """Return twice the number of strings in JSON. It shows members of one name, since a `dict` has the last alone."""
+    if b"\\" not in text:
+        return text.count(b'"')
+    text = text.replace(b"\\\\", b"")
+    return text.count(b'"') - text.count(b'\\"')
+
+
+def _brackets(text: bytes) -> int:
     """Count the opening brackets in *text*, also those in strings. Those outside limit its values, with the commas."""
-    brackets = text.count("[") + text.count("{")
-    values = brackets + text.count(",")
+    brackets = text.count(b"[") + text.count(b"{")
+    values = brackets + text.count(b",")
     if values > MAX_VALUES and values - sum(map(_marks, _strings_of(text))) > MAX_VALUES:
         raise ValueError(TOO_MANY)
     return brackets
 
 
-def _marks(found: re.Match[str]) -> int:
-    return sum(found[0].count(mark) for mark in "[{,")
+def _marks(found: re.Match[bytes]) -> int:
+    return sum(found[0].count(mark) for mark in (b"[", b"{", b","))
 
 
 def _check_depth(value: JsonValue, brackets: int) -> None:
@@ -225,7 +278,7 @@ def _contents(value: JsonValue) -> Iterable[JsonValue]:
     return value.values() if isinstance(value, dict) else value
 
 
-def _members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("an object repeats a member name")
@@ -242,7 +295,11 @@ def _refuse(name: str) -> JsonValue:
     raise ValueError(f"{name} is not JSON")
 
 
-_OWN = json.JSONDecoder(parse_float=_BOUNDED.create_decimal)
+_UNREAD = object()
+_long_number = re.compile(rb"[0-9]{%d}" % (_DIGITS + 1)).search
+_QUICK_READER = msgspec.json.Decoder(float_hook=_BOUNDED.create_decimal)
+_READER_OF_TEXTS = msgspec.json.Decoder(float_hook=_number_text)
+_WRITER = msgspec.json.Encoder(order="sorted", decimal_format="number")
 _READER = json.JSONDecoder(
-    parse_float=_BOUNDED.create_decimal, parse_int=_integer, parse_constant=_refuse, object_pairs_hook=_members
+    parse_float=_BOUNDED.create_decimal, parse_int=_integer, parse_constant=_refuse, object_pairs_hook=_object
 )

@@ -97,30 +97,39 @@ def _frame(texts: list[str], lines: list[int]) -> pl.DataFrame:
 
 
 def _objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
-    blank = 0
-    for number, line in enumerate(_lines(stream, name), 1):
-        if not line.strip():
-            blank = blank or number
-            continue
-        if blank:
-            hint = "Blank lines may only follow the last object: ask the sender, or fetch the file again."
-            raise RefusedError("is a blank line", where=f"{name}:{blank}", hint=hint)
-        try:
-            found = exact_json.loads(line)
-        except JSONDecodeError as error:
-            raise RefusedError(
-                f"is not JSON: {error.msg}", where=f"{name}:{number}:{error.colno}", hint=_HINT
-            ) from None
-        except ValueError as error:  # the text of the error quotes nothing
-            raise RefusedError(f"is not JSON: {error}", where=f"{name}:{number}", hint=_HINT) from None
-        if not isinstance(found, dict):
-            what = "a list" if isinstance(found, list) else "not an object"
-            hint = "Each line must be one JSON object, not one document of several lines, nor a list of all."
-            raise RefusedError(f"is {what}", where=f"{name}:{number}", hint=hint)
-        yield number, exact_json.dumps(found).decode()
+    number, blank = 1, 0
+    for lines in _blocks_of_lines(stream, name):
+        texts = None if blank else exact_json.canonical_objects(lines)
+        if texts is not None:
+            yield from enumerate(texts, number)
+        else:
+            for at, line in enumerate(lines, number):
+                if not line.strip():
+                    blank = blank or at
+                    continue
+                if blank:
+                    hint = "Blank lines may only follow the last object: ask the sender, or fetch the file again."
+                    raise RefusedError("is a blank line", where=f"{name}:{blank}", hint=hint)
+                yield at, _object(line, f"{name}:{at}")
+        number += len(lines)
 
 
-def _lines(stream: Readable, name: str) -> Iterator[bytes]:
+def _object(line: bytes, where: str) -> str:
+    """Return the canonical text of the object in *line*. Raises RefusedError with the reason if there is none."""
+    try:
+        found = exact_json.loads(line)
+    except JSONDecodeError as error:
+        raise RefusedError(f"is not JSON: {error.msg}", where=f"{where}:{error.colno}", hint=_HINT) from None
+    except ValueError as error:  # the text of the error quotes nothing
+        raise RefusedError(f"is not JSON: {error}", where=where, hint=_HINT) from None
+    if not isinstance(found, dict):
+        what = "a list" if isinstance(found, list) else "not an object"
+        hint = "Each line must be one JSON object, not one document of several lines, nor a list of all."
+        raise RefusedError(f"is {what}", where=where, hint=hint)
+    return exact_json.dumps(found).decode()
+
+
+def _blocks_of_lines(stream: Readable, name: str) -> Iterator[list[bytes]]:
     block = first_block(stream, name)
     rest, number = b"", 1
     while block:
@@ -129,7 +138,7 @@ def _lines(stream: Readable, name: str) -> Iterator[bytes]:
         if len(rest) > MAX_RECORD_BYTES:
             message = f"a line of more than {MAX_RECORD_BYTES:,} bytes"
             raise RefusedError(message, where=f"{name}:{number}", hint="Check that each line is one object.")
-        yield from whole
+        yield whole
         block = stream.read(CHUNK_BYTES)
     if rest:
-        yield rest
+        yield [rest]

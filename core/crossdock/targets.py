@@ -6,6 +6,7 @@ from crossdock.writing.files.file_content import FileContentConfig, FileRecord
 from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.connector_target import ConnectorTarget
+from crossdock.writing.targets.file_form import FileForm
 from crossdock.writing.targets.file_hand_over import HandOver, IfMissing
 from crossdock.writing.targets.file_target import FileResource, FileTarget
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape, body_of
@@ -30,6 +31,7 @@ __all__ = [
     "EndpointProfile",
     "ExpectedRecord",
     "FileContentConfig",
+    "FileForm",
     "FileRecord",
     "FileResource",
     "FileTarget",

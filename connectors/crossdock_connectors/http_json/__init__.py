@@ -1,9 +1,9 @@
 """Paged JSON APIs, read and written by a config alone."""
 
 from crossdock import Connector
+from crossdock_connectors.http_json.job_target import target
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.streams import check, streams
-from crossdock_connectors.http_json.target import target
 from crossdock_connectors.http_json.webhooks import received
 
 CONNECTOR = Connector(

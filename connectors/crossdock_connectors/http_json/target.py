@@ -32,7 +32,6 @@ from crossdock.writing.targets.api_target import explained_outcome
 from crossdock_connectors.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, condition, errors_in
-from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.target_settings import (
     ID,
     IN_PATH,
@@ -55,13 +54,15 @@ class HttpJsonTarget(ApiTarget):
         self.retry, self.in_flight, self.kept_s, self.settle_s = (
             config.retry, config.in_flight, config.kept_s, config.settle_s,
         )  # fmt: skip
-        self.resources = {name: _resource(name, each) for name, each in config.resources.items()}
-        self._deleted = {name: condition(each.deleted) for name, each in config.resources.items() if each.deleted}
+        own = {name: each for name, each in config.resources.items() if isinstance(each, TargetResourceConfig)}
+        self._single = own  # a request for each record, or a batch of them
+        self.resources = {name: _resource(name, each) for name, each in own.items()}
+        self._deleted = {name: condition(each.deleted) for name, each in own.items() if each.deleted}
 
     # ---- requests
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
-        config = self._config.resources[resource]
+        config = self._single[resource]
         assert config.create is not None  # else no stream creates records
         if isinstance(config.create, PostedRequest):
             return self._posted(config.create, {"record": payload})
@@ -72,7 +73,7 @@ class HttpJsonTarget(ApiTarget):
         return Request(method, path, exact_json.dumps(body), holds_payload=body == payload)
 
     def batch(self, resource: str, requests: Sequence[Request]) -> Request:
-        batch = self._config.resources[resource].batch
+        batch = self._single[resource].batch
         assert batch is not None
         listed = b"[" + b",".join(each.body or b"{}" for each in requests) + b"]"
         member = None if batch.items is None else exact_json.dumps(batch.items)
@@ -80,7 +81,7 @@ class HttpJsonTarget(ApiTarget):
         return Request(requests[0].method, requests[0].path, body)
 
     def _in_batch(self, resource: str, request: tuple[str, str], target_id: str, record: dict[str, Any]) -> Request:
-        config = self._config.resources[resource]
+        config = self._single[resource]
         assert config.batch is not None
         try:
             known = {config.batch.id: int(target_id) if config.batch.numbers else target_id} if config.batch.id else {}
@@ -90,7 +91,7 @@ class HttpJsonTarget(ApiTarget):
         return Request.json(*request, _in_body(config, record) | known)
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
-        config = self._config.resources[resource]
+        config = self._single[resource]
         posted = config.update if isinstance(config.update, PostedRequest) else None
         method, path = ("", "") if isinstance(config.update, PostedRequest) else _of_one(config.update, target_id)
         is_together = config.is_together("update")
@@ -104,7 +105,7 @@ class HttpJsonTarget(ApiTarget):
         return Request.json(method, path, _in_body(config, sent | compared))
 
     def delete(self, resource: str, target_id: str) -> Request:
-        config = self._config.resources[resource]
+        config = self._single[resource]
         if isinstance(config.delete, PostedRequest):
             return self._posted(config.delete, {"id": target_id})
         if config.is_together("delete"):
@@ -112,7 +113,7 @@ class HttpJsonTarget(ApiTarget):
         return Request(*_of_one(config.delete, target_id))
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
-        config = self._config.resources[resource]
+        config = self._single[resource]
         if target_id is not None:
             if config.read is None:
                 place = f"{self.place}.target.resources.{resource}"
@@ -126,7 +127,7 @@ class HttpJsonTarget(ApiTarget):
         return Request("GET", _with_query(config.look_up, {"name": name}))
 
     def ping(self, resource: str) -> Request:
-        config = self._config.resources[resource]
+        config = self._single[resource]
         request = config.create or config.update or ""
         path = request.path if isinstance(request, PostedRequest) else request.partition(" ")[2]
         if config.look_up and NAME not in config.look_up.path:
@@ -151,7 +152,7 @@ class HttpJsonTarget(ApiTarget):
         return self.throttled(answer) or self._judged(resource, self.with_status(resource, answer), expected)
 
     def _judged(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        config, shape = self._config.resources[resource], self.shape(resource)
+        config, shape = self._single[resource], self.shape(resource)
         if expected.target_id is None and isinstance(config.create, PostedRequest) and config.create.id is not None:
             shape = replace(shape, record=config.create.id, id="")
         elif expected.target_id is None and config.creates_by_put:  # Location is another name of the record at the path
@@ -169,7 +170,7 @@ class HttpJsonTarget(ApiTarget):
     def batch_outcomes(
         self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]
     ) -> Outcome | Sequence[Outcome]:
-        batch = self._config.resources[resource].batch
+        batch = self._single[resource].batch
         assert batch is not None
         told = _some_throttled(self._told_of_each(resource, batch, answer, expected))
         kinds = {each.kind for each in told}
@@ -245,14 +246,14 @@ class HttpJsonTarget(ApiTarget):
 
     def _states_none(self, resource: str, body: Any) -> bool:
         """Return whether an answer to a look-up by name has no list, and states a total of 0."""
-        look_up = self._config.resources[resource].look_up
+        look_up = self._single[resource].look_up
         if not look_up or look_up.total is None or look_up.records is None:
             return False
         return found_at(body, look_up.records) is MISSING and found_at(body, look_up.total) == 0
 
     def _found_by_id(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)
-        if isinstance(self._config.resources[resource].read, PostedRequest) and _is_null(body, shape.record):
+        if isinstance(self._single[resource].read, PostedRequest) and _is_null(body, shape.record):
             return Outcome("absent", status=200)
         made = outcomes.of_look_up(answer, expected, shape)
         if is_deleted is None or not is_deleted(found_at(body, shape.record)):
@@ -260,13 +261,18 @@ class HttpJsonTarget(ApiTarget):
         return replace(made, kind="absent") if made.kind == "found" else Outcome("absent", status=200)
 
     def failed(self, resource: str, answer: ApiAnswer) -> int | None:
+        if status := self._declared_failure(answer.body):
+            return status
         body, failed = answer.body, self._config.failed
-        if not isinstance(body, dict):
-            return None
-        is_error = self._config.resources[resource].is_posted and bool(errors_in(body))
-        if not is_error and (self._failed is None or not self._failed(body)):
+        if not (isinstance(body, dict) and self._single[resource].is_posted and errors_in(body)):
             return None
         return REFUSED if failed is None else failed.status_of(body)
+
+    def _declared_failure(self, body: Any) -> int | None:
+        failed = self._config.failed
+        if failed is None or self._failed is None or not isinstance(body, dict) or not self._failed(body):
+            return None
+        return failed.status_of(body)
 
     def advice(self, resource: str, status: int | None) -> str:
         match status:
@@ -275,10 +281,6 @@ class HttpJsonTarget(ApiTarget):
             case 404 | 405:
                 return f"check {self.place}.base_url and {self.place}.target.resources.{resource}.create"
         return f"check {self.place}.rate"
-
-
-def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
-    return None if settings.target is None else HttpJsonTarget(settings.target)
 
 
 def _resource(name: str, config: TargetResourceConfig) -> TargetResource:

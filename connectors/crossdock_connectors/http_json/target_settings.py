@@ -14,6 +14,7 @@ from crossdock.sources import NameForm
 from crossdock.values.config_models import MAX_S, is_stated, misplaced
 from crossdock_connectors.draft_models import MemberName, Members, ResourceKey
 from crossdock_connectors.http_json.credentials import HeaderName
+from crossdock_connectors.http_json.job_settings import JobResourceConfig
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.pagination import Place
 from crossdock_connectors.http_json.recognized_answers import FailedAnswer, OutdatedAnswer, RepeatedAnswer
@@ -247,11 +248,19 @@ class TargetResourceConfig(ConfigModel):
         return IN_PATH.findall(self.create) if isinstance(self.create, str) else []
 
 
+_Resource = Annotated[
+    Annotated[TargetResourceConfig, Tag("requests")] | Annotated[JobResourceConfig, Tag("job")],
+    Discriminator(
+        lambda value: "job" if "job" in (value if isinstance(value, Mapping) else vars(value)) else "requests"
+    ),
+]
+
+
 class TargetConfig(ConfigModel):
     """What makes a connection a target of streams, ``to: CONNECTION.RESOURCE``."""
 
-    resources: Annotated[Mapping[ResourceKey, TargetResourceConfig], Field(min_length=1)]
-    """By name, those that others depend on first."""
+    resources: Annotated[Mapping[ResourceKey, _Resource], Field(min_length=1)]
+    """By name, those that others depend on first. One with ``job`` is written in files, for jobs of the API."""
     failed: FailedAnswer | None = None
     """How an answer of success says that a request was refused; none if refusals have a status of their own."""
     retry: Retry = Retry()

@@ -18,8 +18,6 @@ from crossdock.targets import (
     ACKNOWLEDGEMENTS,
     BatchProfile,
     EndpointProfile,
-    FileContentConfig,
-    FileRecord,
     FileResource,
     FileTarget,
     HandOver,
@@ -29,9 +27,9 @@ from crossdock.targets import (
 )
 from crossdock.values.config_durations import span
 from crossdock.values.config_models import misplaced
-from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.time_zones import zone_name
-from crossdock_connectors.draft_models import MemberName, Members, ResourceKey, draft_model, full_example
+from crossdock_connectors.draft_models import ResourceKey, draft_model
+from crossdock_connectors.file_members import FileMembers
 
 _FILE_NAME = re.compile(r"(?:[A-Za-z0-9_.,+=-]|\{number(?::[1-9])?\}|\{at:(?:%[YymdHMSj]|[A-Za-z0-9_.-])+\})+")
 MAX_FILE_NAME = 150  # characters; temporary names and markers are longer, and common file systems end at 255
@@ -66,31 +64,21 @@ class AcknowledgementConfig(ConfigModel):
     """The time in which it does, such as ``4h``; after that its records are overdue, and the run is degraded."""
 
 
-class FileResourceConfig(ConfigModel):
+class FileResourceConfig(FileMembers):
     """A type of record that is handed over in files."""
 
-    members: Members
-    """The members of a record, which streams map, by names of your choice."""
-    name: Annotated[str, Field(min_length=1)]
-    """The member that has the external id of the record, such as the number of the order, which the file shows."""
     name_form: NameForm = "{key}"
     """How it is made of ``{namespace}`` and ``{key}``."""
-    name_max_length: Annotated[int, Field(ge=1, le=MAX_ID_LENGTH)] = MAX_ID_LENGTH
-    """The most characters of a name; a record with a longer one is a dead letter."""
     folder: str = ""
     """The folder in which the partner expects the files, relative to the login folder or ``path``."""
     file: Annotated[str, Field(max_length=MAX_FILE_NAME), AfterValidator(_file_name)]
     """The name of a file: ``{number}`` is its number, ``{number:6}`` with at least six digits, and ``{at:%Y%m%d}`` the
     time at which it is made. The numbers of one connection have no gaps, and no number comes twice."""
-    content: FileContentConfig
-    """What the file contains."""
     wrapped: WrappedIn | None = None
     """What a file is wrapped in, the outermost first, such as ``[pgp, gzip]`` with the keys of these. Its name gets
     their endings, such as ``.gz.pgp``."""
     records_per_file: Annotated[int, Field(ge=1, le=20_000)] = 1_000
     """The most records of one file, which are in memory together; 1 for a file for each record."""
-    by: MemberName | None = None
-    """The member whose value all records of a file have in common, such as the warehouse; none if files mix them."""
     temporary: Annotated[str, AfterValidator(_temporary)] = ".{name}.part"
     """The name under which a file is written, in the same folder, before it is renamed. Nobody else may remove it."""
     marker: Annotated[str, AfterValidator(_beside)] | None = None
@@ -106,19 +94,6 @@ class FileResourceConfig(ConfigModel):
     is left after a lost answer does not show that the partner has not taken the file, and the file is in doubt."""
     acknowledged: AcknowledgementConfig | None = None
     """How the partner acknowledges records; without it, a record that was handed over is delivered."""
-
-    @model_validator(mode="after")
-    def _members_fit(self) -> Self:
-        if self.name in self.members:
-            raise misplaced(("name",), "holds the external id of the record: leave it out of members")
-        if self.by is not None and self.by not in self.members:
-            raise misplaced(("by",), "is none of members")
-        if "create" not in self.content.operations:
-            raise misplaced(("content",), "cannot express a new record")
-        example = FileRecord("create", "", {**full_example(self.members), self.name: ""})
-        if unknown := self.content.unknown_names(example):
-            raise misplaced(("content",), f"shows {', '.join(unknown)}, and members has no such member")
-        return self
 
     @model_validator(mode="after")
     def _names_fit(self) -> Self:
@@ -180,4 +155,4 @@ def _resource(name: str, config: FileResourceConfig) -> FileResource:
         ),
     )
     hand_over = HandOver(config.folder, config.temporary, config.marker, config.taken, config.if_missing, config.copies)
-    return FileResource(kind, config.file, config.content, hand_over, config.wrapped or ())
+    return FileResource(kind, config.file, config.content, config.wrapped or (), hand_over=hand_over)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from sqlalchemy import BindParameter, Connection, bindparam, column, insert, select, text, update
+from sqlalchemy import BindParameter, Connection, bindparam, column, insert, inspect, select, text, update
 
 from crossdock.state.db import schema, sql_statements
 from crossdock.values.record_keys import trimmed_key
@@ -139,6 +139,11 @@ def _add_batches(connection: Connection) -> None:
     index.create(connection)
 
 
+def _keep_receipts(connection: Connection) -> None:
+    if "receipt" not in {column["name"] for column in inspect(connection).get_columns("batches")}:
+        connection.execute(text("ALTER TABLE batches ADD COLUMN receipt TEXT NOT NULL DEFAULT ''"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -159,6 +164,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_unknown_references,
     _index_what_is_due_by_stream,
     _add_batches,
+    _keep_receipts,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record_columns, scope_columns, stream_and_key
 
-VERSION = 20
+VERSION = 21
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -172,6 +172,7 @@ batches = Table(  # whose bytes are made once, such as files
     Column("created_at", UtcDateTime, nullable=False),
     Column("handed_over_at", UtcDateTime),
     Column("due_at", UtcDateTime),  # for its acknowledgement
+    Column("receipt", Text, nullable=False, server_default=""),  # what its target has answered so far
     Index("ix_batches_target_name", "target", "name"),
     Index("ix_batches_target_number", "target", "number"),
 )

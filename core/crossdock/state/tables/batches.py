@@ -27,6 +27,7 @@ class StoredBatch:
         name: Such as that of a file.
         destination: Where it is handed over, as the target describes it.
         records: The number of its operations.
+        receipt: What its target answered to earlier parts, and needs for the next ones, such as the id of a job.
     """
 
     id: int
@@ -37,6 +38,7 @@ class StoredBatch:
     destination: str
     body: bytes
     records: int
+    receipt: str = ""
 
 
 class BatchFacts(NamedTuple):
@@ -127,6 +129,9 @@ class Batches:
         for part in sql_statements.chunks(list(ids)):
             first = batches.c.id.in_(part), batches.c.handed_over_at.is_(None)
             self._connection.execute(update(batches).where(*first).values(handed_over_at=at, due_at=due_at))
+
+    def keep_receipt(self, batch: int, receipt: str) -> None:
+        self._connection.execute(update(batches).where(batches.c.id == batch).values(receipt=receipt))
 
     def mark_overdue(self, *, at: datetime) -> None:
         """Mark the operations whose acknowledgement is late."""

@@ -43,6 +43,8 @@ class OutcomePolicy:
         self._existing = ExistingRecords(run, self._retries)
         self._accepted: set[str] = set()  # resources for which something was delivered
         self._throttled_since: float | None = None
+        self._pending_since = dict[int, float]()  # stored batches by their ids
+        self._not_finished = set[int]()
 
     # ---- what is to be sent
 
@@ -233,9 +235,10 @@ class OutcomePolicy:
         if outcome.kind == "expired":
             self._retries.delay(task, 0.0, outcome, decisions, free=True)
             return
+        decisions.keep_receipt(task, outcome)
         decisions.add_attempt(task, outcome, at=self._clock.now())
         if outcome.kind == "throttled":
-            self._throttled(task, outcome)
+            self._throttled(task, outcome, decisions)
             return
         conflict = task.retry_state.conflict
         if conflict is not None and outcome.status in {403, 404, 405} and not self._existing.expected(task):
@@ -251,6 +254,23 @@ class OutcomePolicy:
             breaker.succeeded()
         self._throttled_since = None
         self._answered(task, outcome, decisions)
+
+    def _pending(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """Ask again for the outcomes of a stored batch after a pause, or leave that to the next run."""
+        profile = self._target.resources[task.intent.resource].batch
+        assert profile is not None
+        assert task.stored is not None
+        task.retry_state.ambiguous, batch = True, task.stored.id
+        if not task.is_led:
+            now = self._clock.monotonic()
+            if now - self._pending_since.setdefault(batch, now) >= profile.results_within_s:
+                self._not_finished.add(batch)
+                hint = "the next run asks again; nothing is sent twice"
+                self._run.refused(RefusedError(outcome.message, where=task.stored.name, hint=hint))
+        if batch in self._not_finished:
+            self._retries.leave_out(task, outcome, decisions)
+        else:
+            self._run.queue.delay(task, outcome.retry_after_s or 0.0, free=True)
 
     def _code_failed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Settle an intent for which the target's code failed, without another attempt: the code would fail again."""
@@ -279,8 +299,11 @@ class OutcomePolicy:
             decisions.explain(intent, outcome, at=self._clock.now())
         decisions.settle(kind, intent, replace(outcome, kind=kind, reason=reason))
 
-    def _throttled(self, task: SendTask, outcome: Outcome) -> None:
+    def _throttled(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Handle a 429. It is not a failed attempt, but requests are not throttled for an unlimited time."""
+        if task.stored is not None and not task.retry_state.ambiguous:  # its target may have no way to find that out
+            self._run.leave(task)
+            decisions.moved.append(task.intent)
         self._run.queue.put(task, first=True)
         now = self._clock.monotonic()
         self._throttled_since = now if self._throttled_since is None else self._throttled_since
@@ -293,18 +316,16 @@ class OutcomePolicy:
         match outcome.kind:
             case "staged":
                 self._run.queue.put(replace(task, purpose="send", is_staged=True), first=True)
+            case "pending":
+                self._pending(task, outcome, decisions)
             case "delivered" if self._is_acknowledged(task):
                 decisions.settle("handed_over", task.intent, outcome)
             case "delivered":
                 self._accepted.add(task.intent.resource)
                 self._existing.accepted += 1
                 decisions.settle("delivered", task.intent, outcome)
-            case "found":
-                self._existing.found(task, outcome, decisions)
-            case "absent":
-                self._existing.absent(task, outcome, decisions)
-            case "removed":
-                self._existing.removed(task, outcome, decisions)
+            case "found" | "absent" | "removed" as told:
+                getattr(self._existing, told)(task, outcome, decisions)
             case "changed" if self._is_plain_create(task.intent):
                 refused = replace(outcome, kind="rejected", reason="conflict")
                 self._refused(task, refused, decisions)

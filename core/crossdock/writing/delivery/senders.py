@@ -95,6 +95,11 @@ class SendTask:
         for number, task in enumerate((self, *others)):
             task.stored, task.is_led, task.batch_size = stored, number > 0, 1
 
+    def keep(self, receipt: str) -> None:
+        """Keep what the target needs for the next part of the stored batch."""
+        assert self.stored is not None
+        self.stored = replace(self.stored, receipt=receipt)
+
 
 @dataclass(slots=True)
 class SendBatch:
@@ -270,7 +275,7 @@ class Senders:
             case "stage" | "send" if task.stored is not None:
                 method = STAGE if task.purpose == "stage" else HAND_OVER
                 method = HAND_OVER_AGAIN if method == HAND_OVER and task.retry_state.ambiguous else method
-                request = Request(method, f"/{task.stored.name}", task.stored.body)
+                request = Request(method, f"/{task.stored.name}", task.stored.body, receipt=task.stored.receipt)
                 return target.send(client, intent.resource, request, may_leave=batch.may_leave)
             case "send":
                 requests = [Request(one.intent.method, one.intent.path, one.intent.body) for one in batch.tasks]

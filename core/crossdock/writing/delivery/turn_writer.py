@@ -109,6 +109,8 @@ class TurnWriter:
             tx.intents.mark_sending(known)  # the new ones were written as sending
             for batch in leaving:
                 self._store(tx, batch, at=now)
+            for batch_id, receipt in decisions.receipts.items():
+                tx.batches.keep_receipt(batch_id, receipt)
             self._mark_handed_over(tx, decisions.settled, at=now)
             if leaving:
                 tx.buckets.put(self._target.name, self._allowance.bucket_state)
@@ -188,19 +190,29 @@ class TurnWriter:
 
 @dataclass(slots=True)
 class Decisions:
-    """The decisions of one turn. *moved* intents get a new status only; *successors* are made from a look-up."""
+    """The decisions of one turn. *moved* intents get a new status only; *successors* are made from a look-up.
+
+    *receipts* are what targets answered to parts of stored batches, by the ids of these.
+    """
 
     settled: list[Settlement] = field(default_factory=list)
     moved: list[Intent] = field(default_factory=list)
     successors: list[Intent] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
+    receipts: dict[int, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.settled or self.moved or self.successors or self.attempts)
+        return bool(self.settled or self.moved or self.successors or self.attempts or self.receipts)
 
     def settle(self, status: Status, intent: Intent, outcome: Outcome, *, untouched: bool = False) -> None:
         intent.status = status
         self.settled.append(Settlement(intent, outcome, untouched=untouched))
+
+    def keep_receipt(self, task: SendTask, outcome: Outcome) -> None:
+        """Keep what the target answered to a part of the stored batch of *task*."""
+        if outcome.receipt is not None and task.stored is not None and not task.is_led:
+            task.keep(outcome.receipt)
+            self.receipts[task.stored.id] = outcome.receipt
 
     def explain(self, intent: Intent, outcome: Outcome, *, at: datetime) -> None:
         """Record why *intent* is in doubt, replacing the result of its last attempt."""
@@ -210,6 +222,10 @@ class Decisions:
 
     def add_attempt(self, task: SendTask, outcome: Outcome, *, at: datetime) -> None:
         intent = task.intent
-        if task.purpose == "send" and (outcome.kind != "delivered" or intent.attempts > 1):
+        if (
+            task.purpose == "send"
+            and outcome.kind != "pending"
+            and (outcome.kind != "delivered" or intent.attempts > 1)
+        ):
             attempt = Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message)
             self.attempts.append(attempt)

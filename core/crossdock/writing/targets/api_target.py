@@ -154,10 +154,33 @@ class ApiTarget(ConnectorTarget):
         hint = f"; check {self.place}.base_url unless the API has no such list" if unknown else ""
         return f"{self.address} answers{unknown}; can be written: {', '.join(self.resources)}{hint}"
 
+    def client_of(self, address: str) -> Client:
+        """Make a client of another host, such as one that takes files. It gets no credentials.
+
+        Args:
+            address: https, or http on this machine, without a path.
+
+        Raises:
+            ConfigError: If it is none.
+        """
+        own = self.api
+        other = Api(
+            address,
+            timeout_s=own.timeout_s,
+            total_timeout_s=own.total_timeout_s,
+            max_answer_bytes=own.max_answer_bytes,
+            connection=own.connection.anonymous(),
+            transport=own.transport,
+        )
+        return self._client_of(other)
+
     def client(self) -> Client:
+        return self._client_of(self.api)
+
+    def _client_of(self, api: Api) -> Client:
         from crossdock.reading.sources.api_request_sender import ApiRequestSender  # noqa: PLC0415  most commands send nothing
 
-        return _Sender(ApiRequestSender(self.api, self._clock, None))
+        return _Sender(ApiRequestSender(api, self._clock, None))
 
 
 def _finds_nothing(target: Target, client: Client, resource: str) -> bool:

@@ -53,7 +53,7 @@ class HandOver:
             RefusedError: If another file has the name.
             ConfigError, UnauthorizedError: If the folder does not exist, or the store does not allow it.
         """
-        _harmless(lambda: self._stage(store, name, data))
+        harmless(lambda: self._stage(store, name, data))
 
     def complete(
         self, store: WritableStore, name: str, data: bytes, *, again: bool, may_leave: Callable[[], bool]
@@ -69,13 +69,13 @@ class HandOver:
             NotSentError, RefusedError, ConfigError, UnauthorizedError: As `stage`. It was not renamed.
         """
         path, temporary = self._path(name), self._path(_beside(self.temporary, name))
-        is_there = _harmless(lambda: self._is_handed_over(store, name, data, again=again))
+        is_there = harmless(lambda: self._is_handed_over(store, name, data, again=again))
         if not is_there:
-            staged = _harmless(lambda: store.described(temporary))
+            staged = harmless(lambda: store.described(temporary))
             if again and self.if_missing != "resend" and (staged is None or self.copies):
                 return "handed_over" if staged is None and self.if_missing == "handed_over" else "missing"
             if staged is None or staged.size != len(data):
-                _harmless(lambda: self._stage(store, name, data))
+                harmless(lambda: self._stage(store, name, data))
             if not may_leave():
                 raise ExpiredError("it was too late to hand the file over", where=path)
             _ambiguous(lambda: store.rename(temporary, path))
@@ -143,7 +143,7 @@ def _is_same(store: WritableStore, file: RemoteFile, data: bytes, *, unread: boo
     return sink.getvalue() == data
 
 
-def _harmless(step: Callable[[], T]) -> T:
+def harmless(step: Callable[[], T]) -> T:
     """Run a step that has no effect for the partner. A failure of the store is one for now."""
     try:
         return step()

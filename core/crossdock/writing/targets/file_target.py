@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -17,12 +14,10 @@ from crossdock.pacing.rate_limit import LimitSettings, RateLimit
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.transport.file_store import WritableStore
 from crossdock.reading.transport.http_results import Answer, NotSentError
-from crossdock.reading.wrappers.wrapper import WrapperSettings
-from crossdock.reading.wrappers.wrapping import ending_of, wrapped
 from crossdock.values import exact_json
-from crossdock.writing.files.file_content import FileContent, FileFacts, FileRecord
 from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS, acknowledgements
 from crossdock.writing.targets.connector_target import ConnectorTarget
+from crossdock.writing.targets.file_form import FileForm
 from crossdock.writing.targets.file_hand_over import HandOver
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.target import (
@@ -31,44 +26,17 @@ from crossdock.writing.targets.target import (
     BatchItem,
     Client,
     Request,
-    TargetResource,
     Update,
 )
 
 _FOREVER_S = 10.0**11
-_PLACE = re.compile(r"\{(number|at)(?::([^{}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True)
-class FileResource:
-    """A resource whose records are handed over in files.
+class FileResource(FileForm):
+    """A resource whose records are handed over in files."""
 
-    Attributes:
-        name: The name of a file, with ``{number}``, ``{number:6}`` with at least six digits, and ``{at:%Y%m%d}``.
-        wrapped: What it is wrapped in, the outermost first; the name gets the endings of these.
-    """
-
-    kind: TargetResource
-    name: str
-    content: FileContent
-    hand_over: HandOver
-    wrapped: Sequence[WrapperSettings] = ()
-
-    def file_name(self, number: int, at: datetime) -> str:
-        """Return the name of file *number*, made *at* a time in the partner's zone."""
-
-        def filled(place: re.Match[str]) -> str:
-            form = place[2] or ""
-            return f"{number:0{form or 1}d}" if place[1] == "number" else at.strftime(form)
-
-        return _PLACE.sub(filled, self.name)
-
-    def wrapped_content(self, content: bytes, name: str) -> bytes:
-        """Return the bytes of a file that is wrapped."""
-        if not self.wrapped:
-            return content
-        with TemporaryDirectory(prefix="wrapped-") as folder:
-            return wrapped(content, self.wrapped, name=name, folder=Path(folder)).read_bytes()
+    hand_over: HandOver = field(kw_only=True)
 
 
 class FileTarget(ConnectorTarget):
@@ -117,21 +85,15 @@ class FileTarget(ConnectorTarget):
         return Request("DELETE", f"/{resource}")
 
     def _checked(self, resource: str, operation: Any, payload: dict[str, Any]) -> Request:
-        if resource != ACKNOWLEDGEMENTS:
-            name = self.name_in(resource, payload) or ""
-            self._files[resource].content.check(FileRecord(operation, name, payload))
-        return Request("PUT", f"/{resource}", exact_json.dumps(payload), holds_payload=True)
+        if resource == ACKNOWLEDGEMENTS:
+            return Request("PUT", f"/{resource}", exact_json.dumps(payload), holds_payload=True)
+        return self._files[resource].request(operation, self.name_in(resource, payload) or "", payload)
 
     def stored_batch(self, resource: str, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
-        form, local = self._files[resource], at.astimezone(self._zone)
-        name = form.file_name(number, local)
-        records = [FileRecord(item.operation, item.name, item.payload) for item in items]
-        content = form.content.content(records, FileFacts(number, local, name))
-        return Request(STAGE, f"/{self.batch_name(resource, number, at)}", form.wrapped_content(content, name))
+        return self._files[resource].batch(items, number, at.astimezone(self._zone))
 
     def batch_name(self, resource: str, number: int, at: datetime) -> str:
-        form = self._files[resource]
-        return form.file_name(number, at.astimezone(self._zone)) + ending_of(form.wrapped)
+        return self._files[resource].wrapped_name(number, at.astimezone(self._zone))
 
     def destination(self, resource: str) -> str:
         hand_over = self._files[resource].hand_over

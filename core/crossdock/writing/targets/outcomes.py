@@ -20,6 +20,7 @@ from crossdock.values.json_paths import MISSING, found_at, listed_at
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
+_THROTTLED = 429
 MAX_ETAG = 512  # characters; RFC 9110 sets no bound, and the state keeps one with each record
 
 Class = Literal[
@@ -27,6 +28,7 @@ Class = Literal[
     "expired",  # not sent, because it might have been too late
     "changed",  # the target holds another version than the known one (412)
     "staged",  # the first part of a stored batch
+    "pending",  # the target carries a stored batch out later
     "found", "absent",  # answers to a look-up
     "removed",  # the same by external id: only removed records have it
     "answered",  # a ping
@@ -46,6 +48,7 @@ class Outcome:
         changed_at: When the record was last changed, as the target states it; None if it does not.
         held: All members that a look-up found, also of a removed record that the target still shows; for an absent
             record, what `Target.create_from` needs.
+        receipt: Of a stored batch, what the target needs for its next parts; None if that has not changed.
     """
 
     kind: Class
@@ -58,6 +61,7 @@ class Outcome:
     reason: Reason | None = None
     pointer: str | None = None
     held: dict[str, Any] | None = None
+    receipt: str | None = None
 
 
 def body_of(answer: Answer) -> Any:
@@ -160,7 +164,7 @@ def of_answer(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STAN
     problem = problem_answers.read(status, answer.body)
     wait = retry_after_s(answer.headers)
     kind: Class = "in_doubt"
-    if status == 429:
+    if status == _THROTTLED:
         kind, wait = "throttled", throttled_wait_s(answer.headers, answer.body)
     elif status == 401:
         kind = "unauthorized"
@@ -229,8 +233,11 @@ def of_ping(answer: Answer) -> Outcome:
 
 
 def of_stage(answer: Answer) -> Outcome:
-    """Return the outcome of the first part of a stored batch, which has no effect."""
-    return Outcome("staged" if 200 <= answer.status < 300 else "unavailable", status=answer.status)
+    """Return the outcome of the first part of a stored batch, which has no effect. Its body is the receipt."""
+    if answer.status == _THROTTLED:
+        return Outcome("throttled", "too many requests", answer.status, throttled_wait_s(answer.headers, answer.body))
+    kind: Class = "staged" if 200 <= answer.status < 300 else "unavailable"
+    return Outcome(kind, status=answer.status, receipt=answer.body.decode() or None)
 
 
 def _is_running(problem: Problem, wait_s: float | None) -> bool:

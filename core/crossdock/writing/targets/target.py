@@ -37,12 +37,14 @@ class Request:
     Attributes:
         path: The path below the target's address.
         holds_payload: Whether the body is exactly the canonical JSON of the payload, so that the state stores it once.
+        receipt: Of a stored batch, the last `Outcome.receipt`; empty without one.
     """
 
     method: str
     path: str
     body: bytes | None = None
     holds_payload: bool = False
+    receipt: str = ""
 
     @classmethod
     def json(cls, method: str, path: str, value: Any) -> Request:
@@ -146,6 +148,8 @@ class BatchProfile:
             in two parts, `STAGE` and `HAND_OVER`, of which only the second has an effect, and never divided.
         mixed: Whether a stored batch has operations of different kinds, in their order.
         by: The member of payloads whose value all operations of a stored batch have in common; None for none.
+        results_within_s: Seconds in which a run waits for the outcomes of a stored batch that is ``pending``. The next
+            run asks for those that are still to come.
         acknowledged_within_s: Seconds in which the target acknowledges each operation of a stored batch, by other
             means; None if it does not, and a batch that was handed over is delivered.
     """
@@ -156,6 +160,7 @@ class BatchProfile:
     stored: bool = field(default=False, kw_only=True)
     mixed: bool = field(default=False, kw_only=True)
     by: str | None = field(default=None, kw_only=True)
+    results_within_s: float = field(default=0.0, kw_only=True)
     acknowledged_within_s: float | None = field(default=None, kw_only=True)
 
 

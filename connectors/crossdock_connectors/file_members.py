@@ -1,0 +1,41 @@
+"""The members of records that a config writes in files, and what the files contain."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from crossdock import ConfigModel
+from crossdock.targets import FileContentConfig, FileRecord
+from crossdock.values.config_models import misplaced
+from crossdock.values.field_types import MAX_ID_LENGTH
+from crossdock_connectors.draft_models import MemberName, Members, full_example
+
+
+class FileMembers(ConfigModel):
+    """A type of record that is written in files."""
+
+    members: Members
+    """The members of a record, which streams map, by names of your choice."""
+    name: Annotated[str, Field(min_length=1)]
+    """The member that has the external id of the record, such as the number of the order, which the file shows."""
+    name_max_length: Annotated[int, Field(ge=1, le=MAX_ID_LENGTH)] = MAX_ID_LENGTH
+    """The most characters of a name; a record with a longer one is a dead letter."""
+    content: FileContentConfig
+    """What the file contains."""
+    by: MemberName | None = None
+    """The member whose value all records of a file have in common, such as the warehouse; none if files mix them."""
+
+    @model_validator(mode="after")
+    def _members_fit(self) -> Self:
+        if self.name in self.members:
+            raise misplaced(("name",), "holds the external id of the record: leave it out of members")
+        if self.by is not None and self.by not in self.members:
+            raise misplaced(("by",), "is none of members")
+        if "create" not in self.content.operations:
+            raise misplaced(("content",), "cannot express a new record")
+        example = FileRecord("create", "", {**full_example(self.members), self.name: ""})
+        if unknown := self.content.unknown_names(example):
+            raise misplaced(("content",), f"shows {', '.join(unknown)}, and members has no such member")
+        return self

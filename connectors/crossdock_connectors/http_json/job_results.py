@@ -1,0 +1,118 @@
+"""The results of a job: a row for each record that it names, and what it became."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from crossdock.errors import RefusedError
+from crossdock.targets import ExpectedRecord, Outcome
+from crossdock.values import exact_json
+from crossdock.values.json_paths import MISSING, found_at, text_of
+from crossdock_connectors.http_json.job_settings import JobResults
+from crossdock_connectors.http_json.recognized_answers import condition
+
+_MANY = 12  # digits
+_HINT = "correct results in the config; the next run fetches them again"
+_GZIP = b"\x1f\x8b"
+Result = tuple[str | None, bool, str]
+"""The external id, or the place in the file from 0 on, of a record, or None for none; whether it was refused; why."""
+
+
+def results_in(content: bytes, each: JobResults, most: int) -> Iterator[Result]:
+    """Yield what *content* says, of at most *most* bytes.
+
+    Raises:
+        RefusedError: If it is no such list.
+    """
+    counts = condition(each.when) if each.when is not None else lambda _: True
+    for row in filter(counts, _rows(_unpacked(content, most), each)):
+        reason = next(filter(None, (_text(found_at(row, place)) for place in each.reason)), "")
+        yield _key(row, each), each.refused or bool(reason), reason
+
+
+def _key(row: Any, each: JobResults) -> str | None:
+    found = found_at(row, each.record or each.number or "")
+    if not isinstance(found, str | int) or found == "" or isinstance(found, bool):
+        return None
+    if each.number is None:
+        return str(found)
+    digits = str(found)
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) < _MANY and int(digits) >= each.first_number
+    return str(int(digits) - each.first_number) if is_number else None
+
+
+def _unpacked(content: bytes, most: int) -> bytes:
+    if not content.startswith(_GZIP):
+        return content
+    unpacking = zlib.decompressobj(wbits=31)
+    try:
+        found = unpacking.decompress(content, most)
+    except zlib.error as error:
+        raise _wrong(f"the results are damaged: {error}") from None
+    if not unpacking.eof:
+        raise _wrong(f"the results are cut, or more than {most:,} bytes")
+    return found
+
+
+def _rows(content: bytes, each: JobResults) -> Iterator[Any]:
+    try:
+        text = content.decode("utf-8-sig")
+        if each.format == "csv":
+            yield from csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        elif each.format == "json_lines":
+            yield from (exact_json.loads(line) for line in text.split("\n") if line.strip())
+        else:
+            found = found_at(exact_json.loads(text), each.records) if text.strip() else []
+            if not isinstance(found, list):
+                raise _wrong(f"the results have no list at {each.records or 'the top'}")
+            yield from found
+    except (csv.Error, ValueError) as error:
+        raise _wrong(f"the results are not {each.format}: {error}") from None
+
+
+def _wrong(message: str) -> RefusedError:
+    return RefusedError(message, hint=_HINT)
+
+
+def _text(value: Any) -> str:
+    """Return what a member says of a refusal; an empty text for nothing, an empty list or an empty object."""
+    if value is MISSING or value in (None, "", [], {}):
+        return ""
+    return text_of(value) or exact_json.dumps(value).decode()
+
+
+class ToldResults:
+    """The results of a job, as the body of an answer has them."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        self._accepts_others, self._message, self._failure = body["accepts_others"], body["message"], body["failure"]
+        self._by_name, self._by_place = (_by_key(body[key]) for key in ("by_name", "by_place"))
+
+    def outcomes(self, expected: Sequence[ExpectedRecord]) -> list[Outcome]:
+        """Return the outcome of each record of the file, in their order."""
+        return [self._outcome(place, each) for place, each in enumerate(expected)]
+
+    def _outcome(self, place: int, expected: ExpectedRecord) -> Outcome:
+        name = expected.target_id or expected.name or ""
+        found = [*self._by_name.get(name, ()), *self._by_place.get(str(place), ())]
+        refused = [reason for is_refused, reason in found if is_refused]
+        if refused and len(refused) == len(found):
+            said = "; ".join(dict.fromkeys(filter(None, refused))) or self._failure
+            return Outcome("rejected", said or "the job refused it without a reason", reason="rejected")
+        if refused:
+            return Outcome("undecided", "the results of the job both accept and refuse it", 200)
+        if found or self._accepts_others:
+            return Outcome("delivered", status=200, target_id=name)
+        return Outcome("undecided", self._message, 200)
+
+
+def _by_key(results: Sequence[Sequence[Any]]) -> Mapping[str, Sequence[tuple[bool, str]]]:
+    found = defaultdict[str, list[tuple[bool, str]]](list)
+    for key, is_refused, reason in results:
+        found[key].append((is_refused, reason))
+    return found

@@ -1,0 +1,147 @@
+"""A connection as a target, of which some resources are written by jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from crossdock.sources import ApiAnswer
+from crossdock.targets import (
+    Answer,
+    BatchProfile,
+    Client,
+    EndpointProfile,
+    ExpectedRecord,
+    FileForm,
+    Outcome,
+    RecordShape,
+    Request,
+    TargetResource,
+    Update,
+)
+from crossdock.writing.targets.target import HAND_OVER, HAND_OVER_AGAIN, STAGE, BatchItem
+from crossdock_connectors.draft_models import draft_model
+from crossdock_connectors.http_json import jobs
+from crossdock_connectors.http_json.job_settings import JobResourceConfig
+from crossdock_connectors.http_json.recognized_answers import REFUSED, errors_in
+from crossdock_connectors.http_json.settings import HttpJsonSettings
+from crossdock_connectors.http_json.target import HttpJsonTarget
+from crossdock_connectors.http_json.target_settings import TargetConfig
+
+_PARTS = frozenset({STAGE, HAND_OVER, HAND_OVER_AGAIN})
+_FOREVER_S = 10.0**11
+
+
+class HttpJsonJobTarget(HttpJsonTarget):
+    """Resources of jobs have stored batches; all others are those of `HttpJsonTarget`."""
+
+    def __init__(self, config: TargetConfig, declared: Mapping[str, JobResourceConfig]) -> None:
+        super().__init__(config)
+        self._jobs = {name: each.job for name, each in declared.items()}
+        self._forms = {name: _form(name, each) for name, each in declared.items()}
+        kinds = {**self.resources, **{name: form.kind for name, form in self._forms.items()}}
+        self.resources = {name: kinds[name] for name in config.resources}
+
+    # ---- requests
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        if resource not in self._forms:
+            return super().create(resource, payload)
+        return self._in_file(resource, "create", payload)
+
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        if resource not in self._forms:
+            return super().update(resource, target_id, update)
+        return self._in_file(resource, "update", update.after)
+
+    def delete(self, resource: str, target_id: str) -> Request:
+        if resource not in self._forms:
+            return super().delete(resource, target_id)
+        return Request("DELETE", f"/{resource}")
+
+    def _in_file(self, resource: str, operation: Literal["create", "update"], payload: dict[str, Any]) -> Request:
+        return self._forms[resource].request(operation, self.name_in(resource, payload) or "", payload)
+
+    def stored_batch(self, resource: str, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
+        return self._forms[resource].batch(items, number, at.astimezone(UTC))
+
+    def batch_name(self, resource: str, number: int, at: datetime) -> str:
+        return self._forms[resource].wrapped_name(number, at.astimezone(UTC))
+
+    def destination(self, resource: str) -> str:
+        return f"{self.address} by {self._jobs[resource].start.path}"
+
+    def ping(self, resource: str) -> Request:
+        return Request("GET", "/") if resource in self._forms else super().ping(resource)
+
+    # ---- answers
+
+    def batch_outcomes(
+        self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]
+    ) -> Outcome | Sequence[Outcome]:
+        if resource not in self._forms:
+            return super().batch_outcomes(resource, answer, expected)
+        return jobs.outcomes_of(answer, self._jobs[resource], expected)
+
+    def failed(self, resource: str, answer: ApiAnswer) -> int | None:
+        if resource not in self._forms:
+            return super().failed(resource, answer)
+        if status := self._declared_failure(answer.body):
+            return status
+        return REFUSED if errors_in(answer.body) or _has_user_errors(answer.body) else None
+
+    # ---- sending
+
+    def send(
+        self,
+        client: Client,
+        resource: str,
+        request: Request,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+        may_leave: Callable[[], bool] = lambda: True,
+    ) -> Answer:
+        if request.method not in _PARTS:
+            return super().send(client, resource, request, idempotency_key, if_match, may_leave)
+        return jobs.exchanged(self, resource, self._jobs[resource], client, request, may_leave)
+
+
+def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
+    """Return the target of a connection with these settings, or None if it has none."""
+    config = settings.target
+    if config is None:
+        return None
+    declared = {name: each for name, each in config.resources.items() if isinstance(each, JobResourceConfig)}
+    return HttpJsonJobTarget(config, declared) if declared else HttpJsonTarget(config)
+
+
+def _form(name: str, config: JobResourceConfig) -> FileForm:
+    operations = config.content.operations
+    kind = TargetResource(
+        name,
+        draft_model(name, config.members),
+        write_once="update" not in operations,
+        deletes="delete" in operations,
+        endpoint=EndpointProfile(reads=False, rules=dict.fromkeys(("create", "update", "delete"), "resend")),
+        shape=RecordShape(id=None),
+        name_member=config.name,
+        name_form=config.name_form,
+        name_limit=config.name_max_length,
+        batch=BatchProfile(
+            config.records_per_file,
+            operations,
+            stored=True,
+            mixed=True,
+            by=config.by,
+            results_within_s=config.job.wait_s,
+        ),
+    )
+    return FileForm(kind, f"{name}_{{number:6}}", config.content)
+
+
+def _has_user_errors(body: Any) -> bool:
+    """Return whether a mutation of GraphQL was refused, as Shopify says it."""
+    data = body.get("data") if isinstance(body, dict) else None
+    found = data.values() if isinstance(data, dict) else ()
+    return any(isinstance(each, dict) and bool(each.get("userErrors")) for each in found)

@@ -1,0 +1,219 @@
+"""Records in a folder that APIs take in files, for jobs: Salesforce, Shopify and Amazon, run by commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.e2e.project_folder import in_process
+from tests.ended_commands import Done
+from tests.partners.bulk_jobs import AmazonFeeds, BulkJobs, SalesforceBulk, ShopifyBulk
+
+VENDORS: dict[str, type[BulkJobs]] = {"salesforce": SalesforceBulk, "shopify": ShopifyBulk, "amazon": AmazonFeeds}
+_SHOPIFY_PATH = "/admin/api/2025-10/graphql.json"
+_UPLOAD = """mutation ($input: [StagedUploadInput!]!) {
+  stagedUploadsCreate(input: $input) { stagedTargets { url parameters { name value } } userErrors { message } } }"""
+_RUN = """mutation ($mutation: String!, $path: String!, $name: String!) {
+  bulkOperationRunMutation(mutation: $mutation, stagedUploadPath: $path, clientIdentifier: $name) {
+    bulkOperation { id } userErrors { code message } } }"""
+_SET = """mutation call($identifier: ProductSetIdentifiers, $input: ProductSetInput!) {
+  productSet(identifier: $identifier, input: $input) { product { id } userErrors { field message } } }"""
+_STATE = "query ($id: ID!) { node(id: $id) { ... on BulkOperation { status errorCode url partialDataUrl } } }"
+
+
+def _salesforce() -> dict[str, Any]:
+    whole = yaml.safe_load((Path(__file__).parents[2] / "configs" / "salesforce.yaml").read_text(encoding="utf-8"))
+    return dict(whole["connections"]["salesforce"]["target"]["resources"]["contacts"])
+
+
+def _shopify() -> dict[str, Any]:
+    product = {"handle": "{external_id}", "title": "{LastName}", "note": "{Email?}"}
+    row = {"identifier": {"object": {"handle": "{external_id}"}}, "input": {"object": product}}
+    upload = {
+        "resource": "BULK_MUTATION_VARIABLES",
+        "filename": "{name}",
+        "mimeType": "text/jsonl",
+        "httpMethod": "POST",
+    }
+    target = "data.stagedUploadsCreate.stagedTargets.0"
+    results = {"format": "json_lines", "number": "__lineNumber", "first_number": 0}
+    results["reason"] = ["data.productSet.userErrors.0.message", "errors"]
+    return {
+        "name": "handle",
+        "content": {"kind": "json_lines", "rows": [{"object": row}], "update": [{"object": row}]},
+        "job": {
+            "prepare": [
+                {
+                    "path": _SHOPIFY_PATH,
+                    "graphql": _UPLOAD,
+                    "variables": {"input": [upload]},
+                    "keep": {"url": f"{target}.url", "parameters": f"{target}.parameters"},
+                }
+            ],
+            "upload": {"url": "{url}", "form": "{parameters}", "method": "POST", "content_type": "text/jsonl"},
+            "start": {
+                "path": _SHOPIFY_PATH,
+                "graphql": _RUN,
+                "variables": {"mutation": _SET, "path": "{parameters.key}", "name": "{name}"},
+                "keep": {"operation": "data.bulkOperationRunMutation.bulkOperation.id"},
+            },
+            "busy": "in progress",
+            "state": {
+                "path": _SHOPIFY_PATH,
+                "graphql": _STATE,
+                "variables": {"id": "{operation}"},
+                "state": "data.node.status",
+                "done": ["COMPLETED"],
+                "failed": ["FAILED", "CANCELED", "EXPIRED"],
+                "message": "data.node.errorCode",
+                "keep": {"results": "data.node.url", "parts": "data.node.partialDataUrl"},
+            },
+            "results": [results | {"url": "{results}"}, results | {"url": "{parts}"}],
+        },
+    }
+
+
+def _amazon() -> dict[str, Any]:
+    about = {"rows": [{"object": {"value": "{LastName}", "note": "{Email?}"}}]}
+    message = {
+        "messageId": {"from": "record_number", "as": "integer"},
+        "sku": "{external_id}",
+        "operationType": "UPDATE",
+        "productType": "PRODUCT",
+        "attributes": {"object": {"item_name": about}},
+    }
+    feeds, documents = "/feeds/2021-06-30/feeds", "/feeds/2021-06-30/documents"
+    return {
+        "name": "sku",
+        "content": {
+            "kind": "json",
+            "records": "messages",
+            "header": {"header.sellerId": "A1EXAMPLE", "header.version": "2.0"},
+            "rows": [{"object": message}],
+            "update": [{"object": message}],
+        },
+        "job": {
+            "prepare": [
+                {
+                    "path": documents,
+                    "body": {"contentType": "application/json; charset=UTF-8"},
+                    "keep": {"document": "feedDocumentId", "url": "url"},
+                }
+            ],
+            "upload": {"url": "{url}", "content_type": "application/json; charset=UTF-8"},
+            "start": {
+                "path": feeds,
+                "body": {
+                    "feedType": "JSON_LISTINGS_FEED",
+                    "marketplaceIds": ["A1PA6795UKMFR9"],
+                    "inputFeedDocumentId": "{document}",
+                },
+                "keep": {"feed": "feedId"},
+            },
+            "state": {
+                "path": f"{feeds}/{{feed}}",
+                "state": "processingStatus",
+                "done": ["DONE"],
+                "failed": ["FATAL", "CANCELLED"],
+                "keep": {"report": "resultFeedDocumentId"},
+            },
+            "results": [
+                {
+                    "prepare": [{"path": f"{documents}/{{report}}", "keep": {"report_url": "url"}}],
+                    "url": "{report_url}",
+                    "format": "json",
+                    "records": "issues",
+                    "when": {"field": "severity", "equals": "ERROR"},
+                    "number": "messageId",
+                    "refused": True,
+                    "reason": ["message"],
+                }
+            ],
+            "others": "accepted",
+        },
+    }
+
+
+RESOURCES = {"salesforce": _salesforce, "shopify": _shopify, "amazon": _amazon}
+HEADERS = {"salesforce": "", "shopify": "X-Shopify-Access-Token", "amazon": "x-amz-access-token"}
+
+
+class BulkJobProject:
+    """A config and the records.
+
+    Args:
+        job: Keys of the job in place of the usual ones.
+    """
+
+    def __init__(self, folder: Path, vendor: str, api: BulkJobs, **job: Any) -> None:
+        self.folder, self.config, self._vendor, self._api, self._job = (
+            folder,
+            folder / "crossdock.yaml",
+            vendor,
+            api,
+            job,
+        )
+        (folder / "out").mkdir(parents=True)
+        (folder / "token").write_text(api.token)
+        (folder / "token").chmod(0o600)
+        self.configure()
+        self._files = 0
+        assert self.run("init").exit_code == 0
+
+    def configure(self, **job: Any) -> None:
+        resource = RESOURCES[self._vendor]()
+        resource["members"] = {"LastName": {"type": "text", "required": True}, "Email": "text"}
+        resource["records_per_file"] = 4
+        storage = getattr(self._api, "storage_url", "").removeprefix("http://")
+        resource["job"] = resource["job"] | {"poll_s": 0, "hosts": [storage] if storage else []} | self._job | job
+        base = f"{self._api.url}/services/data/v62.0" if self._vendor == "salesforce" else self._api.url
+        api = {
+            "kind": "http_json",
+            "base_url": base,
+            "headers": {HEADERS[self._vendor]: f"file:{self.folder / 'token'}"},
+            "rate": {"per_minute": 600_000, "burst": 1_000},
+            "target": {
+                "resources": {"records": resource},
+                "retry": {"attempts": 3, "base_s": 0.01, "cap_s": 0.02, "give_up_after_s": 0.5},
+            },
+        }
+        if self._vendor == "salesforce":
+            api |= {"headers": {}, "auth": {"kind": "bearer", "token": f"file:{self.folder / 'token'}"}}
+        records = {
+            "files": "*.csv",
+            "mode": "append",
+            "to": "vendor.records",
+            "key": ["ID"],
+            "map": {"LastName": "NAME", "Email": {"from": "MAIL", "empty": "null"}},
+        }
+        platform = {"base_url": "http://127.0.0.1:9", "tenant": "t", "auth": {"kind": "api_key", "token": "env:TOKEN"}}
+        folder = {"kind": "folder_warehouse", "path": "out", "settle_s": 0, "streams": {"records": records}}
+        whole = {
+            "platform": platform,
+            "state": "sqlite:///state.db",
+            "connections": {"wms": folder, "vendor": api},
+        }
+        self.config.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
+
+    def export(self, *rows: str) -> None:
+        """Write records, each ``ID,NAME,MAIL``."""
+        self._files += 1
+        (self.folder / "out" / f"{self._files:04}.csv").write_text("\n".join(["ID,NAME,MAIL", *rows]) + "\n")
+
+    def command(self, *arguments: str) -> list[str]:
+        return ["-m", "crossdock", "-C", str(self.config), *arguments]
+
+    def run(self, *arguments: str) -> Done:
+        return in_process(self.config, *arguments, environment={"TOKEN": "t"})
+
+    def sync(self, exit_code: int = 0) -> Done:
+        done = self.run("sync")
+        assert done.exit_code == exit_code, done.stdout + done.stderr
+        return done
+
+    def listed(self, state: str) -> dict[str, str]:
+        """The records in this state, by key, with what is said of each."""
+        found = json.loads(self.run("records", "list", "--state", state, "--json").stdout)
+        return {each["key"]: each["why"] for each in found}

@@ -1,0 +1,165 @@
+"""Files that an API takes for jobs whose results come later, at three vendors."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.chaos import processes
+from tests.e2e.bulk_job_projects import VENDORS, BulkJobProject
+from tests.partners.bulk_jobs import BulkJobs, Fault, FaultKind, Step
+from tests.waiting import WITHIN_S
+
+
+@pytest.fixture(params=VENDORS)
+def vendor(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def api(vendor: str) -> Iterator[BulkJobs]:
+    with VENDORS[vendor]() as made:
+        yield made
+
+
+def executed(api: BulkJobs) -> Counter[str]:
+    return Counter(each.key for each in api.log)
+
+
+def test_records_arrive_and_change(tmp_path: Path, vendor: str, api: BulkJobs) -> None:
+    """Six records in two jobs, of which one is refused with its reason; then one changes, and all is quiet."""
+    project = BulkJobProject(tmp_path, vendor, api)
+    api.refuse = lambda payload: "the name is odd" if "Odd" in str(payload) else None
+    api.polls_until_done = 3
+    project.export(*(f"{number},{'Odd' if number == 5 else 'Name'} {number}," for number in range(1, 7)))
+    project.sync(1)
+    assert executed(api) == {f"wms:{number}": 1 for number in (1, 2, 3, 4, 6)}
+    assert len(api.jobs) == 2
+    assert project.listed("rejected") == {"5": "rejected: the name is odd"}
+    project.export("1,Other,")
+    project.run("sync")
+    assert "Other" in str(api.records["wms:1"])
+    assert executed(api)["wms:1"] == 2
+    effects = len(api.effects)
+    project.run("sync")
+    assert len(api.effects) == effects
+
+
+STEPS: tuple[Step, ...] = "open", "upload", "start", "state", "results"
+FREQUENT: tuple[FaultKind, ...] = "lost", "cut"
+RARE: tuple[FaultKind, ...] = "500", "429"
+FAULTS = [pytest.param((step, kind), id=f"{step} {kind}") for step in STEPS for kind in FREQUENT]
+FAULTS += [
+    pytest.param((step, kind), id=f"{step} {kind}", marks=pytest.mark.nightly) for step in STEPS for kind in RARE
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_failure_on_the_way_does_not_repeat_a_record(
+    tmp_path: Path, vendor: str, api: BulkJobs, fault: Fault
+) -> None:
+    """Whatever request fails once, each record arrives once, or is in doubt after a start that nothing tells of."""
+    project = BulkJobProject(tmp_path, vendor, api)
+    api.faults.append(fault)
+    project.export("1,Name,", "2,Name,")
+    done = project.run("sync")
+    assert not api.faults, "the fault has not struck"
+    is_unknown = fault[0] == "start" and fault[1] != "429" and vendor != "salesforce"
+    assert done.exit_code == (1 if is_unknown else 0), done.stdout + done.stderr
+    is_executed = not is_unknown or fault[1] == "lost"
+    assert executed(api) == (Counter({"wms:1": 1, "wms:2": 1}) if is_executed else Counter())
+    assert len(project.listed("in-doubt")) == (2 if is_unknown else 0)
+    project.run("sync")
+    assert max(executed(api).values(), default=1) == 1
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("kind", FREQUENT)
+def test_a_kill_on_the_way_does_not_repeat_a_record(
+    tmp_path: Path, vendor: str, api: BulkJobs, step: Step, kind: FaultKind
+) -> None:
+    """Wherever a process ends, the next one goes on: it starts no job twice, and asks for that of the one before."""
+    if vendor == "amazon":
+        pytest.skip("it is as Shopify")
+    project = BulkJobProject(tmp_path, vendor, api)
+    project.export("1,Name,", "2,Name,", "3,Name,", "4,Name,")
+    started = threading.Event()
+
+    def kill(_: FaultKind) -> None:
+        started.wait(WITHIN_S)
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+
+    api.faults.append((step, kind))
+    api.on_fault = kill
+    with processes.running(project.command("sync"), {"TOKEN": "t"}) as process:
+        started.set()
+    assert not api.faults
+    done = project.run("sync")
+    is_unknown = vendor == "shopify" and step == "start"
+    assert done.exit_code == (1 if is_unknown else 0), done.stdout + done.stderr
+    assert set(executed(api).values()) <= {1}
+    assert executed(api).keys() | {f"wms:{key}" for key in project.listed("in-doubt")} == {
+        f"wms:{number}" for number in range(1, 5)
+    }
+
+
+def test_a_job_that_is_not_done_is_asked_by_the_next_run(tmp_path: Path, vendor: str, api: BulkJobs) -> None:
+    """The run says that the results are to come; nothing is sent again, and the next run has them."""
+    project = BulkJobProject(tmp_path, vendor, api, wait_s=0)
+    api.polls_until_done = 2
+    project.export("1,Name,", "2,Name,")
+    done = project.run("sync")
+    assert done.exit_code != 0
+    assert "the results of the job are not there" in done.stdout + done.stderr
+    assert "the next run asks again; nothing is sent twice" in done.stdout + done.stderr
+    api.finish_jobs()
+    project.configure(wait_s=60)
+    project.sync()
+    assert executed(api) == {"wms:1": 1, "wms:2": 1}
+    assert len(api.jobs) == 1
+
+
+def test_a_job_that_fails_leaves_in_doubt_what_no_result_names(tmp_path: Path, vendor: str, api: BulkJobs) -> None:
+    """What was carried out is delivered, what was not is a dead letter, and what nothing tells of is in doubt."""
+    project = BulkJobProject(tmp_path, vendor, api)
+    api.execute_partly = 2
+    project.export("1,Name,", "2,Name,", "3,Name,")
+    done = project.run("sync")
+    assert done.exit_code != 0, done.stdout
+    known = {"salesforce": ["3", ""], "shopify": ["", "3"], "amazon": ["", "123"]}
+    assert ["".join(sorted(project.listed(state))) for state in ("rejected", "in-doubt")] == known[vendor]
+    said = {*project.listed("rejected").values(), *project.listed("in-doubt").values()}
+    assert all("the job failed" in each for each in said)
+
+
+def test_other_hosts_are_named_and_get_no_credentials(tmp_path: Path, vendor: str, api: BulkJobs) -> None:
+    """A file goes to a host that an answer names only if the config does, and without a credential."""
+    if vendor == "salesforce":
+        pytest.skip("it has one host")
+    project = BulkJobProject(tmp_path, vendor, api, hosts=["files.example.com"])
+    project.export("1,Name,")
+    done = project.run("sync")
+    assert done.exit_code != 0
+    assert "upload is on another host" in done.stdout + done.stderr
+    assert ".job.hosts" in done.stdout + done.stderr
+    assert not api.log
+    project.configure(hosts=[api.storage_url.removeprefix("http://")])  # type: ignore[attr-defined]  # these have one
+    project.sync()
+    assert executed(api) == {"wms:1": 1}
+
+
+def test_a_refused_start_is_tried_again(tmp_path: Path, vendor: str, api: BulkJobs) -> None:
+    """A job that the API does not start changes nothing; the run says why, and the next one starts it."""
+    project = BulkJobProject(tmp_path, vendor, api)
+    token, api.token = api.token, "another"
+    project.export("1,Name,")
+    assert project.run("sync").exit_code != 0
+    api.token = token
+    project.sync()
+    assert executed(api) == {"wms:1": 1}

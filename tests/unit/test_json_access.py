@@ -47,6 +47,12 @@ def test_an_identifier_is_text() -> None:
         with pytest.raises(RecordError) as refused:
             record.identifier(pointer)
         assert refused.value.pointer == pointer
+    assert [record.identifier(each, default=None) for each in ("/id", "/empty", "/none", "/other")] == ["17"] + 3 * [
+        None
+    ]
+    for pointer in ("/price", "/on", "/list"):
+        with pytest.raises(RecordError):
+            record.identifier(pointer, default=None)
 
 
 def test_the_elements_of_a_list_are_read_as_records_are() -> None:

@@ -24,7 +24,10 @@ _ADVICE = "complete it in the shop, or set incomplete_addresses: leave_out"
 
 @dataclass(frozen=True, slots=True)
 class AddressFields:
-    """The members of a shop's addresses. Of several regions, the first that is there counts."""
+    """The members of a shop's addresses. Of several regions, the first that is there counts.
+
+    The platform's addresses have no company, so that of an order's recipient stands beside the name.
+    """
 
     line1: str
     line2: str
@@ -32,6 +35,7 @@ class AddressFields:
     regions: tuple[str, ...]
     postal_code: str
     country: str
+    company: str = "/company"
 
 
 class Texts:
@@ -79,6 +83,9 @@ class Texts:
         members = self._members(pointer, leave_out=self._settings.incomplete_addresses == "leave_out")
         if members is None:
             return None
+        company = self.of(self._record.part(pointer), self._fields.company)
+        if company is not None and company != name:
+            name = self.cut(f"{name}, {company}" if name else company)
         if name is None:
             self._record.count("address without a name")
         return ShippingAddress.model_validate({**members, "name": name, "phone": phone})

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Literal
 
-from crossdock import RecordError, Reference
+from crossdock import Record, RecordError, Reference
+from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT, minor_unit
 from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.settings import ShopSettings
 
@@ -45,4 +47,26 @@ def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> 
 
 
 def text(record: JsonAccess, pointer: str) -> str | None:
-    return (record.at(pointer, str, default=None) or "").strip() or None
+    """Return a text, or that of a whole number, as which plugins write telephone numbers and postal codes."""
+    return record.identifier(pointer, default="").strip() or None
+
+
+def price_of(record: Record, pointer: str, currency: str) -> Decimal | None:
+    """Return the price of a product, with no more decimals than the platform takes, or None without one.
+
+    No order must wait for the price of its product: one that is rounded, or cannot be read, is counted.
+    """
+    unit = Decimal(1) if minor_unit(currency) == 0 else Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
+    try:
+        found = record.decimal(pointer, default=None)
+        rounded = None if found is None else found.quantize(unit, ROUND_HALF_UP)
+    except (RecordError, ArithmeticError):  # of a number that is too large
+        record.count("price left out")
+        return None
+    if rounded is not None and rounded.adjusted() >= MAX_DIGITS_BEFORE_POINT:
+        record.count("price left out")
+        return None
+    if rounded == found:
+        return found
+    record.count("price rounded")
+    return rounded

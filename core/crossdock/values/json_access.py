@@ -51,9 +51,19 @@ class JsonAccess(ABC):
             return default
         return json_paths.checked(value, kind, self._shown(pointer))
 
-    def identifier(self, pointer: str) -> str:
-        """Return the identifier at *pointer*: a text that is not empty, or the text of a whole number."""
+    @overload
+    def identifier(self, pointer: str) -> str: ...
+    @overload
+    def identifier(self, pointer: str, *, default: D) -> str | D: ...
+    def identifier(self, pointer: str, *, default: Any = MISSING) -> Any:
+        """Return the identifier at *pointer*: a text that is not empty, or the text of a whole number.
+
+        Args:
+            default: Returned if the value is missing, null or an empty text.
+        """
         value = json_paths.at_pointer(self._document, pointer, shown=self._shown)
+        if default is not MISSING and (value is None or value is MISSING or value == ""):
+            return default
         if type(value) is int:
             return str(value)
         text: str = json_paths.checked(value, str, self._shown(pointer))

@@ -33,6 +33,7 @@ from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 class WooCommerceDialect(Dialect[WooCommerceSettings]):
     """The REST API ``wc/v3``. Records that were deleted leave no trace in it."""
 
+    mapping = 3
     tells_deleted = False
 
     # ---- reading

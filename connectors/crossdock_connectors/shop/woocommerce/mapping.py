@@ -15,7 +15,7 @@ from crossdock import (
 from crossdock.resources import ShippingAddress
 from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.addresses import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, Texts
-from crossdock_connectors.shop.record_values import customer_of, product_of, status_of, text
+from crossdock_connectors.shop.record_values import customer_of, price_of, product_of, status_of, text
 from crossdock_connectors.shop.sale import lines_of
 from crossdock_connectors.shop.woocommerce import sales
 from crossdock_connectors.shop.woocommerce.sales import Amounts
@@ -33,7 +33,7 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
     parent = record.part("/parent") if record.at("/parent", dict, default=None) else None
     options = [texts.of(each, "/option") for each in record.each("/attributes", default=())] if parent else []
     own = ", ".join(option for option in options if option)
-    name, sku = texts.of(parent or record, "/name"), text(record, "/sku")
+    name, sku = texts.of(parent or record, "/name"), texts.whole(record, "/sku", LONGEST_CODE)
     if sku is None:
         record.count("SKU assumed")
     if name is None:
@@ -45,7 +45,7 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
         name=texts.cut(f"{name} - {own}") if own else name,
         description=texts.of(record, "/description", LONGEST_DESCRIPTION),
         barcode=texts.whole(record, "/global_unique_id", LONGEST_CODE),
-        unit_price=record.decimal("/price", default=None) if settings.price_currency else None,
+        unit_price=price_of(record, "/price", settings.price_currency) if settings.price_currency else None,
         currency=settings.price_currency,
         unit_of_measure=settings.unit_of_measure,
         active=shown,
@@ -55,9 +55,10 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
 def customer(record: Record, settings: WooCommerceSettings) -> CustomerDraft:
     texts = _texts(record, settings)
     email = texts.whole(record, "/email") or texts.whole(record, "/billing/email")
-    name = (
-        _full_name(texts, record, "") or _full_name(texts, record, "/billing") or texts.of(record, "/billing/company")
-    )
+    companies = [texts.of(record, f"/{kind}/company") for kind in ("billing", "shipping")]
+    name = _full_name(texts, record, "") or _full_name(texts, record, "/billing") or companies[0]
+    if any(company not in (None, name) for company in companies):
+        record.count("company left out")
     name = name or email or texts.of(record, "/username")
     if name is None:
         record.count("name assumed")

@@ -74,6 +74,19 @@ def test_no_address_is_none(address: Any, parts: dict[str, int]) -> None:
     assert (found.of_order("/to", None, None), record.parts) == (None, parts)
 
 
+@pytest.mark.parametrize(
+    ("name", "company", "found"),
+    [("Ada", "Lux", "Ada, Lux"), ("Ada", " ", "Ada"), ("Lux", "Lux", "Lux"), (None, "Lux", "Lux"), (None, None, None)],
+)
+def test_the_company_of_an_order_stands_beside_the_name(name: str | None, company: str | None, found: str) -> None:
+    """The platform's addresses have no company, and a parcel may not arrive without it."""
+    record, to = texts({**BERLIN, "company": company})
+    address = to.of_order("/to", name, None)
+    assert address is not None
+    assert address.name == found
+    assert record.parts == ({} if found else {"address without a name": 1})
+
+
 def test_texts_are_cleaned_and_cut() -> None:
     """Names of any kind cost nobody an order; what cannot be used in part is left out."""
     record, found = texts({"street": "\u200bHaupt\u200bstraße\x07 1\u2060", "more": "x" * 501, "city": "\u200b"})

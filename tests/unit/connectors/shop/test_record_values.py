@@ -60,8 +60,8 @@ def test_a_status_must_be_known() -> None:
     assert "LOST" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("value", "read"), [(" a ", "a"), ("  ", None), ("", None), (None, None)])
-def test_text_is_stripped(value: str | None, read: str | None) -> None:
-    """Empty text is none, and so is a missing member."""
+@pytest.mark.parametrize(("value", "read"), [(" a ", "a"), ("  ", None), ("", None), (None, None), (17, "17")])
+def test_text_is_stripped(value: str | int | None, read: str | None) -> None:
+    """Empty text is none, and so is a missing member; a number is its text."""
     assert text(json_record({"name": value}), "/name") == read
     assert text(json_record({}), "/name") is None

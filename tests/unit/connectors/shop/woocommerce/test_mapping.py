@@ -261,6 +261,40 @@ def test_a_product_without_sku_has_its_id() -> None:
 
 
 @pytest.mark.parametrize(
+    ("sku", "found", "parts"),
+    [
+        ("LA\u200bMP", "LAMP", {"text cleaned": 1}),
+        ("L" * 101, "5", {"text left out": 1, "SKU assumed": 1}),
+        (4711, "4711", {}),
+    ],
+)
+def test_no_order_waits_for_a_sku(sku: Any, found: str, parts: dict[str, int]) -> None:
+    """One that the platform would refuse is cleaned or left out, and counted."""
+    tried = record({**PRODUCT, "sku": sku})
+    assert mapping.product(tried, settings()).sku == found
+    assert tried.parts == parts
+
+
+@pytest.mark.parametrize(
+    ("price", "currency", "found", "counted"),
+    [
+        ("9.123456", "EUR", "9.1235", "price rounded"),
+        ("9.50000000", "EUR", "9.5", ""),
+        ("16.24", "JPY", "16", "price rounded"),
+        ("1,234.50", "EUR", None, "price left out"),
+        (f"1{'0' * 15}", "EUR", None, "price left out"),
+        (f"1{'0' * 40}", "EUR", None, "price left out"),
+    ],
+)
+def test_no_order_waits_for_a_price(price: str, currency: str, found: str | None, counted: str) -> None:
+    """One that the platform would refuse is rounded or left out, and counted."""
+    tried = record({**PRODUCT, "sku": "LAMP", "price": price})
+    draft = mapping.product(tried, settings(price_currency=currency))
+    assert draft.unit_price == (None if found is None else Decimal(found))
+    assert tried.parts == ({counted: 1} if counted else {})
+
+
+@pytest.mark.parametrize(
     ("own", "of_parent", "active"),
     [("publish", "publish", True), ("private", "publish", False), ("publish", "draft", False)],
 )
@@ -284,6 +318,30 @@ def test_a_customer_is_called_by_the_best_name_there_is() -> None:
         mapping.customer(record({**person, "billing": {"company": "Lux", "email": "a@b.c"}}), settings()).name == "Lux"
     )
     assert mapping.customer(record({**person, "billing": {"last_name": "L."}}), settings()).name == "L."
+
+
+def test_the_company_of_a_customer_with_a_name_is_counted() -> None:
+    """The platform's customers have one name, and addresses without a company."""
+    tried = record({"first_name": "Ada", "billing": {"company": "Lux"}, "shipping": {"company": "Lux"}})
+    assert mapping.customer(tried, settings()).name == "Ada"
+    assert tried.parts == {"company left out": 1}
+
+
+def test_the_company_is_part_of_an_orders_address() -> None:
+    """The carrier needs both; the company alone is the name."""
+    berlin = {"address_1": "Hauptstraße 1", "city": "Berlin", "country": "DE", "company": "Lux"}
+    for person, name in (({"first_name": "Ada"}, "Ada, Lux"), ({}, "Lux")):
+        draft = mapping.order(record(order(line("1.00"), total="1.00", shipping={**berlin, **person})), settings())
+        assert draft.shipping_address is not None
+        assert draft.shipping_address.name == name
+
+
+def test_telephone_numbers_and_postal_codes_may_be_numbers() -> None:
+    """Plugins write them so, and no order is refused for it."""
+    berlin = {"address_1": "Hauptstraße 1", "city": "Berlin", "country": "DE", "postcode": 10115, "phone": 491234567}
+    draft = mapping.order(record(order(line("1.00"), total="1.00", shipping=berlin)), settings())
+    assert draft.shipping_address is not None
+    assert (draft.shipping_address.postal_code, draft.shipping_address.phone) == ("10115", "491234567")
 
 
 def test_stock_that_is_managed_and_unknown_is_refused() -> None:

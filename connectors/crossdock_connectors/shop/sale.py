@@ -79,11 +79,11 @@ def charge_key(kind: ChargeKind) -> str:
     return f"charge-{kind}"
 
 
-def least(currency: str, pointer: str) -> Decimal:
+def least(currency: str, pointer: str, advice: str = "") -> Decimal:
     try:
         return unit_of(currency)
     except ValueError:
-        raise RecordError("bad_value", "is no currency of ISO 4217", pointer=pointer) from None
+        raise RecordError("bad_value", f"is no currency of ISO 4217{advice}", pointer=pointer) from None
 
 
 _DECIMALS = 4  # decimals of a unit price on the platform

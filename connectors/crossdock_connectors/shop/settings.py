@@ -17,7 +17,7 @@ ChargeKind = Literal[
     "difference",
 ]  # fmt: skip
 MAPPED = {
-    "charges", "cities", "clean", "currency", "differences", "guests", "incomplete_addresses", "invoices",
+    "charges", "cities", "clean", "currencies", "currency", "differences", "guests", "incomplete_addresses", "invoices",
     "locations", "lot", "price_currency", "product_key", "product_namespace", "progress", "refunds", "statuses",
     "stock_quantity", "tracking_carriers", "unit_of_measure", "warehouse",
 }  # fmt: skip

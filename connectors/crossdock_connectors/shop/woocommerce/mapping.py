@@ -73,7 +73,7 @@ def customer(record: Record, settings: WooCommerceSettings) -> CustomerDraft:
 
 def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
     """Map an order. Refunds do not change its lines."""
-    amounts = Amounts.of_order(record)
+    amounts = Amounts.of_order(record, settings)
     return OrderDraft(
         customer_id=_customer(record, settings),
         currency=amounts.currency,
@@ -85,7 +85,7 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
 
 
 def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
-    amounts = Amounts.of_order(record)
+    amounts = Amounts.of_order(record, settings)
     of_order = sales.charged if settings.refunds == "credit_note" else sales.kept
     return InvoiceDraft(
         customer_id=_customer(record, settings),
@@ -96,7 +96,7 @@ def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
 
 def credit_note(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     placed = record.part("/order")
-    amounts = Amounts.of_order(placed)
+    amounts = Amounts.of_order(placed, settings)
     return InvoiceDraft(
         customer_id=_customer(placed, settings),
         currency=amounts.currency,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 
-from crossdock import Reference
+from crossdock import Record, Reference
 from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.record_values import product_of, text
 from crossdock_connectors.shop.sale import Sale, SoldItem, least
@@ -17,6 +17,7 @@ from crossdock_connectors.shop.settings import ChargeKind
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
 _NOTHING = Decimal(0)
+_OF_SAME_WORTH = ", and the platform has no others; name one of the same worth in the setting currencies, as {GGP: GBP}"
 _SUMS = ("total", "total_tax", "cart_tax", "discount_total", "discount_tax", "shipping_total", "shipping_tax")
 _LINES = ("line_items", "shipping_lines", "fee_lines")
 _COARSER = tuple(map(Decimal, ("1", "0.1", "0.01")))
@@ -35,13 +36,21 @@ class Amounts:
     shown: Decimal
 
     @classmethod
-    def of_order(cls, order: JsonAccess) -> Amounts:
-        currency = order.at("/currency", str)
-        unit = least(currency, "/currency")
+    def of_order(cls, order: JsonAccess, settings: WooCommerceSettings) -> Amounts:
+        named = order.at("/currency", str)
+        currency = settings.currencies.get(named, named)
+        unit = least(currency, order.place("/currency"), _OF_SAME_WORTH)
         return cls(currency, unit, max(unit, _shown_unit(order)))
 
+    def total(self, record: Record, pointer: str) -> Decimal:
+        """Return a sum that was charged or paid back. A shop may have set more decimals than its currency has."""
+        rounded = self.of(record, pointer)
+        if rounded != record.decimal(pointer):
+            record.count("total rounded to the currency")
+        return rounded
+
     def of(self, record: JsonAccess, pointer: str) -> Decimal:
-        return record.decimal(pointer).quantize(self.unit, ROUND_HALF_UP)
+        return _rounded(record.decimal(pointer), self.unit)
 
     def sum(self, records: Iterable[JsonAccess], pointer: str) -> Decimal:
         return sum((self.of(record, pointer) for record in records), _NOTHING)
@@ -61,7 +70,27 @@ def _shown_unit(order: JsonAccess) -> Decimal:
     return _NOTHING
 
 
-def charged(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+def _rounding(lines: Sequence[JsonAccess], amounts: Amounts) -> Decimal:
+    """Return the largest difference of the lines from the total that comes from rounding.
+
+    Each line is rounded to a minor unit here. If the shop rounds to more than that, it has rounded the lines or their
+    sum: that is known of lines which it sent with their decimals, and may be any part of its unit for others.
+    """
+    unit, shown = amounts.unit, amounts.shown
+    found = unit * len(lines)
+    if shown <= unit:
+        return found
+    sent = [line.decimal("/total") for line in lines]
+    exact = [each for each in sent if int(each.as_tuple().exponent) < int(shown.as_tuple().exponent)]
+    residues = sum((_rounded(each, shown) - each for each in exact), _NOTHING)
+    return found + abs(residues) + shown / 2 + shown * (len(sent) - len(exact))
+
+
+def _rounded(amount: Decimal, unit: Decimal) -> Decimal:
+    return amount.quantize(unit, ROUND_HALF_UP)
+
+
+def charged(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
     """Return what the buyer was charged. WooCommerce rounds lines or sums, so each line may be off by a minor unit."""
     lines, shipping, fees = (order.each(f"/{kind}") for kind in ("line_items", "shipping_lines", "fee_lines"))
     order.at("/refunds", list)
@@ -73,26 +102,26 @@ def charged(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) 
         "tax": amounts.of(order, "/total_tax"),
         "custom_item": sum((item.amount for item in items if not item.quantity), _NOTHING),
     }
-    rounding = amounts.shown * (len(lines) + len(shipping) + len(fees))
-    sale = Sale(amounts.currency, _with_units(items), amounts.of(order, "/total"), charges, rounding)
+    rounding = _rounding([*lines, *shipping, *fees], amounts)
+    sale = Sale(amounts.currency, _with_units(items), amounts.total(order, "/total"), charges, rounding)
     spent = amounts.sum(order.each("/gift_cards", default=()), "/amount")
     if spent and abs(sale.difference + spent) <= rounding:  # the extension Gift Cards takes them off the total
         return replace(sale, charges={**charges, "gift_card": -spent})
     return sale
 
 
-def kept(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+def kept(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
     sale, back = charged(order, amounts, settings), amounts.sum(order.each("/refunds"), "/amount")
     return Sale(sale.currency, sale.items, sale.total - back, {**sale.charges, "refund": -back}, sale.rounding)
 
 
-def paid_back(refund: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+def paid_back(refund: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
     """Return a refund as a negative sale: returned units, and the part of its amount that its lines do not explain."""
     lines, shipping, fees = (
         refund.each(f"/{kind}", default=()) for kind in ("line_items", "shipping_lines", "fee_lines")
     )
     items = _with_units([_item(line, amounts.of(line, "/total"), settings) for line in lines])
-    total = -amounts.of(refund, "/amount")
+    total = -amounts.total(refund, "/amount")
     charges: dict[ChargeKind, Decimal] = {
         "shipping": amounts.sum(shipping, "/total"),
         "fee": amounts.sum(fees, "/total"),

@@ -14,6 +14,9 @@ from crossdock.values.field_types import Currency
 from crossdock_connectors.shop.settings import ShopSettings
 from crossdock_connectors.shop.woocommerce.signing import OAuth1Auth
 
+CurrencyCode = Annotated[str, Field(min_length=1, max_length=20)]
+"""A currency as WooCommerce or an extension names it."""
+
 
 class WooCommerceSettings(ShopSettings):
     """One WooCommerce shop, read and written by its REST API ``wc/v3``."""
@@ -37,6 +40,9 @@ class WooCommerceSettings(ShopSettings):
     """Its secret, ``cs_...``."""
     price_currency: Currency | None = None
     """The currency of the products' prices, which the API does not tell; by default products have no price."""
+    currencies: Mapping[CurrencyCode, Currency] = {}
+    """The currency of ISO 4217 of orders in another one that has the same worth, such as ``GGP: GBP``. WooCommerce has
+    currencies that the standard, and so the platform, has not."""
     page_size: Annotated[int, Field(ge=2, le=100)] | None = None
     """The most records that are requested at a time; by default 100, as many as WooCommerce permits."""
 

@@ -118,6 +118,42 @@ def test_a_difference_in_a_shop_with_cents_is_no_rounding() -> None:
         mapping.order(record(order(line("79.20"), total="80.20", currency="SEK")), settings())
 
 
+@pytest.mark.parametrize("total", ["98", "99", "101"])
+def test_a_difference_in_whole_euros_is_no_rounding(total: str) -> None:
+    """That all sums of an order are whole by chance, and its lines are not, does not hide an unknown deduction."""
+    shown = order(line("33.33000000"), line("66.67000000"), total=f"{total}.00000000", total_tax="0.00000000")
+    with pytest.raises(RecordError, match=f"is {total}.00, but items and charges add up to 100.00 EUR"):
+        mapping.order(record(shown), settings())
+
+
+@pytest.mark.parametrize(
+    ("currency", "total", "booked"),
+    [("JPY", "19.33", "19"), ("JPY", "49.50", "50"), ("CLP", "0.49", "0"), ("EUR", "12.345", "12.35")],
+)
+def test_a_total_that_is_finer_than_its_currency_is_counted(currency: str, total: str, booked: str) -> None:
+    """The shop has more decimals than the currency, and its buyers paid a rounded sum; so it is for refunds."""
+    sold = record(order(line(total), total=total, currency=currency))
+    assert sum(charges(mapping.order(sold, settings()).items).values()) == Decimal(booked)
+    assert sold.parts == {"total rounded to the currency": 1}
+    refund = {"id": 9, "amount": total, "line_items": [line("0", f"-{total}", -1)]}
+    [row] = refund_rows({**order(total=total, currency=currency), "refunds": [refund]}, due=True)
+    back = record(row)
+    assert sum(charges(mapping.credit_note(back, settings()).items).values()) == -Decimal(booked)
+    assert back.parts == {"total rounded to the currency": 1}
+
+
+def test_a_currency_of_woocommerce_that_iso_4217_has_not() -> None:
+    """The dead letter names the setting, which says what it is worth; refunds are in the same currency."""
+    pound = order(line("1.00"), total="1.00", currency="GGP", refunds=[{"id": 9, "amount": "1.00"}])
+    with pytest.raises(RecordError, match="setting currencies, as {GGP: GBP}") as caught:
+        mapping.order(record(pound), settings())
+    assert caught.value.pointer == "/currency"
+    named = settings(currencies={"GGP": "GBP"})
+    [row] = refund_rows(pound, due=True)
+    found = (mapping.order(record(pound), named), mapping.credit_note(record(row), named))
+    assert [draft.currency for draft in found] == ["GBP", "GBP"]
+
+
 @pytest.mark.parametrize("quantity", [Decimal("1.5"), "1.5"])
 def test_a_part_of_a_unit_is_sold_and_comes_back(quantity: Any) -> None:
     """By an extension that sells by weight; a refund has half of it."""

@@ -436,6 +436,19 @@ def test_odd_orders_are_dead_letters(open_stage: Open, clock: ManualClock) -> No
     }
 
 
+def test_a_refund_of_an_order_in_the_trash(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
+    """An invoice that was written keeps its credit note, although the order has left the list meanwhile."""
+    [order] = orders_of(shop, 1)
+    stage = open_stage()
+    ok(stage.sync())
+    clock.advance(3_600)
+    shop.orders.refund(order, "20.00")
+    shop.orders.trash(order)
+    clock.advance(3_600)
+    ok(stage.sync())
+    assert sorted(total(each["items"]) for each in stage.invoices()) == [Decimal("-20.00"), Decimal("59.38")]
+
+
 def test_a_product_that_is_deleted_while_its_variations_are_read(open_stage: Open, shop: FakeShop) -> None:
     """The report says whose variations are left out; the others arrive."""
     shirt = shop.catalog.add("Shirt", type="variable")

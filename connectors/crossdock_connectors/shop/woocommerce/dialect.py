@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from crossdock import (
     CustomerDraft,
@@ -26,7 +26,9 @@ from crossdock_connectors.shop.repeated_skus import RepeatedSkus
 from crossdock_connectors.shop.shop_key_ids import ids_in, orders_of_guests
 from crossdock_connectors.shop.streams import CREDIT_NOTE, Dialect, Read
 from crossdock_connectors.shop.woocommerce import lists, mapping, named_records
+from crossdock_connectors.shop.woocommerce.invoicing import invoice_due, refund_rows
 from crossdock_connectors.shop.woocommerce.lists import Item, WooContext, number_of
+from crossdock_connectors.shop.woocommerce.parts_of_records import UnreadParts
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
 
@@ -151,8 +153,10 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
             yield RawBatch.json([row for record in records for row in self._invoices(record)], source=source)
 
     def _fetched_orders(self, ctx: WooContext, ids: Sequence[str]) -> Pages:
+        unread = UnreadParts()
         for records, source in named_records.orders(ctx, ids):
-            yield [lists.with_refunds(ctx, order) for order in records], source
+            yield [lists.with_refunds(ctx, order, unread) for order in records], source
+        unread.check()
 
     def fetched_stock(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in named_records.stock(ctx, named_records.products_of(ctx, ids_in(keys))):
@@ -208,37 +212,3 @@ def _former(order: Any) -> Item:
 
 def _keyed(item: Any) -> Any:
     return joined(item, key=number_of(item))
-
-
-_NOT_PLACED = frozenset({"checkout-draft", "pending", "failed", "cancelled", "trash"})
-_OF_ORDER = ("id", "customer_id", "currency", "billing")
-
-
-def invoice_due(order: Any, when: Literal["paid", "shipped", "placed", "never"]) -> bool:
-    """Return whether an order must be invoiced now. One in the trash is not; a status of an extension counts as placed.
-
-    ``paid`` and ``shipped`` depend on the times at which it was paid and completed, which a refund does not change.
-    """
-    status = at_path(order, "status")
-    if status == "trash":
-        return False
-    if when == "paid":
-        return isinstance(at_path(order, "date_paid_gmt"), str)
-    if when == "shipped":
-        return status == "completed" or isinstance(at_path(order, "date_completed_gmt"), str)
-    return status not in _NOT_PLACED
-
-
-def refund_rows(order: Any, *, due: bool) -> Iterator[Item]:
-    """Yield a row for each refund of an order. Unless the order is invoiced (*due*), there is no credit note."""
-    refunds = at_path(order, "refunds")
-    own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
-    for refund in refunds if isinstance(refunds, list) else ():
-        number, amount = number_of(refund), at_path(refund, "amount")
-        row = refund if isinstance(refund, dict) else {}
-        key = None if number is None else f"{CREDIT_NOTE}-{number}"
-        yield {**row, "key": key, "order": own, "test": False, "due": due and not _is_zero(amount)}
-
-
-def _is_zero(amount: Any) -> bool:
-    return isinstance(amount, str) and bool(amount) and not amount.strip("0.")

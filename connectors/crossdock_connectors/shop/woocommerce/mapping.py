@@ -18,6 +18,7 @@ from crossdock_connectors.shop.addresses import LONGEST_CODE, LONGEST_DESCRIPTIO
 from crossdock_connectors.shop.record_values import customer_of, price_of, product_of, status_of, text
 from crossdock_connectors.shop.sale import lines_of
 from crossdock_connectors.shop.woocommerce import sales
+from crossdock_connectors.shop.woocommerce.invoicing import check_payment
 from crossdock_connectors.shop.woocommerce.sales import Amounts
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
@@ -85,6 +86,7 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
 
 
 def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
+    check_payment(record, settings.invoices)
     amounts = Amounts.of_order(record, settings)
     of_order = sales.charged if settings.refunds == "credit_note" else sales.kept
     return InvoiceDraft(

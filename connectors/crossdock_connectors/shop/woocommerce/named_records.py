@@ -22,6 +22,7 @@ from crossdock_connectors.shop.woocommerce.lists import (
     pages,
     variants,
 )
+from crossdock_connectors.shop.woocommerce.parts_of_records import UnreadParts
 
 WITHOUT_REFUNDS = (
     "the shop has no list of refunds, as those before WooCommerce 9.0: a credit note is fetched by the key of its order"
@@ -66,15 +67,19 @@ def customers(ctx: WooContext, ids: Sequence[str]) -> Pages:
 def products(ctx: WooContext, ids: Sequence[str]) -> Pages:
     """Yield the variants of the products with these ids. The product that changed last is at the end."""
     if ids:
+        unread = UnreadParts()
         named = {"status": "any", "include": ",".join(ids)}
         for records, source in pages(ctx, "products", "date_modified", orderby="modified", **named):
-            yield list(variants(ctx, records)), source
+            yield list(variants(ctx, records, unread)), source
+        unread.check()
 
 
 def stock(ctx: WooContext, ids: Sequence[str]) -> Pages:
     if ids:
+        unread = UnreadParts()
         for records, source in pages(ctx, "products", status="any", include=",".join(ids), _fields=OF_STOCK):
-            yield list(variants(ctx, records, OF_STOCK)), source
+            yield list(variants(ctx, records, unread, OF_STOCK)), source
+        unread.check()
 
 
 def products_of(ctx: WooContext, ids: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crossdock import RawBatch, Record, RecordError, Reference
 from crossdock.values.record_keys import key_text
 from crossdock_connectors.shop.woocommerce import mapping
-from crossdock_connectors.shop.woocommerce.dialect import invoice_due, refund_rows
+from crossdock_connectors.shop.woocommerce.invoicing import invoice_due, refund_rows
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
 BASE = {
@@ -269,6 +269,9 @@ def test_with_refunds_rejected_the_invoice_changes() -> None:
         pytest.param("cancelled", True, False, "paid", id="cancelled after payment"),
         pytest.param("waiting", False, False, "placed", id="a status of an extension"),
         pytest.param("trash", True, True, "", id="in the trash"),
+        pytest.param("pending", True, False, "", id="its payment is awaited again"),
+        pytest.param("on-hold", True, False, "placed", id="its payment was reversed, or is examined"),
+        pytest.param("failed", True, False, "paid", id="a dead letter: its payment failed later"),
     ],
 )
 def test_when_an_order_is_invoiced(status: str, paid: bool, completed: bool, due: str) -> None:
@@ -276,6 +279,32 @@ def test_when_an_order_is_invoiced(status: str, paid: bool, completed: bool, due
     at = "2026-03-02T12:00:00"
     shown = {"status": status, "date_paid_gmt": at if paid else None, "date_completed_gmt": at if completed else None}
     assert " ".join(when for when in ("paid", "shipped", "placed") if invoice_due(shown, when)) == due
+
+
+@pytest.mark.parametrize("status", ["trash", "cancelled", "failed", "on-hold", "pending"])
+def test_an_order_with_a_refund_of_money_is_due_in_any_status(status: str) -> None:
+    """Its invoice may have been written before: both are there, and their sum is what the shop has kept."""
+    at = "2026-03-02T12:00:00"
+    shown = order(line("50.00"), total="50.00", status=status, refunds=[{**REFUND, "amount": "20.00"}])
+    shown |= {"date_paid_gmt": at, "date_completed_gmt": at}
+    assert all(invoice_due(shown, when) for when in ("paid", "shipped", "placed"))
+    tried = record(shown)
+    assert charges(mapping.invoice(tried, settings()).items) == {"5": Decimal(50)}
+    assert tried.parts == {}
+    in_vain = {**shown, "refunds": [{**REFUND, "amount": "0.00"}]}
+    assert invoice_due(in_vain, "placed") == (status == "on-hold")
+
+
+def test_a_payment_that_failed_later_is_decided_by_a_person() -> None:
+    """WooCommerce never removes the date of payment, so it proves nothing; a cancelled order still has its money."""
+    failed = order(line("1.00"), total="1.00", status="failed")
+    with pytest.raises(RecordError, match="not clear whether it was paid") as caught:
+        mapping.invoice(record(failed), settings())
+    assert caught.value.pointer == "/status"
+    assert mapping.invoice(record(failed), settings(invoices="shipped")).items
+    cancelled = record({**failed, "status": "cancelled"})
+    mapping.invoice(cancelled, settings())
+    assert cancelled.parts == {"invoice of a cancelled order": 1}
 
 
 PRODUCT = {

@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crossdock import InventoryLotDraft, ProductDraft, Record, Reference, WarehouseBinDraft
+from crossdock import InventoryLotDraft, ProductDraft, Record, RecordError, Reference, WarehouseBinDraft
 from crossdock.resources import Tracking
+from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.threepl.record_values import Products, parcels, plain, status_of, units
+from crossdock_connectors.threepl.unread_parts import check_part, objects
 
-FINAL = frozenset(map(plain, ("Cancelled", "Complete", "CompletePartialled", "Unfulfillable", "Invalid")))
+_SHIPPED = frozenset(map(plain, ("Complete", "CompletePartialled")))
+_FINAL = _SHIPPED | set(map(plain, ("Cancelled", "Unfulfillable", "Invalid")))
 """Statuses after which an order no longer changes."""
+_SHIPMENTS = "/fulfillmentShipments"
+_STATUS = "/fulfillmentOrder/fulfillmentOrderStatus"
 WAREHOUSE = "Amazon MCF"
 _QUANTITIES = {
     "fulfillable": "/inventoryDetails/fulfillableQuantity",
@@ -55,16 +60,43 @@ def lot(
 
 def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
     """Return status and parcels of an order, which may be sent in several shipments of several packages."""
-    status = status_of(record, "/fulfillmentOrder/fulfillmentOrderStatus", statuses)
-    return {"status": status, "tracking": parcels(_parcels(record))}
+    check_part(record, _SHIPMENTS)
+    status = status_of(record, _STATUS, statuses)
+    found = list(_parcels(record))
+    for _ in range(found.count(None)):
+        record.count("parcel without a number")
+    return {"status": status, "tracking": parcels(filter(None, found))}
 
 
-def _parcels(record: Record) -> Iterator[Tracking]:
-    for shipment in record.each("/fulfillmentShipments", default=()):
-        if plain(shipment.at("/fulfillmentShipmentStatus", str)) == "shipped":
-            for package in shipment.each("/fulfillmentShipmentPackage", default=()):
-                number = package.at("/trackingNumber", str, default=None)
-                if number:
-                    yield Tracking(carrier=package.at("/carrierCode", str), number=number)
-                else:
-                    record.count("parcel without a number")
+def is_settled(order: Any) -> bool:
+    """Return whether an order no longer changes, and the answer has all that is read of it."""
+    read = JsonElement(order, "")
+    try:
+        check_part(read, _SHIPMENTS)
+        status, _ = plain(read.at(_STATUS, str)), list(_parcels(read))
+    except RecordError:
+        return False
+    return status in _FINAL
+
+
+def _parcels(order: JsonAccess) -> Iterator[Tracking | None]:
+    """Yield the parcels that were sent, None for one without a number.
+
+    Raises:
+        RecordError: If the order was shipped, and its shipments or their packages are not in the answer.
+    """
+    is_shipped = plain(order.at(_STATUS, str)) in _SHIPPED
+    shipments = objects(order, _SHIPMENTS) if is_shipped else order.each(_SHIPMENTS, default=())
+    sent = [each for each in shipments if plain(each.at("/fulfillmentShipmentStatus", str)) == "shipped"]
+    if is_shipped and not sent:
+        raise RecordError(
+            "bad_value", "has no shipment that was sent, although the order is complete", pointer=_SHIPMENTS
+        )
+    for shipment in sent:
+        packages = objects(shipment, "/fulfillmentShipmentPackage")
+        yield from map(_parcel, packages) if packages else [None]
+
+
+def _parcel(package: JsonAccess) -> Tracking | None:
+    number = package.at("/trackingNumber", str, default=None)
+    return Tracking(carrier=package.at("/carrierCode", str), number=number) if number else None

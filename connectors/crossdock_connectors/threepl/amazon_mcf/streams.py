@@ -19,6 +19,7 @@ from crossdock import (
     ProductDraft,
     RawBatch,
     Record,
+    RefusedError,
     Stream,
     WarehouseBinDraft,
 )
@@ -34,8 +35,9 @@ from crossdock_connectors.mapping_versions import version_of
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.record_values import Products as ProductNames
-from crossdock_connectors.threepl.record_values import key_in, names_of, plain
+from crossdock_connectors.threepl.record_values import key_in, names_of
 from crossdock_connectors.threepl.settings import MAPPED
+from crossdock_connectors.threepl.unread_parts import part
 
 INVENTORY = "/fba/inventory/v1/summaries"
 ORDERS = "/fba/outbound/2020-07-01/fulfillmentOrders"
@@ -140,10 +142,11 @@ class Shipments(AmazonStream):
     def fetch(self, ctx: AmazonContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         for name in (name for (key,) in keys for name in names_of(key, self.settings.orders.namespace)):
             try:
-                order = self._order(ctx, {"sellerFulfillmentOrderId": name}, [])
+                order = self._read(ctx, name)
             except NotFoundError:
                 continue
-            yield RawBatch.json([order], source=_path(name))
+            key = key_in(name, self.settings.orders.namespace)
+            yield RawBatch.json([joined(order, order_key=key)], source=_path(name))
 
     def _listed(self, ctx: AmazonContext, begin: datetime) -> Iterator[tuple[list[Any], str]]:
         paginator = CursorInBody("/payload/nextToken", param="nextToken")
@@ -153,16 +156,27 @@ class Shipments(AmazonStream):
             yield page.items(records), page.address
 
     def _order(self, ctx: AmazonContext, summary: Any, still_open: list[str]) -> Any:
-        """Return an order with its shipments, or the summary of one that others have sent. Extends *still_open*."""
+        """Return an order with its shipments, or the summary of one that others have sent or that cannot be read.
+
+        Extends *still_open*.
+        """
         name = at_path(summary, "sellerFulfillmentOrderId")
         key = key_in(name, self.settings.orders.namespace)
         if key is None:
             return {"order_key": None, "fulfillmentOrder": summary}
-        order = ctx.api.get(_path(str(name))).at("/payload")
-        status = at_path(order, "fulfillmentOrder.fulfillmentOrderStatus")
-        if plain(str(status)) not in mapping.FINAL:
+        read = part("order", lambda: self._read(ctx, name))
+        place = {"marketplaceId": self.settings.marketplace}
+        order = read.get("order", {**read, "fulfillmentOrder": {**place, **summary}})
+        if not mapping.is_settled(order):
             still_open.append(str(name))
         return joined(order, order_key=key)
+
+    def _read(self, ctx: AmazonContext, name: str) -> dict[str, Any]:
+        answer = ctx.api.get(_path(name))
+        order = answer.at("/payload")
+        if not isinstance(order, dict):
+            raise RefusedError("has no order at /payload", where=answer.address)
+        return order
 
     def to_resource(self, record: Record) -> dict[str, Any]:
         return mapping.order_progress(record, self.settings.all_statuses)

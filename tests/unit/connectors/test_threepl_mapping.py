@@ -22,7 +22,7 @@ from crossdock_connectors.threepl.amazon_mcf.target import AmazonTarget
 from crossdock_connectors.threepl.record_values import Products, key_in, names_of
 from crossdock_connectors.threepl.shipbob import mapping as shipbob
 from crossdock_connectors.threepl.shipbob.order_models import OrderedProduct, ShipBobOrder
-from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+from crossdock_connectors.threepl.shipbob.settings import Bills, ShipBobSettings
 from crossdock_connectors.threepl.shipbob.target import ShipBobTarget
 from crossdock_connectors.threepl.shipbob.target import refusal as shipbob_refusal
 
@@ -66,7 +66,8 @@ def test_other_names_are_not_ours(name: Any) -> None:
 @pytest.mark.parametrize("status", ["CompletePartialled", "COMPLETE_PARTIALLED", "COMPLETEPARTIALLED"])
 def test_amazon_spells_a_status_in_two_ways(status: str) -> None:
     """The enumeration and the examples of Amazon's document mean the same."""
-    order = record({"fulfillmentOrder": {"fulfillmentOrderStatus": status}})
+    shipment = {"fulfillmentShipmentStatus": "SHIPPED", "fulfillmentShipmentPackage": []}
+    order = record({"fulfillmentOrder": {"fulfillmentOrderStatus": status}, "fulfillmentShipments": [shipment]})
     assert amazon.order_progress(order, AmazonMcfSettings.known_statuses)["status"] == "shipped_short"
 
 
@@ -127,6 +128,116 @@ def test_parcels_are_listed_once() -> None:
     found = shipbob.order_progress(order, ShipBobSettings.known_statuses)["tracking"]
     assert [(each.carrier, each.number) for each in found] == [("UPS", "1Z"), ("unknown", "2Z")]
     assert order.parts == {"carrier assumed": 1, "parcel without a number": 1}
+
+
+@pytest.mark.parametrize(
+    ("shipments", "pointer"),
+    [
+        (None, "/shipments"),
+        ([None], "/shipments/0"),
+        ([{"status": None, "products": []}], "/shipments/0/status"),
+        ([{"status": "Teleported", "products": []}], "/shipments/0/status"),
+        ([{"status": "Completed", "products": None}], "/shipments/0/products"),
+        ([{"status": "Completed", "products": [{"inventory_items": None}]}], "/shipments/0/products/0/inventory_items"),
+    ],
+)
+def test_a_part_of_a_shipment_that_is_not_there_is_refused(shipments: Any, pointer: str) -> None:
+    """What is missing, null or unknown in an order that was shipped is a dead letter that says where, never nothing."""
+    order = record({"status": "Fulfilled", "products": [], "shipments": shipments})
+    with pytest.raises(RecordError) as caught:
+        shipbob.order_progress(order, ShipBobSettings.known_statuses)
+    assert caught.value.pointer == pointer
+
+
+@pytest.mark.parametrize("status", ["Processing", "Exception", "ImportReview", "Cancelled"])
+def test_an_order_that_was_not_shipped_may_have_no_shipments(status: str) -> None:
+    """Its shipments may be null, and it has no parcels."""
+    order = record({"status": status, "products": [], "shipments": None})
+    assert shipbob.order_progress(order, ShipBobSettings.known_statuses)["tracking"] is None
+
+
+def test_shipbob_may_spell_a_status_in_another_case() -> None:
+    """The units of a completed shipment count, and the parcel of a cancelled one does not, in any case."""
+    shipments = [
+        {"status": "completed", "products": [{"inventory_items": [{"quantity": 1}]}]},
+        {"status": "CANCELLED", "tracking": {"carrier": "UPS", "tracking_number": "1Z"}, "products": []},
+    ]
+    order = record({"status": "fulfilled", "products": [{"quantity": 2}], "shipments": shipments})
+    found = shipbob.order_progress(order, ShipBobSettings.known_statuses)
+    assert found == {"status": "shipped_short", "tracking": None}
+
+
+def bill(amount: str, *charges: tuple[str, str]) -> Record:
+    """A bill of this total, with transactions of these amounts and taxes."""
+    transactions = [
+        {"transaction_fee": "Shipping", "amount": Decimal(net), "taxes": [{"tax_amount": Decimal(tax)}]}
+        for net, tax in charges
+    ]
+    return record({"amount": Decimal(amount), "currency_code": "AUD", "transactions": transactions})
+
+
+BILLS = Bills(customer="C1", customer_namespace="erp", products={"Shipping": "FEE"}, product_namespace="erp")
+
+
+@pytest.mark.parametrize(
+    ("amount", "prices"), [("120", ["100", "20"]), ("132", ["110", "22"]), ("120.004", ["100", "20"])]
+)
+def test_the_lines_of_a_bill_add_up_to_its_total(amount: str, prices: list[str]) -> None:
+    """By the total of the bill, its taxes are in the amounts or come on top; less than a cent is rounding, counted."""
+    found = bill(amount, ("100", "10"), ("20", "2"))
+    assert [each.unit_price for each in shipbob.bill(found, BILLS).items] == list(map(Decimal, prices))
+    assert found.parts == ({"total rounded by ShipBob": 1} if amount == "120.004" else {})
+
+
+@pytest.mark.parametrize("charges", [[], [("100", "0")], [("100", "20"), ("20", "0.01")]])
+def test_a_bill_without_some_of_its_charges_is_refused(charges: list[tuple[str, str]]) -> None:
+    """A total that differs from the charges is a dead letter, and no invoice of less."""
+    with pytest.raises(RecordError, match="its transactions add up to") as caught:
+        shipbob.bill(bill("150", *charges), BILLS)
+    assert caught.value.pointer == "/amount"
+
+
+SENT_TWICE = [{"fulfillmentShipmentStatus": "SHIPPED", "fulfillmentShipmentPackage": []}] * 2
+
+
+@pytest.mark.parametrize(
+    ("shipments", "pointer"),
+    [
+        (None, "/fulfillmentShipments"),
+        ([], "/fulfillmentShipments"),
+        ([{"fulfillmentShipmentStatus": "PENDING"}], "/fulfillmentShipments"),
+        ([None], "/fulfillmentShipments/0"),
+        ([{"fulfillmentShipmentStatus": "SHIPPED"}], "/fulfillmentShipments/0/fulfillmentShipmentPackage"),
+    ],
+)
+@pytest.mark.parametrize("status", ["Complete", "COMPLETE_PARTIALLED"])
+def test_a_complete_order_of_amazon_has_its_shipments(status: str, shipments: Any, pointer: str) -> None:
+    """Without them, or their packages, it is a dead letter and not settled: its parcels would never be read."""
+    item = {"fulfillmentOrder": {"fulfillmentOrderStatus": status}, "fulfillmentShipments": shipments}
+    with pytest.raises(RecordError) as caught:
+        amazon.order_progress(record(item), AmazonMcfSettings.known_statuses)
+    assert caught.value.pointer == pointer
+    assert not amazon.is_settled(item)
+
+
+@pytest.mark.parametrize(
+    ("status", "shipments", "settled"),
+    [
+        ("Received", None, False),
+        ("Processing", None, False),
+        ("Cancelled", None, True),
+        ("Unfulfillable", None, True),
+        ("Invalid", None, True),
+        ("Complete", SENT_TWICE, True),
+    ],
+)
+def test_other_orders_of_amazon_need_no_shipments(status: str, shipments: Any, *, settled: bool) -> None:
+    """An order that is not shipped may lack them; a shipment that states to have no package is counted."""
+    item = {"fulfillmentOrder": {"fulfillmentOrderStatus": status}, "fulfillmentShipments": shipments}
+    order = record(item)
+    assert amazon.order_progress(order, AmazonMcfSettings.known_statuses)["tracking"] is None
+    assert order.parts == ({"parcel without a number": 2} if shipments else {})
+    assert amazon.is_settled(item) is settled
 
 
 @pytest.mark.parametrize(

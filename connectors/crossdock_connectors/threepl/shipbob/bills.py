@@ -17,6 +17,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
     cursor_pages,
     owners_of_items,
 )
+from crossdock_connectors.threepl.unread_parts import part
 
 LATE = timedelta(days=30)
 """How long after its day a bill may appear, as in ShipBob's own default."""
@@ -32,14 +33,16 @@ class Bills(ShipBobStream):
         now, first = ctx.run.clock.now(), ctx.settings.first
         begin = (datetime.fromisoformat(since) if since else first or now) - LATE
         params = {"FromDate": begin.date().isoformat(), "SortOrder": "Ascending"}
-        for bills, address in cursor_pages(ctx, "/invoices", **params):
+        for bills, address in cursor_pages(ctx, "/invoices", "invoice_id", **params):
             yield RawBatch.json([self._with_lines(ctx, bill) for bill in bills], source=address)
         yield Checkpoint(instant_cursor(now))
 
     def _with_lines(self, ctx: ShipBobContext, bill: object) -> object:
         path = f"/invoices/{at_path(bill, 'invoice_id')}/transactions"
-        lines = [line for page, _ in cursor_pages(ctx, path) for line in page]
-        return joined(bill, owner=self.settings.owner, transactions=lines)
+        lines = part(
+            "transactions", lambda: [line for page, _ in cursor_pages(ctx, path, "transaction_id") for line in page]
+        )
+        return joined(bill, owner=self.settings.owner, **lines)
 
     def _refuse_other_merchants(self, ctx: ShipBobContext) -> None:
         """Refuse an account of several merchants: the others' bills would be mistaken for those of the merchant."""

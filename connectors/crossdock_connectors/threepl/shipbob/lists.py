@@ -33,14 +33,16 @@ class ShipBobStream(Stream[ShipBobSettings]):
         return Filter.model_validate({"not": {"field": "owner", "equals": self.settings.owner}})
 
 
-def cursor_pages(ctx: ShipBobContext, path: str, **params: str) -> Pages:
-    for page in ctx.api.pages(path, {"PageSize": PAGE_SIZE, **params}, paginator=NextUrl("/next"), records="/items"):
+def cursor_pages(ctx: ShipBobContext, path: str, key: str, **params: str) -> Pages:
+    """Yield the pages of a list whose records have the member *key* of their own: by it a loop is known."""
+    sized: dict[str, Any] = {"PageSize": PAGE_SIZE, **params}
+    for page in ctx.api.pages(path, sized, paginator=NextUrl("/next"), records="/items", key=key):
         yield page.items("/items"), page.address
 
 
 def numbered_pages(ctx: ShipBobContext, path: str, params: Mapping[str, str | None]) -> Pages:
     paginator = PageNumber("", param="Page", size=PAGE_SIZE, size_param="Limit")
-    for page in ctx.api.pages(path, params, paginator=paginator):
+    for page in ctx.api.pages(path, params, paginator=paginator, key="id"):
         yield page.items(""), page.address
 
 
@@ -63,7 +65,7 @@ def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:
         "shipbob.owners",
         lambda: {
             text_of(at_path(item, "inventory_id")): str(at_path(item, "user_id"))
-            for items, _ in cursor_pages(ctx, "/inventory")
+            for items, _ in cursor_pages(ctx, "/inventory", "inventory_id")
             for item in items
         },
     )
@@ -76,8 +78,3 @@ def owner_of(ctx: ShipBobContext, item_id: Any) -> str:
         hint = "ShipBob may be out of order: run again"
         raise RefusedError("lists no items, although others of its lists name some", where="/inventory", hint=hint)
     return owners.get(text_of(item_id), "")
-
-
-def objects(item: Any, name: str) -> list[Item]:
-    found = item.get(name) if isinstance(item, dict) else None
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

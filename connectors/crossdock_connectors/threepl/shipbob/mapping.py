@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -18,14 +18,22 @@ from crossdock import (
 )
 from crossdock.resources import LotMovementDraft, Tracking
 from crossdock.values.decimal_context import total
-from crossdock.values.json_access import JsonAccess
-from crossdock_connectors.threepl.record_values import Products, parcels, status_of, units
+from crossdock.values.json_access import JsonAccess, JsonElement
+from crossdock_connectors.threepl.record_values import Products, parcels, plain, status_of, units
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
+from crossdock_connectors.threepl.unread_parts import check_part, objects
 
-SENT = "Completed"
+SENT = plain("Completed")
+_CANCELLED = plain("Cancelled")
+_SHIPMENT_STATUSES = frozenset(
+    plain("None Processing Completed Exception OnHold Cancelled CleanSweeped LabeledCreated ImportReview").split()
+)
+_WITHOUT_SHIPMENTS = frozenset(map(plain, ("Processing", "Exception", "ImportReview", "Cancelled")))
+"""Statuses of orders that may have no shipment yet."""
 OUTBOUND = "OUTBOUND"
 """The bin of shipped units."""
 UNNAMED_CARRIER = "unknown"
+_CENT = Decimal("0.01")
 
 
 def product(record: Record, products: Products, unit: str | None) -> ProductDraft:
@@ -35,7 +43,7 @@ def product(record: Record, products: Products, unit: str | None) -> ProductDraf
         name=record.at(f"{variant}/name", str, default=None) or record.at("/name", str),
         barcode=record.at(f"{variant}/upc", str, default=None) or record.at(f"{variant}/gtin", str, default=None),
         unit_of_measure=unit,
-        active=record.at(f"{variant}/status", str) == "Active",
+        active=plain(record.at(f"{variant}/status", str)) == "active",
     )
 
 
@@ -70,7 +78,7 @@ def received_lot(record: Record, products: Products, unit: str | None) -> Invent
         product_id=products.reference(record.at("/sku", str), (owner, str(record.at("/inventory_id", int)))),
         lot_number=record.at("/lot", str),
         bin_id=_bin(owner, str(record.at("/location_id", int))),
-        quantity=_total(record),
+        quantity=_stowed(record),
         unit_of_measure=unit,
         received_on=record.instant("/received_at", timezone="UTC").date(),
         expires_on=expires.date() if expires else None,
@@ -82,7 +90,7 @@ def receipt(record: Record, products: Products, announced_lots: str) -> LotMovem
     return LotMovementDraft(
         lot_id=Reference("inventory_lot", key, announced_lots),
         to_bin_id=_bin(record.at("/owner", str), str(record.at("/location_id", int))),
-        quantity=_total(record),
+        quantity=_stowed(record),
     )
 
 
@@ -100,23 +108,55 @@ def departure(record: Record) -> LotMovementDraft:
 
 
 def bill(record: Record, bills: Bills) -> InvoiceDraft:
+    check_part(record, "/transactions")
+    transactions, currency = objects(record, "/transactions"), record.at("/currency_code", str)
+    taxes = [_taxes(each) for each in transactions]
     return InvoiceDraft(
         customer_id=Reference("customer", bills.customer, bills.customer_namespace),
-        currency=record.at("/currency_code", str),
-        items=tuple(_billed(each, bills) for each in record.each("/transactions")),
+        currency=currency,
+        items=tuple(
+            _billed(each, bills, tax)
+            for each, tax in zip(transactions, _added(record, transactions, taxes), strict=True)
+        ),
     )
 
 
-def _billed(transaction: JsonAccess, bills: Bills) -> LineDraft:
+def _added(record: Record, transactions: Sequence[JsonAccess], taxes: Sequence[Decimal]) -> Sequence[Decimal]:
+    """Return what each charge costs beside its own amount, by the total of the bill: its taxes, or nothing.
+
+    ShipBob does not document whether the amounts contain the taxes that it names beside them.
+    """
+    billed, charged = record.at("/amount", Decimal), total(each.at("/amount", Decimal) for each in transactions)
+    choices = [Decimal(0)] * len(taxes), taxes
+    difference, added = min(((billed - charged - total(each), each) for each in choices), key=lambda one: abs(one[0]))
+    if abs(difference) >= _CENT:
+        raise RecordError("bad_value", f"is {billed}, but its transactions add up to {charged}", pointer="/amount")
+    if difference:
+        record.count("total rounded by ShipBob")
+    return added
+
+
+def _taxes(transaction: JsonAccess) -> Decimal:
+    return total(each.at("/tax_amount", Decimal) for each in transaction.each("/taxes", default=()))
+
+
+def _billed(transaction: JsonAccess, bills: Bills, tax: Decimal) -> LineDraft:
     fee = transaction.at("/transaction_fee", str)
     if fee not in bills.products:
         raise RecordError("bad_value", f"the fee {fee!r} is not in the setting bills.products", pointer="/transactions")
     product_id = Reference("product", bills.products[fee], bills.product_namespace)
-    return LineDraft(product_id=product_id, quantity=Decimal(1), unit_price=transaction.at("/amount", Decimal))
+    return LineDraft(product_id=product_id, quantity=Decimal(1), unit_price=transaction.at("/amount", Decimal) + tax)
 
 
 def _total(record: Record) -> Decimal:
     return total(units(each, "") for each in record.each("/quantities"))
+
+
+def _stowed(record: Record) -> Decimal:
+    quantity, short = _total(record), record.at("/short", str, default=None)
+    if short is not None:
+        raise RecordError("bad_value", short, pointer="/quantities")
+    return quantity
 
 
 def _bin(owner: str, code: str) -> Reference:
@@ -126,7 +166,7 @@ def _bin(owner: str, code: str) -> Reference:
 def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
     """Return status and parcels of an order, which may be sent in several shipments, short, or with other products."""
     status = status_of(record, "/status", statuses)
-    if record.at("/status", str) == "Fulfilled" and _shipped(record) < _ordered(record):
+    if plain(record.at("/status", str)) == "fulfilled" and _shipped(record) < _ordered(record):
         status = statuses[SHORT]
     return {"status": status, "tracking": parcels(_parcels(record))}
 
@@ -135,21 +175,39 @@ def _ordered(record: Record) -> Decimal:
     return total(units(line, "/quantity") for line in record.each("/products"))
 
 
+def shipments_of(order: JsonAccess) -> list[JsonElement]:
+    """Return the shipments of an order, which may be null as long as none has left. Raises RecordError otherwise."""
+    if order.at("/shipments", list, default=None) is None and plain(order.at("/status", str)) in _WITHOUT_SHIPMENTS:
+        return []
+    return objects(order, "/shipments")
+
+
+def shipment_status(shipment: JsonAccess) -> str:
+    """Return the status of a shipment as `plain` text. Raises RecordError if it is none that ShipBob documents."""
+    found = plain(shipment.at("/status", str))
+    if found not in _SHIPMENT_STATUSES:
+        raise RecordError(
+            "bad_value", "is a status of a shipment that ShipBob does not document", pointer=shipment.place("/status")
+        )
+    return found
+
+
+def sent_items(shipment: JsonAccess) -> list[JsonElement]:
+    """Return the inventory items of a shipment that has left; none of another one."""
+    if shipment_status(shipment) != SENT:
+        return []
+    return [item for product in objects(shipment, "/products") for item in objects(product, "/inventory_items")]
+
+
 def _shipped(record: Record) -> Decimal:
     """Return the number of sent units, including replacements."""
-    return total(
-        units(item, "/quantity")
-        for shipment in record.each("/shipments")
-        if shipment.at("/status", str) == SENT
-        for line in shipment.each("/products")
-        for item in line.each("/inventory_items")
-    )
+    return total(units(item, "/quantity") for shipment in shipments_of(record) for item in sent_items(shipment))
 
 
 def _parcels(record: Record) -> Iterator[Tracking]:
-    for shipment in record.each("/shipments"):
-        status, number = shipment.at("/status", str), shipment.at("/tracking/tracking_number", str, default=None)
-        if number and status != "Cancelled":
+    for shipment in shipments_of(record):
+        status, number = shipment_status(shipment), shipment.at("/tracking/tracking_number", str, default=None)
+        if number and status != _CANCELLED:
             carrier = shipment.at("/tracking/carrier", str, default=None)
             if not carrier:
                 record.count("carrier assumed")

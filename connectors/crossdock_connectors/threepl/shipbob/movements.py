@@ -6,13 +6,15 @@ the location.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from crossdock import InventoryLotDraft, RawBatch, Record
+from crossdock import InventoryLotDraft, RawBatch, Record, RecordError
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.resources import LotMovementDraft
 from crossdock.sources import Checkpoint
+from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path, text_of
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.lists import (
@@ -20,11 +22,11 @@ from crossdock_connectors.threepl.shipbob.lists import (
     ShipBobContext,
     ShipBobStream,
     numbered_pages,
-    objects,
     order_pages,
     owner_of,
 )
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+from crossdock_connectors.threepl.unread_parts import SetAside, check_part, objects, part
 
 Place = tuple[str | None, str | None, str | None]
 """The texts of inventory id, lot and location."""
@@ -49,13 +51,16 @@ class Receipts(_OwnRows):
         self.resource = "inventory_lot" if settings.receipts == "lot" else "lot_movement"
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  all are read
-        yield RawBatch.json(received(ctx), source=f"{ctx.connection} receiving orders")
+        found = received(ctx)
+        yield RawBatch.json(found.rows, source=f"{ctx.connection} receiving orders")
+        found.aside.check(f"{ctx.connection}.{self.name}")
 
     def fetch(self, ctx: ShipBobContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         orders = sorted({order for _, order, _, _ in keys if order.isascii() and order.isdecimal()})
         if orders:
-            rows = _received(ctx, {"IDs": ",".join(orders)})
-            yield RawBatch.json(rows, source=f"{ctx.connection} receiving orders {', '.join(orders)}")
+            found = _received(ctx, {"IDs": ",".join(orders)})
+            yield RawBatch.json(found.rows, source=f"{ctx.connection} receiving orders {', '.join(orders)}")
+            found.aside.check(f"{ctx.connection}.{self.name}")
 
     def to_resource(self, record: Record) -> InventoryLotDraft | LotMovementDraft:
         settings = self.settings
@@ -76,74 +81,138 @@ class Departures(_OwnRows):
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
         started = instant_cursor(ctx.run.clock.now())
-        brought: dict[Place, Any] = {}
-        for row in received(ctx):
-            brought.setdefault(_texts(row["inventory_id"], row["lot"], row["location_id"]), row["receiving_order"])
+        found, aside = received(ctx), SetAside()
         for orders, address in order_pages(ctx, since):
-            sent = [each for order in orders for each in objects(order, "shipments")]
-            rows = [row for each in sent for row in self._rows(ctx, each, brought)]
+            rows = list[Item]()
+            for order in orders:
+                with aside.reading(f"order {text_of(at_path(order, 'id'))}"):
+                    rows += self._rows(ctx, JsonElement(order, ""), found, aside)
             yield RawBatch.json(rows, source=address)
+        aside.check(f"{ctx.connection}.{self.name}")
         yield Checkpoint(started)
 
-    def _rows(self, ctx: ShipBobContext, shipment: Item, brought: Mapping[Place, Any]) -> Iterator[Item]:
-        if shipment.get("status") != mapping.SENT:
-            return
-        rows: dict[Place, Item] = {}
-        for item in (item for product in objects(shipment, "products") for item in objects(product, "inventory_items")):
-            lot = item.get("lot") or self.settings.no_lot
-            place = _texts(item.get("id"), lot, at_path(shipment, "location.id"))
-            row: Item = {
-                "owner": owner_of(ctx, item.get("id")),
-                "shipment": shipment.get("id"),
-                "inventory_id": item.get("id"),
-                "lot": lot,
-                "receiving_order": brought.get(place),
-                "quantities": [],
-            }
-            rows.setdefault(place, row)["quantities"].append(item.get("quantity"))
-        yield from rows.values()
+    def _rows(self, ctx: ShipBobContext, order: JsonElement, found: Received, aside: SetAside) -> list[Item]:
+        rows: dict[tuple[str | None, Place], Item] = {}
+        for shipment in mapping.shipments_of(order):
+            number = shipment.value.get("id")
+            for item in (each.value for each in mapping.sent_items(shipment)):
+                item_id, lot = item.get("id"), item.get("lot") or self.settings.no_lot
+                place = _texts(item_id, lot, at_path(shipment.value, "location.id"))
+                row: Item = {
+                    "owner": owner_of(ctx, item_id),
+                    "shipment": number,
+                    "inventory_id": item_id,
+                    "lot": lot,
+                    "receiving_order": found.brought.get(place),
+                    "quantities": [],
+                }
+                rows.setdefault((text_of(number), place), row)["quantities"].append(item.get("quantity"))
+                if place not in found.brought and found.may_lack(item_id):
+                    aside.add(f"lot {lot}", "a receiving order that may have brought it could not be read")
+        return list(rows.values())
 
     def to_resource(self, record: Record) -> LotMovementDraft:
         return mapping.departure(record)
 
 
-def received(ctx: ShipBobContext) -> list[Item]:
-    """Return what completed receiving orders brought, in the order of their completion. It is read once in a run."""
-    return ctx.shared("shipbob.received", lambda: list(_received(ctx, {})))
+class Received:
+    """What completed receiving orders brought, in the order of their completion.
+
+    Attributes:
+        aside: The orders that could not be read.
+        brought: The first receiving order that is known to have brought a lot to a place. After one that could not be
+            read, none is known for its items.
+    """
+
+    def __init__(self) -> None:
+        self.rows = list[Item]()
+        self.aside = SetAside()
+        self.brought: dict[Place, Any] = {}
+        self._unread = set[str | None]()
+
+    def add(self, rows: Sequence[Item]) -> None:
+        self.rows += rows
+        for row in rows:
+            if not self.may_lack(row["inventory_id"]):
+                place = _texts(row["inventory_id"], row["lot"], row["location_id"])
+                self.brought.setdefault(place, row["receiving_order"])
+        self._unread.update(text_of(row["inventory_id"]) for row in rows if "short" in row)
+
+    def lack(self, order: Any) -> None:
+        """Note that *order* could not be read, which may have brought any item if it does not say which."""
+        try:
+            items = objects(JsonElement(order, ""), "/inventory_quantities")
+            self._unread.update(text_of(each.value.get("inventory_id")) for each in items)
+        except RecordError:
+            self._unread.add(None)
+
+    def may_lack(self, item_id: Any) -> bool:
+        """Return whether an order that could not be read may have brought the item."""
+        return not self._unread.isdisjoint({None, text_of(item_id)})
 
 
-def _received(ctx: ShipBobContext, named: Mapping[str, str]) -> Iterator[Item]:
-    first = ctx.settings.first
+def received(ctx: ShipBobContext) -> Received:
+    """Return what all receiving orders brought. It is read once in a run."""
+    return ctx.shared("shipbob.received", lambda: _received(ctx, {}))
+
+
+def _received(ctx: ShipBobContext, named: Mapping[str, str]) -> Received:
+    first, found = ctx.settings.first, Received()
     params = {"Statuses": "Completed", "InsertStartDate": None if first is None else instant_cursor(first), **named}
-    found = {
-        str(order.get("id")): order
-        for orders, _ in numbered_pages(ctx, "/receiving", params)
-        for order in orders
-        if isinstance(order, dict)
-    }
-    for order in sorted(found.values(), key=lambda order: (str(order.get("last_updated_date")), str(order.get("id")))):
-        yield from _brought(ctx, order)
+    orders: dict[str, Item] = {}
+    for page, _ in numbered_pages(ctx, "/receiving", params):
+        for each in page:
+            with found.aside.reading("a receiving order"):
+                order = JsonElement(each, "").part("")
+                orders[order.identifier("/id")] = order.value
+                continue
+            found.lack(each)
+    for number in sorted(orders, key=lambda number: (str(orders[number].get("last_updated_date")), number)):
+        with found.aside.reading(f"receiving order {number}"):
+            found.add(list(_brought(ctx, number, orders[number])))
+            continue
+        found.lack(orders[number])
+    return found
 
 
-def _brought(ctx: ShipBobContext, order: Item) -> Iterator[Item]:
-    skus = {each.get("inventory_id"): each.get("sku") for each in objects(order, "inventory_quantities")}
+def _brought(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item]:
+    """Yield what was stowed of each lot. Where the boxes lack units that *order* states, ``short`` says so.
+
+    Raises RecordError if its boxes cannot be read, or are not what ShipBob documents.
+    """
+    listed = objects(JsonElement(order, ""), "/inventory_quantities")
+    items = {text_of(each.value.get("inventory_id")): each.value for each in listed}
+    boxes = JsonElement(part("boxes", lambda: ctx.api.get(f"/receiving/{number}/boxes").items("")), "")
+    check_part(boxes, "/boxes")
     rows: dict[Place, Item] = {}
-    boxes = ctx.api.get(f"/receiving/{order.get('id')}/boxes").items("")
-    for item in (item for box in boxes for item in objects(box, "box_items")):
-        item_id, lot = item.get("inventory_id"), item.get("lot_number") or ctx.settings.no_lot
+
+    def row_of(item_id: Any, lot: Any, lot_date: Any) -> Item:
         row: Item = {
             "owner": owner_of(ctx, item_id),
             "receiving_order": order.get("id"),
             "inventory_id": item_id,
             "lot": lot,
-            "lot_date": item.get("lot_date"),
-            "sku": skus.get(item_id),
+            "lot_date": lot_date,
+            "sku": items.get(text_of(item_id), {}).get("sku"),
             "location_id": at_path(order, "fulfillment_center.id"),
             "received_at": order.get("last_updated_date"),
             "quantities": [],
         }
-        rows.setdefault(_texts(item_id, lot, None), row)["quantities"].append(item.get("stowed_quantity"))
-    yield from (row for row in rows.values() if any(row["quantities"]))
+        return rows.setdefault(_texts(item_id, lot, None), row)
+
+    stowed: Counter[str | None] = Counter()
+    for item in (item.value for box in objects(boxes, "/boxes") for item in objects(box, "/box_items")):
+        item_id, quantity = item.get("inventory_id"), item.get("stowed_quantity")
+        row = row_of(item_id, item.get("lot_number") or ctx.settings.no_lot, item.get("lot_date"))
+        row["quantities"].append(quantity)
+        stowed[text_of(item_id)] += quantity if isinstance(quantity, int) else 0
+    for name, item in items.items():
+        stated = item.get("stowed_quantity")
+        if isinstance(stated, int) and stowed[name] < stated:
+            own = [row for row in rows.values() if text_of(row["inventory_id"]) == name]
+            for row in own or [row_of(item.get("inventory_id"), ctx.settings.no_lot, None)]:
+                row["short"] = f"the boxes have {stowed[name]} of the {stated} units that were stowed of this item"
+    yield from (row for row in rows.values() if "short" in row or any(units != 0 for units in row["quantities"]))
 
 
 def _texts(item_id: Any, lot: Any, location: Any) -> Place:

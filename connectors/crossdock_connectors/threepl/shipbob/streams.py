@@ -13,7 +13,8 @@ from crossdock import Filter, Finding, InventoryLotDraft, ProductDraft, RawBatch
 from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.sources import Checkpoint
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_access import JsonElement
+from crossdock.values.json_paths import at_path, text_of
 from crossdock_connectors.json_rows import joined
 from crossdock_connectors.threepl.record_values import key_in, names_of
 from crossdock_connectors.threepl.shipbob import mapping
@@ -24,12 +25,12 @@ from crossdock_connectors.threepl.shipbob.lists import (
     ShipBobStream,
     cursor_pages,
     named_orders,
-    objects,
     order_pages,
     owner_of,
 )
 from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+from crossdock_connectors.threepl.unread_parts import SetAside, objects
 
 
 class Products(ShipBobStream):
@@ -45,10 +46,15 @@ class Products(ShipBobStream):
         self.skip = {"other_owner": self.other_owner, "without_stock": without_stock}
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
-        for items, address in cursor_pages(ctx, "/product"):
-            yield RawBatch.json(
-                (joined(item, owner=at_path(item, "user_id")) for item in items), source=address, explode="variants"
-            )
+        aside = SetAside()
+        for items, address in cursor_pages(ctx, "/product", "id"):
+            rows = list[Any]()
+            for item in items:
+                with aside.reading(f"product {text_of(at_path(item, 'id'))}"):
+                    objects(JsonElement(item, ""), "/variants")
+                    rows.append(joined(item, owner=at_path(item, "user_id")))
+            yield RawBatch.json(rows, source=address, explode="variants")
+        aside.check(f"{ctx.connection}.{self.name}")
 
     def to_resource(self, record: Record) -> ProductDraft:
         return mapping.product(record, self.products, self.settings.unit_of_measure)
@@ -81,22 +87,25 @@ class Stock(ShipBobStream):
         self.skip = {"other_owner": self.other_owner}
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
-        for items, address in cursor_pages(ctx, "/inventory-level/lots"):
-            rows = [row for item in items for row in self._rows(ctx, item)]
+        aside = SetAside()
+        for items, address in cursor_pages(ctx, "/inventory-level/lots", "inventory_id"):
+            rows = list[Item]()
+            for item in items:
+                with aside.reading(f"inventory item {text_of(at_path(item, 'inventory_id'))}"):
+                    rows += list(self._rows(ctx, JsonElement(item, "").part("")))
             yield RawBatch.json(rows, source=address)
+        aside.check(f"{ctx.connection}.{self.name}")
 
-    def _rows(self, ctx: ShipBobContext, item: Any) -> Iterator[Item]:
-        about = {name: at_path(item, name) for name in ("inventory_id", "sku")}
+    def _rows(self, ctx: ShipBobContext, item: JsonElement) -> Iterator[Item]:
+        about = {name: item.value.get(name) for name in ("inventory_id", "sku")}
         about["owner"] = owner_of(ctx, about["inventory_id"])
-        if not isinstance(at_path(item, "lots"), list):
-            yield about
-        for each in objects(item, "lots"):
-            lot = {"lot": each.get("lot_number") or self.settings.no_lot, "lot_date": each.get("lot_date")}
-            for place in objects(each, "locations"):
+        for each in objects(item, "/lots"):
+            lot = {"lot": each.value.get("lot_number") or self.settings.no_lot, "lot_date": each.value.get("lot_date")}
+            for place in objects(each, "/locations"):
                 for state in self.settings.stock_states:
-                    quantity = place.get(f"{state}_quantity")
+                    quantity = place.value.get(f"{state}_quantity")
                     yield about | lot | {
-                        "location_id": place.get("location_id"), "state": state, "quantity": quantity
+                        "location_id": place.value.get("location_id"), "state": state, "quantity": quantity
                     }  # fmt: skip
 
     def to_resource(self, record: Record) -> InventoryLotDraft:

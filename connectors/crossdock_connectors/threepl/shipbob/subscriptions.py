@@ -34,7 +34,7 @@ class ShipBobSubscriptions(SubscriptionApi[ShipBobSettings]):
         self._secret = secret
 
     def listed(self, ctx: ShipBobContext) -> Iterator[Subscription]:
-        for page in ctx.api.pages(_PATH, {"RecordsPerPage": PAGE_SIZE}, paginator=NextUrl("/next")):
+        for page in ctx.api.pages(_PATH, {"RecordsPerPage": PAGE_SIZE}, paginator=NextUrl("/next"), key="id"):
             yield from (_read(item, page.address) for item in page.items("/items"))
 
     def create(self, ctx: ShipBobContext, topic: str, address: str) -> Subscription:

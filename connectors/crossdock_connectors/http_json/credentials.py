@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 import httpx
@@ -113,7 +113,37 @@ class Assertion(ConfigModel):
         return ClientAssertion(self.private_key, self.key_id, self.algorithm, self.claims)
 
 
-class ClientCredentialsGrant(ConfigModel):
+class ExpiredAnswer(ConfigModel):
+    """An answer against which a new token may help."""
+
+    status: Annotated[int, Field(ge=200, le=599)]
+    text: Annotated[str, Field(min_length=1)] | None = None
+    """Part of the JSON body, in upper or lower case; in an answer of success, of its members ``errors`` and ``error``.
+    Default: any answer of this status."""
+
+    @model_validator(mode="after")
+    def _says_what(self) -> Self:
+        if self.status < 300 and self.text is None:
+            raise misplaced(("text",), "is missing: without it, each answer of success would need a new token")
+        return self
+
+    def matches(self, status: int, body: Any) -> bool:
+        if status != self.status or self.text is None:
+            return status == self.status
+        return has_text(errors_in(body) if status < 300 else body, self.text)
+
+
+class _TokenCredential(ConfigModel):
+    expired: tuple[ExpiredAnswer, ...] = ()
+    """Answers against which a new token may help, besides those with the status 401."""
+
+    @property
+    def _is_expired(self) -> Callable[[int, Any], bool] | None:
+        rules = self.expired
+        return (lambda status, body: any(rule.matches(status, body) for rule in rules)) if rules else None
+
+
+class ClientCredentialsGrant(_TokenCredential):
     """OAuth 2.0 client credentials (RFC 6749 section 4.4)."""
 
     kind: Literal["client_credentials"]
@@ -147,10 +177,11 @@ class ClientCredentialsGrant(ConfigModel):
             extra=self.extra,
             assertion=self.client_assertion.assertion if self.client_assertion else None,
             json=self.body == "json",
+            expired=self._is_expired,
         )
 
 
-class RefreshTokenGrant(ConfigModel):
+class RefreshTokenGrant(_TokenCredential):
     """An OAuth 2.0 refresh token (RFC 6749 section 6)."""
 
     kind: Literal["refresh_token"]
@@ -160,11 +191,19 @@ class RefreshTokenGrant(ConfigModel):
     client_secret: SecretRef | None = None
     """Left out for a public client."""
     client_auth: ClientAuth = "post"
+    reusable: bool = False
+    """Whether the vendor accepts this refresh token further after it has answered with another one, as Microsoft does.
+    Otherwise such an answer is refused, since the other one is lost at the end of the run: use authorization_code."""
 
     def auth(self) -> httpx.Auth:
-        secret = self.client_secret or ""
         return RefreshTokenAuth(
-            self.token_url, self.refresh_token, self.client_id, secret, client_auth=self.client_auth
+            self.token_url,
+            self.refresh_token,
+            self.client_id,
+            self.client_secret or "",
+            client_auth=self.client_auth,
+            reusable=self.reusable,
+            expired=self._is_expired,
         )
 
 
@@ -230,27 +269,7 @@ _REFERENCE: TypeAdapter[Secret] = TypeAdapter(SecretRef)
 _Credentials = Annotated[Mapping[str, Any], Field(min_length=1), AfterValidator(_with_references)]
 
 
-class ExpiredAnswer(ConfigModel):
-    """An answer against which a new token may help."""
-
-    status: Annotated[int, Field(ge=200, le=599)]
-    text: Annotated[str, Field(min_length=1)] | None = None
-    """Part of the JSON body, in upper or lower case; in an answer of success, of its members ``errors`` and ``error``.
-    Default: any answer of this status."""
-
-    @model_validator(mode="after")
-    def _says_what(self) -> Self:
-        if self.status < 300 and self.text is None:
-            raise misplaced(("text",), "is missing: without it, each answer of success would need a new token")
-        return self
-
-    def matches(self, status: int, body: Any) -> bool:
-        if status != self.status or self.text is None:
-            return status == self.status
-        return has_text(errors_in(body) if status < 300 else body, self.text)
-
-
-class LoginRequest(ConfigModel):
+class LoginRequest(_TokenCredential):
     """A token that a login request returns."""
 
     kind: Literal["login"]
@@ -273,8 +292,6 @@ class LoginRequest(ConfigModel):
     """The header of requests that has the token."""
     value: Annotated[str, Field(pattern=r"\{token\}")] = "Bearer {token}"
     """What this header has, with ``{token}``."""
-    expired: tuple[ExpiredAnswer, ...] = ()
-    """Answers against which a new token may help, besides those with the status 401."""
 
     @model_validator(mode="after")
     def _one_token(self) -> Self:
@@ -296,11 +313,8 @@ class LoginRequest(ConfigModel):
             header=self.header,
             value=self.value,
             base64=self.base64,
-            expired=self._is_expired if self.expired else None,
+            expired=self._is_expired,
         )
-
-    def _is_expired(self, status: int, body: Any) -> bool:
-        return any(rule.matches(status, body) for rule in self.expired)
 
 
 Credential = Annotated[

@@ -77,7 +77,7 @@ class TokenEndpoint:
 
     def _token(self, answer: Answer, requested_at: float) -> GrantedToken:
         status, members = answer.status, oauth_tokens.members(answer.body)
-        if status in {408, 429} or status >= 500:
+        if oauth_tokens.is_passing(status, members):
             raise UnavailableError(f"HTTP {status}")
         if not 200 <= status < 300:
             raise self._rejection(status, members.get("error"))

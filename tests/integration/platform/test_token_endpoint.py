@@ -180,6 +180,8 @@ def test_a_refusal_is_final(server: TokenServer, status: int, body: bytes, messa
         pytest.param((503, {}, b""), "HTTP 503", id="down"),
         pytest.param((500, {}, b'{"error":"server_error"}'), "HTTP 500", id="error"),
         pytest.param((429, {"retry-after": "1"}, b""), "HTTP 429", id="throttled"),
+        pytest.param((425, {}, b""), "HTTP 425", id="too early"),
+        pytest.param((400, {}, b'{"error":"temporarily_unavailable"}'), "HTTP 400", id="down for a moment"),
         pytest.param((200, {}, b"<html>"), "no access_token", id="no JSON"),
         pytest.param((200, {}, b'{"access_token":"a","access_token":"b"}'), "no access_token", id="two tokens"),
         pytest.param((200, {}, b"[]"), "no access_token", id="no object"),

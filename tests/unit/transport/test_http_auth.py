@@ -12,6 +12,7 @@ import pytest
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.transport.refused_credentials import REFUSED_FOR_S, RefusedCredentials
 from crossdock.runs.intake_log import NoIntake
 from crossdock.sources import (
     Api,
@@ -37,10 +38,13 @@ class Vendor:
     Attributes:
         forms: What the token endpoint was sent.
         seen: The credentials that the API was sent.
+        refusal: What it answers to others.
     """
 
     def __init__(self, auth: httpx.Auth, grants: Mapping[str, Any] | None = None, status: int = 200) -> None:
         self.forms, self.seen, self.valid, self.clock = list[Any](), list[str](), "", ManualClock()
+        self.auth: Any = auth
+        self.refusal = httpx.Response(401, json={})
         self._grants, self._status = grants or {"access_token": "token-{}", "expires_in": 100}, status
         run = SourceContext(self.clock, Silent(), NoIntake(), Path(), Path(), Path())
         transport = httpx.MockTransport(self._handle)
@@ -54,7 +58,7 @@ class Vendor:
             self.valid = f"Bearer token-{len(self.forms)}"
             return httpx.Response(self._status, json=grants)
         self.seen.append(request.headers.get("authorization", request.headers.get("x-key", "")))
-        return httpx.Response(200 if self.valid in {"", self.seen[-1]} else 401, json={})
+        return httpx.Response(200, json={}) if self.valid in {"", self.seen[-1]} else self.refusal
 
 
 @pytest.mark.parametrize(
@@ -106,15 +110,36 @@ def test_a_token_that_expires_in_mid_read_is_replaced() -> None:
     assert vendor.seen == ["Bearer token-1", "Bearer token-1", "Bearer token-2"]
 
 
+GRANTS_ANOTHER = {"access_token": "token-{}", "refresh_token": "r-{}", "expires_in": 10}
+
+
 def test_a_refresh_token_is_replaced_by_its_successor() -> None:
-    """Some servers accept each refresh token once."""
-    grants = {"access_token": "token-{}", "refresh_token": "r-{}", "expires_in": 10}
-    vendor = Vendor(RefreshTokenAuth(TOKEN_URL, "r-0", "me"), grants)
+    """Until the run ends, at a vendor that accepts the first one further."""
+    vendor = Vendor(RefreshTokenAuth(TOKEN_URL, "r-0", "me", reusable=True), GRANTS_ANOTHER)
     for _ in range(2):
         vendor.api.get("/")
         vendor.clock.advance(9)
     assert [form["refresh_token"] for form in vendor.forms] == [["r-0"], ["r-1"]]
     assert vendor.forms[0]["client_id"] == ["me"]
+
+
+def test_a_successor_that_would_be_lost_is_refused() -> None:
+    """One answer with another refresh token ends the reading: the one of the config may be accepted no more."""
+    vendor = Vendor(RefreshTokenAuth(TOKEN_URL, "canary", "me"), GRANTS_ANOTHER)
+    for _ in range(2):
+        with pytest.raises(UnauthorizedError, match=r"replaced the refresh token.*") as failed:
+            vendor.api.get("/")
+        assert "use authorization_code" in str(failed.value)
+        assert "canary" not in str(failed.value)
+    assert (len(vendor.forms), vendor.seen) == (1, [])
+
+
+@pytest.mark.parametrize("given", ["r-0", ""])
+def test_a_refresh_token_that_stays_the_same(given: str) -> None:
+    """An answer that repeats it, or has an empty one, replaces nothing."""
+    vendor = Vendor(RefreshTokenAuth(TOKEN_URL, "r-0", "me"), {"access_token": "token-{}", "refresh_token": given})
+    vendor.api.get("/")
+    assert vendor.seen == ["Bearer token-1"]
 
 
 def test_a_refresh_token_that_was_used_before() -> None:
@@ -152,6 +177,60 @@ def test_a_token_that_is_not_granted(
         vendor.api.get("/")
     assert "canary" not in str(failed.value)
     assert vendor.seen == []
+
+
+LOGIN = LoginAuth, ("https://login.example/login", {"user": "u", "password": "canary"})
+CLIENT = ClientCredentialsAuth, (TOKEN_URL, "me", "canary")
+
+
+@pytest.mark.parametrize(
+    ("made", "grants", "status"),
+    [
+        pytest.param(LOGIN, {"message": "wrong password"}, 401, id="401"),
+        pytest.param(LOGIN, {"message": "wrong password"}, 403, id="403"),
+        pytest.param(LOGIN, {"message": "wrong password", "token": ""}, 200, id="200 and an empty token"),
+        pytest.param(LOGIN, {"x": "y"}, 200, id="200 without a reason"),
+        pytest.param(CLIENT, {"error": "invalid_client"}, 401, id="client"),
+        pytest.param(CLIENT, {"error": "wrong", "access_token": ""}, 200, id="client, 200"),
+    ],
+)
+def test_credentials_that_are_refused_are_not_repeated(made: Any, grants: Mapping[str, str], status: int) -> None:
+    """Not by other streams of the run, and not by other runs of the process for a quarter of an hour."""
+    (kind, arguments), known = made, RefusedCredentials()
+    vendors = [Vendor(kind(*arguments), grants, status) for _ in range(2)]
+    for vendor in vendors:
+        vendor.auth.refused_before, vendor.auth.clock = known, vendors[0].clock
+        for _ in range(3):
+            with pytest.raises(UnauthorizedError, match="rejected|has no token") as failed:
+                vendor.api.get("/")
+            assert "canary" not in str(failed.value)
+    assert [len(vendor.forms) for vendor in vendors] == [1, 0]
+    vendors[0].clock.advance(REFUSED_FOR_S)
+    with pytest.raises(UnauthorizedError):
+        vendors[1].api.get("/")
+    assert [len(vendor.forms) for vendor in vendors] == [1, 1]
+
+
+@pytest.mark.parametrize(("status", "grants"), [(425, {"x": "y"}), (400, {"error": "temporarily_unavailable"})])
+def test_a_failure_of_the_moment_is_no_refusal(status: int, grants: Mapping[str, str]) -> None:
+    """The token is requested again, as after a 503."""
+    vendor = Vendor(ClientCredentialsAuth(TOKEN_URL, "me", "secret"), grants, status)
+    with pytest.raises(UnavailableError, match="failed 5 times; last error: no token obtained"):
+        vendor.api.get("/")
+    assert len(vendor.forms) == 5
+
+
+def test_an_answer_that_means_an_ended_token() -> None:
+    """Any kind of token is renewed after it, and the request is sent once more."""
+    auth = ClientCredentialsAuth(
+        TOKEN_URL, "me", "secret", expired=lambda status, body: "ended" in body and status == 403
+    )
+    vendor = Vendor(auth)
+    vendor.refusal = httpx.Response(403, json={"ended": True})
+    vendor.api.get("/")
+    vendor.valid = "Bearer another"
+    vendor.api.get("/")
+    assert vendor.seen == ["Bearer token-1", "Bearer token-1", "Bearer token-2"]
 
 
 @pytest.mark.parametrize("url", ["http://login.example/token", "https://u:canary@login.example/"])

@@ -64,5 +64,8 @@ class AmazonMcfSettings(ThreePlSettings):
     """The platform's lot status by Amazon's state: each state of a SKU is a lot of its own."""
 
     def declared_api(self) -> Api:
-        auth = LoginWithAmazon(self.token_url, self.refresh_token, self.client_id, self.client_secret)
+        credentials = self.refresh_token, self.client_id, self.client_secret
+        auth = LoginWithAmazon(
+            self.token_url, *credentials, reusable=True
+        )  # Amazon's are valid until they are withdrawn
         return self.api(auth=auth, rate=RATE)

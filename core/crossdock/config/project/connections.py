@@ -6,7 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_facts import PLATFORM, Destinations
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.transport.refused_credentials import RefusedCredentials
 from crossdock.resources import Reference
 from crossdock.state import Scope
 from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of, type_text
@@ -46,6 +47,7 @@ class Connection:
     Attributes:
         streams: All of them; of disabled ones, records are known.
         tokens: The file for tokens that a person gives access to.
+        refused: What its streams and its target know of refusals of its credentials.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Connection:
     settings: Settings
     streams: tuple[Stream[Any], ...]
     tokens: Path | None = None
+    refused: RefusedCredentials = field(default_factory=RefusedCredentials, repr=False, compare=False)
 
     @property
     def namespace(self) -> str:
@@ -62,7 +65,8 @@ class Connection:
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)
 
     def context(self, run: SourceContext) -> Context[Any]:
-        return Context(self.settings, self.name, run, _declared_api=self.connector.api, _tokens=self.tokens)
+        declare, tokens, refused = self.connector.api, self.tokens, self.refused
+        return Context(self.settings, self.name, run, _declared_api=declare, _tokens=tokens, _refused=refused)
 
     @property
     def api(self) -> Api | None:
@@ -70,7 +74,9 @@ class Connection:
         from crossdock.reading.sources.api import declared_api  # noqa: PLC0415  most commands read no API
 
         declare = self.connector.api
-        return None if declare is None else declared_api(declare, self.settings, self.name, self.tokens)
+        if declare is None:
+            return None
+        return declared_api(declare, self.settings, self.name, self.tokens, self.refused)
 
     def scope(self, stream: Stream[Any]) -> Scope:
         target, _, _ = stream.to.partition(".")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import httpx
 
     from crossdock.reading.sources.api_request import ApiAnswer
+    from crossdock.reading.transport.refused_credentials import RefusedCredentials
 
 S = TypeVar("S")
 
@@ -137,14 +138,23 @@ class Api:
         return AuthorCodeError(function, what, where=self.base_url)
 
 
-def declared_api(declare: Callable[[S], Api], settings: S, connection: str, tokens: Path | None = None) -> Api:
+def declared_api(
+    declare: Callable[[S], Api],
+    settings: S,
+    connection: str,
+    tokens: Path | None = None,
+    refused: RefusedCredentials | None = None,
+) -> Api:
     """Return the API that a connector declares. A failure is an error at the place of its code.
 
-    *tokens* is the file for tokens that a person gives access to, unless the connector names one.
+    Args:
+        tokens: The file for tokens that a person gives access to, unless the connector names one.
+        refused: What all that use the connection know of refusals.
     """
     from crossdock.reading.transport.authorization_code import (  # noqa: PLC0415  it imports httpx
         AuthorizationCodeAuth,
     )
+    from crossdock.reading.transport.http_auth import TokenAuth  # noqa: PLC0415  it imports httpx
 
     with guarded("api", connection, code=declare, settings=settings):
         made: object = declare(settings)
@@ -153,4 +163,6 @@ def declared_api(declare: Callable[[S], Api], settings: S, connection: str, toke
         raise AuthorCodeError("api", what, where=connection)
     if isinstance(made.auth, AuthorizationCodeAuth):
         made.auth.keep(tokens, connection)
+    if isinstance(made.auth, TokenAuth) and refused is not None:
+        made.auth.refused_before = refused
     return made

@@ -17,6 +17,7 @@ from crossdock.values.config_models import ConfigModel, Name, misplaced
 if TYPE_CHECKING:
     from crossdock.reading.sources.api import Api
     from crossdock.reading.sources.api_client import ApiClient
+    from crossdock.reading.transport.refused_credentials import RefusedCredentials
 
 
 # A text; Any for type checkers, of which pyright lets no field of type str be narrowed to a literal by a subclass.
@@ -64,6 +65,7 @@ class Context(Generic[S]):
     _shared: dict[object, Any] = field(default_factory=dict)
     _declared_api: Callable[[S], Api] | None = None
     _tokens: Path | None = None
+    _refused: RefusedCredentials | None = None
 
     @property
     def api(self) -> ApiClient:
@@ -81,7 +83,7 @@ class Context(Generic[S]):
 
         if self._declared_api is None:
             raise ConnectorError("the connector declares no API", hint="Connector(..., api=lambda settings: Api(...))")
-        api = declared_api(self._declared_api, self.settings, self.connection, self._tokens)
+        api = declared_api(self._declared_api, self.settings, self.connection, self._tokens, self._refused)
         client = ApiClient(api, self.run, self.connection)
         self.run.at_end.callback(self._end_api, client)
         return client

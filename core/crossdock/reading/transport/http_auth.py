@@ -16,6 +16,7 @@ from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.transport import oauth_tokens
 from crossdock.reading.transport.client_assertions import ASSERTION_TYPE, ClientAssertion
 from crossdock.reading.transport.oauth_tokens import ClientAuth
+from crossdock.reading.transport.refused_credentials import RefusedCredentials
 from crossdock.values import exact_json
 from crossdock.values.addresses import endpoint
 from crossdock.values.clock import Clock, SystemClock
@@ -25,6 +26,8 @@ from crossdock.values.json_paths import at_path, found_at, text_of
 RENEWED_AT = 0.8  # fraction of a token's life
 
 Flow = Generator[httpx.Request, httpx.Response, None]
+Expired = Callable[[int, Any], bool]
+"""Recognizes an answer against which a new token may help, by its status and JSON body, besides a 401."""
 
 
 class HeaderAuth(httpx.Auth):
@@ -70,24 +73,28 @@ class TimedAuth(httpx.Auth):
 class TokenAuth(TimedAuth):
     """A bearer token that the API grants. It is renewed before it expires, and once after a 401.
 
-    Threads may share it: one renews the token for all.
+    Threads may share it: one renews the token for all. Refused credentials are not sent again soon.
 
     Attributes:
         expired_statuses: A new token may help against answers with these.
+        always_grants: Whether each answer of success to right credentials has a token; else it may come later.
         message_of: The message of an error document, without credentials; replaced by that of the API's client.
+        refused_before: The refusals that the connection remembers; replaced by those of the connection.
     """
 
     header, scheme = "authorization", "Bearer "
     expired_statuses: frozenset[int] = frozenset({401})
     requires_response_body = True
+    always_grants = False
     message_of: Callable[[Any], str] = staticmethod(lambda _: "")
 
-    def __init__(self, token_url: str) -> None:
+    def __init__(self, token_url: str, expired: Expired | None = None) -> None:
         try:
             self._token_url = endpoint(token_url)
         except ValueError as error:
             raise ConfigError(f"the token URL {error}") from None
         self._token, self._renew_at = "", 0.0
+        self._expired, self.refused_before = expired, RefusedCredentials()
         self._renewing = threading.Lock()
 
     @abstractmethod
@@ -107,7 +114,10 @@ class TokenAuth(TimedAuth):
         return ""
 
     def is_expired(self, response: httpx.Response) -> bool:
-        return response.status_code in self.expired_statuses
+        status = response.status_code
+        if self._expired is None or status in self.expired_statuses:
+            return status in self.expired_statuses
+        return self._expired(status, oauth_tokens.members(response.content))
 
     def credential(self, token: str) -> str:
         return f"{self.scheme}{token}"
@@ -128,26 +138,29 @@ class TokenAuth(TimedAuth):
             yield request
 
     def _renew(self) -> Flow:
+        self.refused_before.check("", self.clock)
         asked_at = self.clock.monotonic()
         response = yield self.token_request()
-        self._token = self._token_in(response)
+        with self.refused_before.kept("", self.clock):
+            self._token = self._token_in(response)
         expires_in = oauth_tokens.members(response.content).get("expires_in")
         self._renew_at = asked_at + RENEWED_AT * oauth_tokens.life_s(expires_in)
 
     def _token_in(self, response: httpx.Response) -> str:
         status, members = response.status_code, oauth_tokens.members(response.content)
-        if status in {408, 429} or status >= 500:
+        is_success = 200 <= status < 300
+        token = self.granted_by(response) if is_success else None
+        if oauth_tokens.is_token(token):
+            return str(token)
+        if oauth_tokens.is_passing(status, members):
             raise UnavailableError(f"no token obtained: HTTP {status}", where=self._token_url)
-        if not 200 <= status < 300:
-            said = self.refused(response)
+        said = self.refused(response)
+        if not is_success or said or oauth_tokens.error_code(members):
             reason = oauth_tokens.refusal(status, members.get("error")) + (f": {said}" if said else "")
+            reason = said if said and is_success else reason
             raise UnauthorizedError(f"rejected the token request: {reason}", where=self._token_url)
-        token = self.granted_by(response)
-        if token is None and (refusal := self.refused(response)):
-            raise UnauthorizedError(f"rejected the token request: {refusal}", where=self._token_url)
-        if not oauth_tokens.is_token(token):
-            raise UnavailableError("the answer has no token that can be sent in a header", where=self._token_url)
-        return str(token)
+        kind = UnauthorizedError if self.always_grants else UnavailableError
+        raise kind("the answer has no token that can be sent in a header", where=self._token_url)
 
 
 class ClientCredentialsAuth(TokenAuth):
@@ -159,12 +172,13 @@ class ClientCredentialsAuth(TokenAuth):
         extra: Further fields of the form, such as ``audience``.
         assertion: By which the client authenticates in place of *client_secret*.
         json: Send the fields as a JSON object in place of a form.
+        expired: Recognizes an answer against which a new token may help, by its status and JSON body, besides a 401.
 
     Raises:
         ConfigError: If *token_url* is neither https nor http on this machine, or contains a user or a query.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  public keyword arguments
         self,
         token_url: str,
         client_id: Secret | str,
@@ -175,8 +189,9 @@ class ClientCredentialsAuth(TokenAuth):
         extra: Mapping[str, str] | None = None,
         assertion: ClientAssertion | None = None,
         json: bool = False,
+        expired: Expired | None = None,
     ) -> None:
-        super().__init__(token_url)
+        super().__init__(token_url, expired)
         self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
         self._assertion, self._json = assertion, json
         self._form = {"grant_type": "client_credentials", **({"scope": " ".join(scopes)} if scopes else {})}
@@ -197,9 +212,12 @@ class ClientCredentialsAuth(TokenAuth):
 
 
 class RefreshTokenAuth(TokenAuth):
-    """An OAuth 2.0 refresh token (RFC 6749 section 6). A new one in an answer replaces it until the run ends.
+    """An OAuth 2.0 refresh token that stays the same (RFC 6749 section 6).
 
-    For the arguments and errors see `ClientCredentialsAuth`; an empty *client_secret* is that of a public client.
+    An answer with another one is refused: the vendor may accept the first no more, and this one would be lost when the
+    run ends. *reusable* says that the vendor accepts the first one further, as Microsoft does; then the other one
+    replaces it until the run ends. For the other arguments and the errors see `ClientCredentialsAuth`; an empty
+    *client_secret* is that of a public client.
     """
 
     def __init__(
@@ -210,9 +228,11 @@ class RefreshTokenAuth(TokenAuth):
         client_secret: Secret | str = "",
         *,
         client_auth: ClientAuth = "post",
+        reusable: bool = False,
+        expired: Expired | None = None,
     ) -> None:
-        super().__init__(token_url)
-        self._refresh_token = refresh_token
+        super().__init__(token_url, expired)
+        self._refresh_token, self._reusable = refresh_token, reusable
         self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
 
     def token_request(self) -> httpx.Request:
@@ -228,8 +248,13 @@ class RefreshTokenAuth(TokenAuth):
 
     def granted(self, answer: Mapping[str, Any]) -> object:
         following = answer.get("refresh_token")
-        if isinstance(following, str) and following:
-            self._refresh_token = following
+        if following and following != revealed(self._refresh_token):
+            if not self._reusable:
+                message = "the vendor replaced the refresh token, and may accept the one of the config no more"
+                hint = "use authorization_code, which keeps the new ones; or, if it does accept it, set reusable: true"
+                raise UnauthorizedError(message, where=self._token_url, hint=hint)
+            if oauth_tokens.is_refresh_token(following):
+                self._refresh_token = str(following)
         return super().granted(answer)
 
 
@@ -245,11 +270,13 @@ class LoginAuth(TokenAuth):
         graphql: A mutation, of which *credentials* are the variables.
         header, value: What requests are sent; ``{token}`` in *value* is the token.
         base64: Encode the token.
-        expired: Recognizes an answer against which a new token may help, by its status and JSON body; by default 401.
+        expired: See `ClientCredentialsAuth`.
 
     Raises:
         ConfigError: See `ClientCredentialsAuth`.
     """
+
+    always_grants = True
 
     def __init__(  # noqa: PLR0913  public keyword arguments
         self,
@@ -263,12 +290,12 @@ class LoginAuth(TokenAuth):
         header: str = "authorization",
         value: str = "Bearer {token}",
         base64: bool = False,
-        expired: Callable[[int, Any], bool] | None = None,
+        expired: Expired | None = None,
     ) -> None:
-        super().__init__(login_url)
+        super().__init__(login_url, expired)
         self._credentials, self._graphql, self._place = credentials, graphql, token
         self._token_header, self._token_cookie = token_header, token_cookie
-        self.header, self._value, self._base64, self._expired = header, value, base64, expired
+        self.header, self._value, self._base64 = header, value, base64
 
     def token_request(self) -> httpx.Request:
         body = _all_revealed(self._credentials)
@@ -299,11 +326,6 @@ class LoginAuth(TokenAuth):
 
     def refused(self, response: httpx.Response) -> str:
         return self.message_of(oauth_tokens.members(response.content))
-
-    def is_expired(self, response: httpx.Response) -> bool:
-        if self._expired is None or super().is_expired(response):
-            return super().is_expired(response)
-        return self._expired(response.status_code, oauth_tokens.members(response.content))
 
 
 _PLACES = re.compile(r"\{([^{}]+)\}")

@@ -17,6 +17,8 @@ ERROR_CODES = frozenset({
     "invalid_scope",  # RFC 6749 section 5.2
     "invalid_target",  # RFC 8707
 })  # fmt: skip
+_PASSING_STATUSES = frozenset({408, 421, 425, 429})
+_PASSING_CODES = frozenset({"server_error", "temporarily_unavailable", "slow_down"})
 DEFAULT_LIFE_S = 300.0  # of a token without expires_in
 MAX_LIFE_S = 86_400.0
 _SECONDS = re.compile(r"[0-9]{1,12}")
@@ -40,6 +42,22 @@ def members(body: bytes) -> Mapping[str, Any]:
 
 def is_token(value: object) -> bool:
     return isinstance(value, str) and bool(value) and value.isascii() and value.isprintable() and " " not in value
+
+
+def is_refresh_token(value: object) -> bool:
+    """Return whether *value* is one; it may have spaces, since it is never sent in a header (RFC 6749, A.17)."""
+    return isinstance(value, str) and bool(value) and value.isascii() and value.isprintable()
+
+
+def error_code(members: Mapping[str, Any]) -> str:
+    """Return the code of an error, or an empty text. Some vendors have an object there."""
+    code = members.get("error")
+    return code if isinstance(code, str) else ""
+
+
+def is_passing(status: int, members: Mapping[str, Any]) -> bool:
+    """Return whether an answer without a token says nothing about the credentials, so that a later one may have it."""
+    return status in _PASSING_STATUSES or status >= 500 or error_code(members) in _PASSING_CODES
 
 
 def refusal(status: int, code: object) -> str:

@@ -31,6 +31,9 @@ class TokenVendor:
         refusal_status: Of answers to a refresh token that is not accepted; some vendors say 200.
         rotations: How many refresh tokens were replaced.
         reused: Whether a refresh token was used twice.
+        keeps: Whether refresh tokens stay the same, and answers to them have none.
+        refresh_prefix: How the next refresh tokens begin.
+        ended: The answer to an access token that has ended.
         before_rotation, after_rotation: Called around it, before the answer is sent.
     """
 
@@ -39,6 +42,8 @@ class TokenVendor:
         self.grace, self.denies, self.pending, self.expires_after_page = grace, False, 0, 0
         self.forms: list[dict[str, str]] = []
         self.rotations, self.reused, self.life_s, self.refusal_status = 0, False, 3600, 400
+        self.keeps, self.refresh_prefix = False, "canary-refresh-"
+        self.ended = PartnerAnswer(401, {"error": "the token has ended"})
         self.before_rotation: Callable[[], None] = lambda: None
         self.after_rotation: Callable[[], None] = lambda: None
         self._access, self._refresh, self._previous = "", "", ""
@@ -122,6 +127,10 @@ class TokenVendor:
             self.revoke()
             refusal = {"error": "invalid_grant", "error_description": f"canary: {token} was used"}
             return PartnerAnswer(self.refusal_status, refusal)
+        if self.keeps:
+            kept = self._refresh
+            answer, self._refresh = self._granted(), kept
+            return PartnerAnswer(200, {name: each for name, each in answer.body.items() if name != "refresh_token"})
         self.rotations, self._previous = self.rotations + 1, token
         answer = self._granted()
         self.after_rotation()
@@ -129,13 +138,13 @@ class TokenVendor:
 
     def _granted(self) -> PartnerAnswer:
         number = next(self._numbers)
-        self._access, self._refresh = f"canary-access-{number}", f"canary-refresh-{number}"
+        self._access, self._refresh = f"canary-access-{number}", f"{self.refresh_prefix}{number}"
         tokens = {"access_token": self._access, "refresh_token": self._refresh, "expires_in": self.life_s}
         return PartnerAnswer(200, tokens)
 
     def _items(self, request: PartnerRequest) -> PartnerAnswer:
         if not self._access or request.headers.get("authorization") != f"Bearer {self._access}":
-            return PartnerAnswer(401, {"error": "the token has ended"})
+            return self.ended
         page = int(request.param("page", "1"))
         if page == self.expires_after_page:
             self.expire()

@@ -207,7 +207,7 @@ class RefreshTokenGrant(_TokenCredential):
         )
 
 
-class AuthorizationCode(ConfigModel):
+class AuthorizationCode(_TokenCredential):
     """OAuth 2.0 tokens of an account whose owner gives access once, by ``crossdock connect`` (RFC 6749 section 4.1)."""
 
     kind: Literal["authorization_code"]
@@ -250,6 +250,7 @@ class AuthorizationCode(ConfigModel):
             pkce=self.pkce,
             redirect_url=self.redirect_url,
             tokens=self.tokens,
+            expired=self._is_expired,
         )
 
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from tests.chaos import processes
-from tests.partners.partner_server import PartnerRequest, PartnerServer, serving
+from tests.partners.partner_server import PartnerAnswer, PartnerRequest, PartnerServer, serving
 from tests.partners.token_project import READ, TokenProject
 from tests.partners.token_vendor import TokenVendor
 from tests.waiting import WITHIN_S
 
-from crossdock.errors import UnauthorizedError
+from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.reading.sources.account_owner_consent import BrowserAccess
 from crossdock.reading.transport import token_file
 from crossdock.sources import Api, AuthorizationCodeAuth
+from crossdock.values import exact_json
 
 
 @pytest.fixture(name="vendor")
@@ -38,11 +41,15 @@ def _server(vendor: TokenVendor) -> Iterator[PartnerServer]:
 def _project(server: PartnerServer, tmp_path: Path) -> TokenProject:
     """A project whose account is connected."""
     project = TokenProject(tmp_path, server.url)
-    auth = project.auth(server.url)
-    attempt = BrowserAccess(Api(server.url, auth), auth, "http://127.0.0.1:1/callback")
+    connect(project, server.url)
+    return project
+
+
+def connect(project: TokenProject, url: str) -> None:
+    auth = project.auth(url)
+    attempt = BrowserAccess(Api(url, auth), auth, "http://127.0.0.1:1/callback")
     attempt.take_address(httpx.get(attempt.address, trust_env=False).headers["location"])
     attempt.finish()
-    return project
 
 
 def read(auth: AuthorizationCodeAuth, url: str) -> int:
@@ -117,6 +124,158 @@ def test_access_that_was_withdrawn(
         with pytest.raises(UnauthorizedError, match="invalid_grant"):
             read(auth, server.url)
     assert len(vendor.forms) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, {"error": "temporarily_unavailable"}),
+        (400, {"error": "server_error"}),
+        (403, b"<html>blocked"),
+        (404, b"<html>no such page"),
+        (409, {"error": "another renewal is in progress"}),
+        (421, None),
+        (425, None),
+        (429, None),
+        (503, None),
+    ],
+    ids=str,
+)
+def test_an_answer_that_says_nothing_about_the_access(
+    vendor: TokenVendor,
+    server: PartnerServer,
+    project: TokenProject,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    body: Any,
+) -> None:
+    """It is no refusal of the refresh token, which is sent again later, also by this process."""
+    auth, before = project.auth(server.url), project.stored()
+    vendor.expire()
+    with monkeypatch.context() as patched:
+        patched.setattr(vendor, "_token", lambda _: PartnerAnswer(status, body))
+        with pytest.raises(UnavailableError, match=f"no token obtained: HTTP {status}"):
+            read(auth, server.url)
+    assert project.stored().refresh_token == before.refresh_token
+    assert read(auth, server.url) == 200
+
+
+@pytest.mark.parametrize("body", [{"error": "canary"}, {"error": {"code": "canary"}}, b"<html>canary"], ids=str)
+def test_a_refusal_in_other_words(
+    vendor: TokenVendor, server: PartnerServer, project: TokenProject, monkeypatch: pytest.MonkeyPatch, body: Any
+) -> None:
+    """It is not taken for the end of the access, and the refresh token is not sent again soon."""
+    auth, sent = project.auth(server.url), list[PartnerRequest]()
+
+    def answer(request: PartnerRequest) -> PartnerAnswer:
+        sent.append(request)
+        return PartnerAnswer(400, body)
+
+    vendor.expire()
+    monkeypatch.setattr(vendor, "_token", answer)
+    for _ in range(2):
+        with pytest.raises(UnauthorizedError, match=r"renewed no access.*HTTP 400") as refused:
+            read(auth, server.url)
+        assert "if this stays so, give access: crossdock connect books" in str(refused.value)
+        assert "canary" not in str(refused.value)
+    assert len(sent) == 1
+
+
+def test_a_successor_with_a_space(vendor: TokenVendor, project: TokenProject) -> None:
+    """It is kept and used: a refresh token is never sent in a header (RFC 6749, A.17)."""
+    vendor.refresh_prefix = "with space "
+    for _ in range(2):
+        vendor.expire()
+        assert project.run(*READ).exit_code == 0
+    assert (project.stored().refresh_token[:11], vendor.reused) == ("with space ", False)
+
+
+@pytest.mark.parametrize("odd", ["tök", "\u0000", 7], ids=ascii)
+def test_a_successor_that_cannot_be_used(
+    vendor: TokenVendor, server: PartnerServer, project: TokenProject, monkeypatch: pytest.MonkeyPatch, odd: Any
+) -> None:
+    """The access ends loudly, and the earlier token, which is used up, is not sent again."""
+    inner = vendor._granted
+    monkeypatch.setattr(vendor, "_granted", lambda: PartnerAnswer(200, {**inner().body, "refresh_token": odd}))
+    vendor.expire()
+    sent = len(vendor.forms)
+    for _ in range(2):
+        with pytest.raises(UnauthorizedError, match="has characters that none may have") as refused:
+            read(project.auth(server.url), server.url)
+        assert "crossdock connect books" in str(refused.value)
+    assert len(vendor.forms) == sent + 1
+
+
+def test_a_successor_beside_an_access_token_that_cannot_be_used(
+    vendor: TokenVendor, server: PartnerServer, project: TokenProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The successor is stored all the same, so that the next renewal uses no token twice."""
+    inner = vendor._granted
+
+    def granted() -> PartnerAnswer:
+        return PartnerAnswer(200, {**inner().body, "access_token": "with space"})
+
+    auth = project.auth(server.url)
+    vendor.expire()
+    with monkeypatch.context() as patched:
+        patched.setattr(vendor, "_granted", granted)
+        with pytest.raises(UnavailableError, match="no token that can be sent"):
+            read(auth, server.url)
+    assert (read(auth, server.url), vendor.reused) == (200, False)
+
+
+@pytest.mark.parametrize("folder", [False, True], ids=["the file", "its folder"])
+def test_an_earlier_copy_of_the_file(
+    vendor: TokenVendor, server: PartnerServer, project: TokenProject, folder: bool
+) -> None:
+    """Its refresh token was used since, so it is not sent: the vendor would withdraw all. To connect again helps."""
+    tokens = project.tokens.path
+    copy = project.folder / "backup"
+    shutil.copytree(tokens.parent, copy)
+    vendor.expire()
+    assert project.run(*READ).exit_code == 0
+    if folder:
+        shutil.rmtree(tokens.parent)
+        shutil.copytree(copy, tokens.parent)
+    else:
+        shutil.copyfile(copy / tokens.name, tokens)
+    vendor.expire()
+    for arguments in (READ, ("check",)):
+        done = project.run(*arguments)
+        assert (done.exit_code, vendor.reused, vendor.rotations) == (3, False, 1)
+        assert "the file of tokens is an earlier copy" in done.stdout + done.stderr
+    assert "crossdock connect books" in project.run(*READ).stderr
+    connect(project, server.url)
+    assert project.run(*READ).exit_code == 0
+
+
+def test_a_copy_of_a_file_that_is_still_right(
+    vendor: TokenVendor, server: PartnerServer, project: TokenProject
+) -> None:
+    """A vendor that replaces no refresh token lets any copy be used, also one that an earlier version has written."""
+    document = exact_json.loads(project.tokens.path.read_bytes())
+    assert isinstance(document, dict)
+    vendor.keeps = True
+    vendor.expire()
+    assert read(project.auth(server.url), server.url) == 200
+    del document["replaced"]
+    project.tokens.path.write_bytes(exact_json.dumps(document))
+    vendor.expire()
+    assert read(project.auth(server.url), server.url) == 200
+    assert len(vendor.forms) == 3
+
+
+@pytest.mark.parametrize("status", [400, 403])
+def test_an_ended_token_that_is_answered_otherwise(
+    tmp_path: Path, vendor: TokenVendor, server: PartnerServer, status: int
+) -> None:
+    """`expired` names the answer, and the list is read to its end."""
+    vendor.ended = PartnerAnswer(status, {"error": "token expired"})
+    project = TokenProject(tmp_path, server.url, expired=[{"status": status, "text": "token expired"}])
+    connect(project, server.url)
+    vendor.expires_after_page = 1
+    done = project.run(*READ, "--json")
+    assert (done.exit_code, len(done.document["records"]), vendor.rotations) == (0, 6, 1), done.stderr
 
 
 def test_a_lost_answer(vendor: TokenVendor, server: PartnerServer, project: TokenProject) -> None:

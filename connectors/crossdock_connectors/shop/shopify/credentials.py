@@ -44,6 +44,7 @@ class ShopifyAuthorization(AuthorizationCodeAuth):
     """Access that a merchant gives to an app of another organization. Its tokens live for an hour."""
 
     header, scheme = HEADER, ""
+    forgives_reuse = True  # a refresh token works until its successor is used
 
     def refused(self, response: httpx.Response) -> str:
         return refusal(response)

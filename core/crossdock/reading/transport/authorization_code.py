@@ -2,7 +2,8 @@
 
 Many vendors accept each refresh token once and answer with its successor (RFC 9700 section 4.14.2), some revoke all
 tokens if one is used twice. So a token is renewed under the lock of its file, which is read again before: what another
-process has renewed is used. The intent is stored before the request, and the answer before the new token is used.
+process has renewed is used, and a file that is older than the newest tokens is not. The intent is stored before the
+request, and the answer before the new token is used.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from urllib.parse import urlencode
 
 import httpx
 
-from crossdock.errors import ConfigError, UnauthorizedError, without_traceback
+from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.transport import oauth_tokens
-from crossdock.reading.transport.http_auth import RENEWED_AT, Flow, TokenAuth, client_request, revealed
+from crossdock.reading.transport.http_auth import RENEWED_AT, Expired, Flow, TokenAuth, client_request, revealed
 from crossdock.reading.transport.oauth_tokens import ClientAuth
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
 from crossdock.values.addresses import endpoint, web_address
@@ -43,10 +44,16 @@ class AuthorizationCodeAuth(TokenAuth):
         pkce: Prove in this request that it comes from whoever sent the owner to the vendor (RFC 7636).
         redirect_url: Where the vendor sends the browser; by default a free port of this machine.
         tokens: The file of the tokens; by default in a folder beside the state.
+        expired: See `ClientCredentialsAuth`.
+
+    Attributes:
+        forgives_reuse: Whether the vendor only refuses a refresh token that was used before, and withdraws nothing.
 
     Raises:
         ConfigError: If not one of *authorize_url* and *device_url* is given, or an address may not get secrets.
     """
+
+    forgives_reuse = False
 
     def __init__(  # noqa: PLR0913  public keyword arguments
         self,
@@ -63,8 +70,9 @@ class AuthorizationCodeAuth(TokenAuth):
         pkce: bool = True,
         redirect_url: str | None = None,
         tokens: Path | None = None,
+        expired: Expired | None = None,
     ) -> None:
-        super().__init__(token_url)
+        super().__init__(token_url, expired)
         if (authorize_url is None) == (device_url is None):
             raise ConfigError("name authorize_url or device_url, and not both")
         self.device_url = None if device_url is None else _checked("device", endpoint, device_url)
@@ -74,7 +82,6 @@ class AuthorizationCodeAuth(TokenAuth):
         self._scope = {"scope": " ".join(scopes)} if scopes else {}
         self._extra, self._token_extra, self._pkce = dict(extra or {}), dict(token_extra or {}), pkce
         self._connection, self._stored = "", None if tokens is None else TokenFile(tokens)
-        self._refusal: tuple[str, UnauthorizedError] | None = None
 
     def keep(self, path: Path | None, connection: str) -> None:
         """Set the name of the connection, and the *path* of its tokens unless the connector chose one."""
@@ -129,7 +136,7 @@ class AuthorizationCodeAuth(TokenAuth):
     def store(self, response: httpx.Response) -> None:
         """Store the first tokens, in place of earlier ones. Raises UnauthorizedError if the answer has none."""
         token, members = self._token_in(response), oauth_tokens.members(response.content)
-        if not oauth_tokens.is_token(members.get("refresh_token")):
+        if not oauth_tokens.is_refresh_token(members.get("refresh_token")):
             message = "the vendor gave no refresh token, so that access would soon end"
             hint = "request it: many vendors want a scope such as offline_access, or a parameter in `extra`"
             raise UnauthorizedError(message, where=self._token_url, hint=hint)
@@ -148,6 +155,12 @@ class AuthorizationCodeAuth(TokenAuth):
         stored = self.file.read()
         if stored is None:
             raise UnauthorizedError("is not connected: nobody gave access yet", where=self._name, hint=self._hint)
+        if not self.forgives_reuse and self.file.is_older(stored):
+            message = "the file of tokens is an earlier copy: its refresh token was used since, and is not sent again"
+            raise UnauthorizedError(message, where=self._name, hint=self._hint)
+        if not stored.refresh_token:
+            message = "the vendor's last refresh token has characters that none may have (RFC 6749), so none is left"
+            raise UnauthorizedError(message, where=self._name, hint=self._hint)
         return stored
 
     def _renew(self) -> Flow:
@@ -158,8 +171,7 @@ class AuthorizationCodeAuth(TokenAuth):
                 self._token = stored.access_token
                 self._renew_at = self.clock.monotonic() + min(left_s, oauth_tokens.MAX_LIFE_S)
                 return
-            if self._refusal is not None and stored.refresh_token == self._refusal[0]:  # it is not sent again and again
-                raise without_traceback(self._refusal[1])
+            self.refused_before.check(stored.refresh_token, self.clock)
             yield from self._rotate(stored)
 
     def _rotate(self, stored: StoredTokens) -> Flow:
@@ -168,23 +180,52 @@ class AuthorizationCodeAuth(TokenAuth):
         response = yield self.token_request()
         status, members = response.status_code, oauth_tokens.members(response.content)
         says_error = status < 300 and "error" in members and "access_token" not in members  # as some do, such as GitHub
-        if 400 <= status < 500 or says_error:
-            self.file.write(stored)  # this request renewed nothing
-            if status not in {408, 429} and members.get("error") not in _OTHER_REFUSALS:
-                self._refusal = stored.refresh_token, self._ended(stored, response)
-                raise self._refusal[1]
-        token, following = self._token_in(response), members.get("refresh_token")
-        following = str(following) if oauth_tokens.is_token(following) else stored.refresh_token
+        with self.refused_before.kept(stored.refresh_token, self.clock):
+            if 400 <= status < 500 or says_error:
+                self.file.write(stored)  # this request renewed nothing
+                self._refuse(stored, response)
+            granted = _with_successor(stored, members if 200 <= status < 300 else {})
+            try:
+                token = self._token_in(response)
+            except (UnauthorizedError, UnavailableError):
+                if granted.refresh_token != stored.refresh_token:  # the earlier one is used, whatever else was granted
+                    self.file.write(granted)
+                raise
         renew_at = self._next_renewal(now.timestamp(), members)
-        self.file.write(StoredTokens(token, following, renew_at, stored.connected_at))
+        self.file.write(replace(granted, access_token=token, renew_at=renew_at))
+        self._connected()  # raises if no refresh token is left
         self._token = token
         self._renew_at = asked_at + renew_at - now.timestamp()
 
     def _next_renewal(self, now: float, members: Mapping[str, object]) -> int:
         return int(now + RENEWED_AT * oauth_tokens.life_s(members.get("expires_in")))
 
+    def is_passing(self, response: httpx.Response) -> bool:
+        """Return whether an answer without tokens says nothing about the access, so that a later one may have them.
+
+        A refusal of the vendor is JSON (RFC 6749 section 5.2), and others of 400 or 401, such as pages, may be one. So
+        the rest comes from what is in front of the vendor, such as a firewall.
+        """
+        status, members = response.status_code, oauth_tokens.members(response.content)
+        is_of_vendor = status in {400, 401} or "error" in members or bool(self.refused(response))
+        return status == 409 or oauth_tokens.is_passing(status, members) or (status >= 400 and not is_of_vendor)
+
+    def _refuse(self, stored: StoredTokens, response: httpx.Response) -> None:
+        """Raise the error for a refusal, unless it is one of the client, which any kind of token may get."""
+        code = oauth_tokens.error_code(oauth_tokens.members(response.content))
+        if self.is_passing(response):
+            advice = f"if this stays so, check the token URL, or {self._hint}"
+            message = f"no token obtained: HTTP {response.status_code}, which says nothing about the access; {advice}"
+            raise UnavailableError(message, where=self._name)
+        if code not in _OTHER_REFUSALS:
+            raise self._ended(stored, response)
+
     def _ended(self, stored: StoredTokens, response: httpx.Response) -> UnauthorizedError:
-        reason = oauth_tokens.refusal(response.status_code, oauth_tokens.members(response.content).get("error"))
+        code = oauth_tokens.members(response.content).get("error")
+        reason = oauth_tokens.refusal(response.status_code, code)
+        if code != "invalid_grant" and not self.refused(response):
+            message = f"the vendor renewed no access, and does not say in the words of a standard why: {reason}"
+            return UnauthorizedError(message, where=self._name, hint=f"if this stays so, {self._hint}")
         said = self.refused(response) or (
             f"a renewal that began at {stored.renewing_since} was interrupted before its answer was stored, and the"
             " vendor counts the token as used"
@@ -201,6 +242,17 @@ class AuthorizationCodeAuth(TokenAuth):
     @property
     def _hint(self) -> str:
         return f"give access: crossdock connect {self._connection or 'CONNECTION'}"
+
+
+def _with_successor(stored: StoredTokens, members: Mapping[str, object]) -> StoredTokens:
+    """Return *stored* with the refresh token of an answer, still without its access token.
+
+    Without one the earlier stays valid. One that cannot be used leaves none: this answer has used the earlier one up.
+    """
+    given = members.get("refresh_token") or stored.refresh_token
+    following = str(given) if oauth_tokens.is_refresh_token(given) else ""
+    replaced = stored.replaced + (following != stored.refresh_token)
+    return StoredTokens("", following, 0, stored.connected_at, replaced=replaced)
 
 
 def _checked(name: str, check: Callable[[str], str], url: str) -> str:

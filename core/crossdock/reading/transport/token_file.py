@@ -7,11 +7,12 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from crossdock.errors import StateError, UnauthorizedError, UnavailableError
+from crossdock.state.sidecar_files import fence_files
 from crossdock.values import exact_json
 from crossdock.values.local_files import (
     check_replaceable,
@@ -19,6 +20,7 @@ from crossdock.values.local_files import (
     open_regular,
     private_folder,
     read_bounded,
+    read_regular,
     replace_file,
 )
 
@@ -35,6 +37,7 @@ class StoredTokens:
         renew_at: When the access token is renewed, in Unix seconds.
         connected_at: When a person gave access.
         renewing_since: When a renewal was begun whose result is not stored: it is in progress, or was interrupted.
+        replaced: How many refresh tokens the vendor has replaced since a person gave access.
     """
 
     access_token: str = field(repr=False)
@@ -42,16 +45,27 @@ class StoredTokens:
     renew_at: int
     connected_at: str
     renewing_since: str | None = None
+    replaced: int = 0
+
+    @property
+    def age(self) -> tuple[str, int]:
+        """What is less for tokens that the vendor granted before others of the same account."""
+        return self.connected_at, self.replaced
 
 
 class TokenFile:
     """The tokens at *path*. A lock beside it is held while they are renewed.
+
+    The age of the newest tokens is also in a file beside it and, since a backup of the whole folder restores that one
+    as well, in the user's folder. So an older file that was put back is recognized. To lose these files is harmless.
 
     The methods raise UnauthorizedError if the file cannot be used: a request without tokens was not sent.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        kept = fence_files.of_user("tokens", str(path.resolve()))
+        self._newest = [path.with_name(f"{path.name}.newest"), *kept]
 
     def read(self) -> StoredTokens | None:
         """Return the stored tokens, or None if there is no file."""
@@ -79,6 +93,15 @@ class TokenFile:
             _flush_folder(self.path.parent)
         except OSError as error:
             raise self._error(f"the tokens cannot be stored: {error.strerror}") from error
+        for path in self._newest:
+            if _age_in(path) != tokens.age:
+                with suppress(OSError):  # it is an extra check
+                    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                    replace_file(path, exact_json.dumps(list(tokens.age)))
+
+    def is_older(self, tokens: StoredTokens) -> bool:
+        """Return whether newer ones than *tokens* were stored here: the file was replaced by an earlier copy."""
+        return any(tokens.age < (_age_in(path) or tokens.age) for path in self._newest)
 
     def prepare(self) -> None:
         """Test whether tokens can be stored."""
@@ -122,11 +145,23 @@ class TokenFile:
 def _is_right(document: dict[str, object]) -> bool:
     texts, since = ("access_token", "refresh_token", "connected_at"), document.get("renewing_since")
     return (
-        document.keys() == StoredTokens.__dataclass_fields__.keys()
+        document.keys() | {"replaced"} == StoredTokens.__dataclass_fields__.keys()  # earlier versions did not count
         and all(isinstance(document[each], str) for each in texts)
         and isinstance(document["renew_at"], int)
+        and isinstance(document.get("replaced", 0), int)
         and (since is None or isinstance(since, str))
     )
+
+
+def _age_in(path: Path) -> tuple[str, int] | None:
+    """Return the age that *path* has of the newest tokens; None if it is missing or damaged."""
+    try:
+        match exact_json.loads(read_regular(path, _MAX_BYTES)):
+            case [str() as connected_at, int() as replaced]:
+                return connected_at, replaced
+    except (OSError, ValueError):
+        pass
+    return None
 
 
 def _flush_folder(folder: Path) -> None:

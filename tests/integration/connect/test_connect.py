@@ -14,12 +14,15 @@ import httpx
 import pytest
 from tests.chaos import processes
 from tests.ended_commands import Done
-from tests.partners.partner_server import PartnerServer, serving
+from tests.partners.partner_server import PartnerAnswer, PartnerServer, serving
 from tests.partners.token_project import READ, TokenProject, address_in
-from tests.partners.token_vendor import TokenVendor
+from tests.partners.token_vendor import CLIENT, TokenVendor
 from tests.waiting import WITHIN_S
 
+from crossdock.reading.sources.account_owner_consent import by_device
 from crossdock.sandbox import SandboxServer
+from crossdock.sources import Api, AuthorizationCodeAuth
+from crossdock.testing.manual_clock import ManualClock
 
 
 @pytest.fixture(name="vendor")
@@ -146,6 +149,64 @@ def test_another_device(vendor: TokenVendor, url: str, tmp_path: Path) -> None:
     assert "WDJB-MJHT" in connected.done.stderr
     assert "canary" not in connected.done.stderr
     assert project.run(*READ).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("polls", "waited_s"),
+    [
+        ([PartnerAnswer(503, b"<html>"), PartnerAnswer(500, {"error": "server_error"})], 1 + 2 + 4),
+        ([PartnerAnswer(429)], 1 + 2),
+        ([PartnerAnswer(400, {"error": "temporarily_unavailable"})], 1 + 2),
+        ([PartnerAnswer(403, b"<html>blocked")], 1 + 2),
+        ([PartnerAnswer(428, {"error": "authorization_pending"})], 1 + 1),
+        ([PartnerAnswer(503)] * 8, 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60 + 60),
+    ],
+    ids=str,
+)
+def test_a_failed_question_for_another_device(
+    vendor: TokenVendor,
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    polls: list[PartnerAnswer],
+    waited_s: float,
+) -> None:
+    """It is asked again after a longer pause, since the person may have entered the code (RFC 8628, 3.5)."""
+    left, clock, inner = list(polls), ManualClock(), vendor._token
+    monkeypatch.setattr(vendor, "_token", lambda asked: left.pop(0) if left else inner(asked))
+    auth = AuthorizationCodeAuth(f"{url}/token", *CLIENT, device_url=f"{url}/device", tokens=tmp_path / "t" / "x.json")
+    begun = clock.monotonic()
+    by_device(Api(url), auth, clock, lambda *_: None, 600)
+    assert auth.status().startswith("connected since")
+    assert clock.monotonic() - begun == waited_s
+
+
+def test_a_device_whose_vendor_cannot_be_reached_for_a_moment(tmp_path: Path) -> None:
+    """A connection that breaks is no end of the waiting either."""
+    vendor, lost = TokenVendor(), [True]
+    with serving(PartnerServer(vendor)) as server:
+        server.chosen, server.faults = (
+            lambda asked: asked.path == "/token" and bool(lost) and lost.pop(),
+            {"refused": 1.0},
+        )
+        at = server.url
+        auth = AuthorizationCodeAuth(
+            f"{at}/token", *CLIENT, device_url=f"{at}/device", tokens=tmp_path / "t" / "x.json"
+        )
+        by_device(Api(at), auth, ManualClock(), lambda *_: None, 600)
+    assert auth.status().startswith("connected since")
+
+
+def test_the_address_for_another_device_has_another_name_at_google(
+    vendor: TokenVendor, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``verification_url``, as before the RFC."""
+    given, shown = dict(vendor._device()), list[str]()
+    given["verification_url"] = given.pop("verification_uri")
+    monkeypatch.setattr(vendor, "_device", lambda: given)
+    auth = AuthorizationCodeAuth(f"{url}/token", *CLIENT, device_url=f"{url}/device", tokens=tmp_path / "t" / "x.json")
+    by_device(Api(url), auth, ManualClock(), lambda address, _: shown.append(address), 600)
+    assert shown == ["https://vendor.example/device"]
 
 
 def test_connections_without_an_owner(url: str, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ _REFUSALS = frozenset({
     "invalid_request", "unauthorized_client", "access_denied", "unsupported_response_type", "invalid_scope",
     "server_error", "temporarily_unavailable",  # RFC 6749 section 4.1.2.1
 })  # fmt: skip
+_LONGEST_POLL_S = 60.0
 _DEVICE_CODE_S, _POLL_S = 600.0, 5.0  # where the vendor does not say, RFC 8628 section 3.2
 
 
@@ -80,7 +81,10 @@ def by_device(
     """Request a code, *show* the address and the code, and wait until the owner has entered it there."""
     response = _sent(api, auth.device_request())
     given = oauth_tokens.members(response.content)
-    code, user_code, address = (given.get(each) for each in ("device_code", "user_code", "verification_uri"))
+    code, user_code = given.get("device_code"), given.get("user_code")
+    address = given.get("verification_uri") or given.get(
+        "verification_url"
+    )  # the latter at Google, from before the RFC
     if response.status_code != 200 or not (oauth_tokens.is_token(code) and user_code and address):
         reason = oauth_tokens.refusal(response.status_code, given.get("error"))
         raise UnauthorizedError(f"the vendor gave no code for another device: {reason}", where=auth.device_url)
@@ -92,7 +96,11 @@ def by_device(
     until = clock.monotonic() + min(within_s, _seconds(given.get("expires_in"), _DEVICE_CODE_S))
     while clock.monotonic() < until:
         clock.sleep(pause_s)
-        response = _sent(api, auth.device_token_request(str(code)))
+        try:
+            response = _sent(api, auth.device_token_request(str(code)))
+        except UnavailableError:
+            pause_s = _longer(pause_s)
+            continue
         match oauth_tokens.members(response.content).get("error"):
             case "authorization_pending":
                 pass
@@ -102,10 +110,17 @@ def by_device(
                 raise UnauthorizedError("access was denied (access_denied); nothing was stored")
             case "expired_token":
                 break
+            case _ if auth.is_passing(response):
+                pause_s = _longer(pause_s)
             case _:
                 auth.store(response)
                 return
     raise not_given(within_s)
+
+
+def _longer(pause_s: float) -> float:
+    """Return the pause after a request without an answer, or with one that is none of the vendor: section 3.5."""
+    return max(pause_s, min(2 * pause_s, _LONGEST_POLL_S))
 
 
 def not_given(within_s: float) -> UnavailableError:

@@ -43,7 +43,10 @@ class Sale:
 
 
 def lines_of(record: Record, sale: Sale, pointer: str, settings: ShopSettings) -> tuple[LineDraft, ...]:
-    """Return lines whose sum is the total, or raise RecordError. Items without units are left out, unless alone."""
+    """Return lines whose sum is the total, or raise RecordError.
+
+    The amount of an item without units is a charge. An item with neither is left out, unless nothing else is there.
+    """
     charges = dict(sale.charges)
     if difference := sale.difference:
         kind: ChargeKind = "rounding" if abs(difference) <= sale.rounding else "difference"
@@ -53,6 +56,9 @@ def lines_of(record: Record, sale: Sale, pointer: str, settings: ShopSettings) -
             raise RecordError("bad_value", message, pointer=pointer)
         record.count(f"{kind} in a line of its own")
         charges[kind] = charges.get(kind, Decimal(0)) + difference
+    for item in sale.items:
+        if item.amount and not item.quantity:
+            charges[item.kind] = charges.get(item.kind, Decimal(0)) + item.amount
     lines = [
         line
         for item in sale.items

@@ -155,7 +155,8 @@ class OrderDesk:
         given.
 
         Args:
-            less: What is kept back, in the shop's currency; an adjustment shows it. If it is all, no money moves.
+            less: What is kept back, in the shop's currency; an adjustment shows it. If it is all, no money moves. What
+                is paid beyond the lines is negative.
             status: That of the payment; `settle` changes it.
         """
         currencies, records = order.currencies, self._records
@@ -174,11 +175,11 @@ class OrderDesk:
             refund.duties.append(RefundDuty(amount_set=currencies.bag(duties)))
             amount += currencies.bag(duties)
         if less:
-            kept = currencies.bag(0) - amount if less == "all" else currencies.bag(-less)
+            kept = amount if less == "all" else currencies.bag(less)
             refund.order_adjustments.append(
                 records.add(OrderAdjustment(amount_set=kept, tax_amount_set=currencies.bag(0)))
             )
-            amount += kept
+            amount -= kept
         if less != "all":
             paid = self._transact(order, "REFUND", amount, parent_transaction=order.transactions[0], status=status)
             refund.transactions.append(paid)

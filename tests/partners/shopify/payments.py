@@ -79,7 +79,7 @@ class RefundShippingLine(Record):
 
 @dataclass(eq=False, kw_only=True)
 class OrderAdjustment(Record):
-    """A difference between what was returned and what was paid back; negative if less was paid back."""
+    """A difference between what was returned and what was paid back; positive if less was paid back."""
 
     amount_set: MoneyBag
     tax_amount_set: MoneyBag

@@ -42,8 +42,11 @@ SETTLED = "settled"
 """The member of a row which says whether all of its money has been paid, or could not be."""
 
 
-def refund_rows(order: Any) -> Iterator[Item]:
-    """Yield a row for each refund of an order. A refund whose money is on its way is due when it has arrived."""
+def refund_rows(order: Any, *, due: bool) -> Iterator[Item]:
+    """Yield a row for each refund of an order. Unless the order is invoiced (*due*), there is no credit note.
+
+    A refund whose money is on its way is due when it has arrived.
+    """
     refunds = at_path(order, "refunds")
     own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
     for refund in refunds if isinstance(refunds, list) else ():
@@ -51,8 +54,8 @@ def refund_rows(order: Any) -> Iterator[Item]:
         key = f"{CREDIT_NOTE}-{number_of(gid)}" if isinstance(gid, str) else None
         amount = at_path(refund, "totalRefundedSet.shopMoney.amount")
         row, settled = refund if isinstance(refund, dict) else {}, is_settled(refund)
-        due = settled and not _is_zero(amount)
-        yield {**row, "key": key, "order": own, "test": own.get("test"), "due": due, SETTLED: settled}
+        is_due = due and settled and not _is_zero(amount)
+        yield {**row, "key": key, "order": own, "test": own.get("test"), "due": is_due, SETTLED: settled}
 
 
 def is_settled(refund: Any) -> bool:

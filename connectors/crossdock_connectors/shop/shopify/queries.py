@@ -27,13 +27,14 @@ _MONEY = "{ shopMoney { amount currencyCode } presentmentMoney { amount currency
 _ADDRESS = "{ name address1 address2 city province provinceCode zip countryCodeV2 phone }"
 _LINE = f"""id name sku quantity currentQuantity isGiftCard requiresShipping
   variant {{ id sku }} originalUnitPriceSet {_MONEY} discountAllocations {{ allocatedAmountSet {_MONEY} }}"""
-_ORDER = f"""id name createdAt updatedAt processedAt cancelledAt test email phone
+_ORDER = f"""id name createdAt updatedAt processedAt cancelledAt edited test email phone
   currencyCode presentmentCurrencyCode taxesIncluded displayFinancialStatus displayFulfillmentStatus
   customer {{ id }} billingAddress {_ADDRESS} shippingAddress {_ADDRESS}
   subtotalPriceSet {_MONEY} totalShippingPriceSet {_MONEY} totalTaxSet {_MONEY} totalTipReceivedSet {_MONEY}
   totalPriceSet {_MONEY} originalTotalDutiesSet {_MONEY} originalTotalAdditionalFeesSet {_MONEY}
   currentSubtotalPriceSet {_MONEY} currentShippingPriceSet {_MONEY} currentTotalTaxSet {_MONEY}
   currentTotalPriceSet {_MONEY} currentTotalDutiesSet {_MONEY} currentTotalAdditionalFeesSet {_MONEY}
+  totalReceivedSet {_MONEY}
   {_parts(PARTS, PARTS, PARCELS)}"""
 _VARIANT = "id sku title barcode price updatedAt"
 _PRODUCT = "id title descriptionHtml status updatedAt"

@@ -57,10 +57,13 @@ class ShopifyRows:
     def of_invoices(self, orders: Iterable[Any]) -> Iterator[Any]:
         orders = list(orders)
         for order in orders:
-            yield joined(keyed(order), due=invoice_due(order, self._settings.invoices), **{SETTLED: True})
+            yield joined(keyed(order), due=self._is_due(order), **{SETTLED: True})
         if self._settings.refunds == "credit_note":
             for order in orders:
-                yield from refund_rows(order)
+                yield from refund_rows(order, due=self._is_due(order))
+
+    def _is_due(self, order: Any) -> bool:
+        return invoice_due(order, self._settings.invoices)
 
     def is_mapped(self, location: str | None) -> bool:
         return not self._settings.locations or location in self._settings.locations

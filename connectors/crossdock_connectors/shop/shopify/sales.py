@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Literal
 
@@ -15,11 +16,14 @@ from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.record_values import product_of, text
 from crossdock_connectors.shop.sale import Sale, SoldItem, least
 from crossdock_connectors.shop.settings import ChargeKind
+from crossdock_connectors.shop.shopify.invoicing import is_settled
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 Currency = Literal["shop", "presentment"]
 _NOTHING = Decimal(0)
+_OF_LINES: tuple[ChargeKind, ...] = ("shipping", "tax", "duty")
+"""The charges of a refund that its lines explain."""
 
 
 class Amounts:
@@ -64,7 +68,11 @@ def current(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> S
 
 
 def charged(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
-    """Return what the buyer was charged: the order after edits, but before refunds."""
+    """Return what the buyer was charged: the order after edits, but before refunds.
+
+    What was paid for units that were removed, and was paid back by a refund without lines, is a charge: the credit note
+    of the refund takes it off again. What has not been paid back yet is on no invoice.
+    """
     refunds = [refund for refund in order.each("/refunds") if not _is_edit(refund, amounts)]
     refunded: Counter[str] = Counter()
     for refund in refunds:
@@ -74,17 +82,38 @@ def charged(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> S
         line.at("/id", str): line.at("/currentQuantity", int) + refunded[line.at("/id", str)]
         for line in order.each("/lineItems")
     }
-    if all(line.at("/quantity", int) == quantities[line.at("/id", str)] for line in order.each("/lineItems")):
+    is_whole = all(line.at("/quantity", int) == quantities[line.at("/id", str)] for line in order.each("/lineItems"))
+    if is_whole and not order.at("/edited", bool):
         return _as_placed(order, quantities, amounts, settings)
-    now, items = current(order, amounts, settings), _items(order, quantities, amounts, settings)
     back = [paid_back(refund, order, amounts, settings) for refund in refunds]
+    if is_whole:
+        sale = _as_placed(order, quantities, amounts, settings)
+    else:
+        sale = _before_refunds(order, quantities, back, amounts, settings)
+    settled = (sold for refund, sold in zip(refunds, back, strict=True) if is_settled(refund.at("", dict)))
+    overpaid = min(amounts.of(order, "/totalReceivedSet") - sale.total, sum(map(_without_lines, settled), _NOTHING))
+    if overpaid <= 0:
+        return sale
+    return replace(sale, total=sale.total + overpaid, charges={**sale.charges, "refund": overpaid})
+
+
+def _without_lines(refund: Sale) -> Decimal:
+    """Return what *refund* has paid back beyond its units, shipping, tax and duties."""
+    lines = _gross(refund.items) + sum(refund.charges[kind] for kind in _OF_LINES)
+    return max(lines - refund.total, _NOTHING)
+
+
+def _before_refunds(
+    order: JsonAccess, quantities: dict[str, int], back: Iterable[Sale], amounts: Amounts, settings: ShopifySettings
+) -> Sale:
+    now, items = current(order, amounts, settings), _items(order, quantities, amounts, settings)
     charges: dict[ChargeKind, Decimal] = dict(now.charges)
     charges["discount"] = -_gross(items) + _gross(now.items) + now.charges["discount"]
     total = now.total
     for each in back:
         charges["discount"] -= _gross(each.items)
         total -= _gross(each.items)
-        for kind in ("shipping", "tax", "duty"):
+        for kind in _OF_LINES:
             charges[kind] -= each.charges[kind]
             total -= each.charges[kind]
     return Sale(amounts.currency, items, total, charges)
@@ -106,7 +135,11 @@ def _as_placed(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, 
 
 
 def paid_back(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
-    """Return a refund as a negative sale: returned units minus their discounts, shipping and tax."""
+    """Return a refund as a negative sale: returned units minus their discounts, shipping and tax.
+
+    An adjustment is the difference between these and what was paid back. As in Shopify's REST API, it is positive for
+    money that was kept back, and negative for money beyond the lines; its tax is added to its amount.
+    """
     lists = {name: _whole_list(refund, name) for name in ("refundLineItems", "refundShippingLines", "orderAdjustments")}
     lines, shipping, adjustments = lists.values()
     items = tuple(
@@ -122,12 +155,14 @@ def paid_back(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings:
         "shipping": -amounts.sum(shipping, "/subtotalAmountSet"),
         "tax": _NOTHING,
         "duty": -amounts.sum(refund.each("/duties", default=()), "/amountSet"),
-        "refund": -amounts.sum(adjustments, "/amountSet"),
+        "refund": amounts.sum(adjustments, "/amountSet") + amounts.sum(adjustments, "/taxAmountSet"),
     }
     if not order.at("/taxesIncluded", bool):
         charges["tax"] -= amounts.sum(lines, "/totalTaxSet") + amounts.sum(shipping, "/taxAmountSet")
-        charges["refund"] -= amounts.sum(adjustments, "/taxAmountSet")
-    return Sale(amounts.currency, items, -amounts.of(refund, "/totalRefundedSet"), charges)
+    total = -amounts.of(refund, "/totalRefundedSet")
+    if not any((*lists.values(), refund.each("/duties", default=()))):
+        charges["refund"] = total
+    return Sale(amounts.currency, items, total, charges)
 
 
 def _is_edit(refund: JsonAccess, amounts: Amounts) -> bool:
@@ -138,7 +173,7 @@ def _is_edit(refund: JsonAccess, amounts: Amounts) -> bool:
     """
     if amounts.of(refund, "/totalRefundedSet") or _whole_list(refund, "orderAdjustments"):
         return False
-    if refund.each("/transactions/nodes", default=()):
+    if refund.each("/transactions/nodes"):
         return False
     return amounts.sum(_whole_list(refund, "refundLineItems"), "/subtotalSet") != 0
 

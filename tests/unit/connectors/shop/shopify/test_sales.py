@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.partners.shopify.money import MoneyBag
 from tests.partners.shopify.order_lines import Line
+from tests.partners.shopify.payments import OrderAdjustment
 from tests.partners.shopify.random_orders import Sold, sold
 from tests.partners.shopify.reading import drafts, json_record, read_stream
 from tests.partners.shopify.site import Site
 
 from crossdock import Record, RecordError, Reference
-from crossdock_connectors.shop.shopify.sales import Amounts, current, paid_back, product_of_line
+from crossdock_connectors.shop.shopify.sales import Amounts, charged, current, paid_back, product_of_line
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 
@@ -71,7 +72,7 @@ def test_an_invoice_follows_edits_and_no_refunds(made: Sold, currency: str) -> N
     order = made.order
     found = invoiced(made, currency, "placed")  # what was added may not be paid yet
     if made.removed:
-        kept = -sum(amount(one.amount_set, currency) for refund in order.refunds for one in refund.order_adjustments)
+        kept = sum(amount(one.amount_set, currency) for refund in order.refunds for one in refund.order_adjustments)
         assert sum(map(total, found.values())) == amount(order.current_total_price_set, currency) + kept
     else:
         assert total(found[made.number]) == amount(order.total_price_set, currency)
@@ -92,6 +93,107 @@ def test_a_refund_without_money_leaves_the_invoice_alone(units: dict[str, int], 
     before = drafts(site, "invoices")
     site.shop.orders.refund(order, units, less=less)
     assert drafts(site, "invoices") == before
+
+
+def booked(site: Site) -> dict[str, Decimal]:
+    """The sum of each invoice and credit note."""
+    return {key: total(draft) for key, draft in drafts(site, "invoices").items()}
+
+
+@pytest.mark.parametrize("adjusted", [True, False], ids=["with an adjustment", "with nothing but the money"])
+@pytest.mark.parametrize("removed", ["edit", "cancel"])
+def test_what_is_paid_back_for_removed_units_was_on_the_invoice(removed: str, *, adjusted: bool) -> None:
+    """The refund has no lines, so the books equal the payments only if the invoice has what it pays back."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp, 2), email="buyer@example.com")
+    if removed == "edit":
+        site.shop.orders.edit(order, removed={"LAMP": 1})
+    else:
+        site.shop.orders.cancel(order)
+    kept = amount(order.current_total_price_set, "shop")
+    assert booked(site) == {str(order.legacy_resource_id): kept}
+    refund = site.shop.orders.refund(order, less=kept - Decimal("99.80"))
+    if not adjusted:
+        refund.order_adjustments.clear()
+    assert sorted(booked(site).values()) == [kept - Decimal("99.80"), Decimal("99.80")]
+    assert sum(booked(site).values()) == amount(order.net_payment_set, "shop")
+
+
+def test_a_payment_for_removed_units_that_is_on_its_way_is_on_no_invoice() -> None:
+    """Neither the invoice nor a credit note has it before it has arrived."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp, 2), email="buyer@example.com")
+    site.shop.orders.edit(order, removed={"LAMP": 1})
+    refund = site.shop.orders.refund(order, less=Decimal("-49.90"), status="PENDING")
+    assert list(booked(site).values()) == [Decimal("49.90")]
+    site.shop.orders.settle(refund)
+    assert sorted(booked(site).values()) == [Decimal("-49.90"), Decimal("99.80")]
+
+
+def test_money_that_is_paid_back_without_units_is_a_line() -> None:
+    """The invoice of an order that nobody has edited stays, to the line."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp, 2), email="buyer@example.com")
+    [before] = drafts(site, "invoices").values()
+    site.shop.orders.refund(order, less=Decimal(-10))
+    invoice, note = drafts(site, "invoices").values()
+    assert invoice == before
+    assert [(line["productId"].key, line["quantity"] * line["unitPrice"]) for line in note["items"]] == [
+        ("charge-refund", -10)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("adjustments", "refunded", "line"),
+    [
+        pytest.param(["2.00"], "47.90", "2.00", id="kept back"),
+        pytest.param(["-2.00"], "51.90", "-2.00", id="beyond the units"),
+        pytest.param(["49.90", "-49.90"], "49.90", None, id="on its way for a while"),
+    ],
+)
+def test_an_adjustment_is_positive_for_money_that_was_kept_back(
+    adjustments: list[str], refunded: str, line: str | None
+) -> None:
+    """As Shopify's REST API documents it, whose ``amount_set`` is the ``amountSet`` of GraphQL."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp, 2), email="buyer@example.com")
+    refund = site.shop.orders.refund(order, {"LAMP": 1})
+    refund.transactions[0].amount_set = order.currencies.bag(Decimal(refunded))
+    for each in adjustments:
+        money = order.currencies.bag(Decimal(each))
+        refund.order_adjustments.append(
+            site.shop.records.add(OrderAdjustment(amount_set=money, tax_amount_set=order.currencies.bag(Decimal(0))))
+        )
+    note = drafts(site, "invoices")[f"credit-note-{refund.legacy_resource_id}"]
+    assert total(note) == -Decimal(refunded)
+    found = [item["quantity"] * item["unitPrice"] for item in note["items"] if item["productId"].key == "charge-refund"]
+    assert found == ([] if line is None else [Decimal(line)])
+
+
+def test_the_tax_of_an_adjustment_is_added_to_its_amount() -> None:
+    """Whether prices include tax or not."""
+    whole = {"nodes": [], "pageInfo": {"hasNextPage": False}}
+    adjustment = {"amountSet": bag("-13.64"), "taxAmountSet": bag("-1.36")}
+    lists = {"refundLineItems": whole, "refundShippingLines": whole}
+    refund = json_record(
+        {**lists, "orderAdjustments": {**whole, "nodes": [adjustment]}, "totalRefundedSet": bag("15.00")}
+    )
+    for included in (True, False):
+        order = an_order(taxesIncluded=included)
+        assert paid_back(refund, order, Amounts(order, "shop"), OWN).difference == 0
+
+
+def test_a_refund_whose_payments_are_not_told_is_refused() -> None:
+    """Null is not an empty list: whether the refund only removes units is not known."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp, 3), email="buyer@example.com")
+    site.shop.orders.refund(order, {"LAMP": 1}, less="all").order_adjustments.clear()
+    [invoice, *_] = read_stream(site, "invoices").records
+    [refund] = invoice.record.json()["refunds"]
+    record = changed(invoice.record, refunds=[{**refund, "transactions": None}])
+    with pytest.raises(RecordError) as caught:
+        charged(record, Amounts(record, "shop"), OWN)
+    assert caught.value.pointer == "/refunds/0/transactions/nodes"
 
 
 def test_an_exchange_for_something_cheaper_is_a_credit_note_with_its_worth() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from crossdock.values.json_paths import at_path
@@ -38,6 +39,25 @@ def _cut(order: dict[str, Any], parts: int, parcels: int) -> list[str]:
 
 def _marks(cut: list[str]) -> dict[str, bool]:
     return {f"{name}HasMore": True for name in cut}
+
+
+def with_found_refunds(order: Any, found: Mapping[str, Any], existing: Collection[str]) -> Any:
+    """Return *order* with those of its refunds that were *found*.
+
+    One that was not found was deleted with its order. If the order is one of the *existing*, the shop has not told of
+    the refund, and the list is marked as cut.
+    """
+    ids = refund_ids(order)
+    if not ids:
+        return order
+    cut = ["refunds"] if order.get("id") in existing and not found.keys() >= set(ids) else []
+    return {**order, "refunds": [found[gid] for gid in ids if gid in found], **_marks(cut)}
+
+
+def refund_ids(order: Any) -> list[str]:
+    refunds = at_path(order, "refunds")
+    ids = [at_path(refund, "id") for refund in refunds] if isinstance(refunds, list) else []
+    return [gid for gid in ids if isinstance(gid, str)]
 
 
 def whole_refund(ctx: ShopifyContext, refund: dict[str, Any]) -> dict[str, Any] | None:

@@ -24,8 +24,8 @@ from crossdock_connectors.shop.lists_read_once import Feed, Pages, reached
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus
 from crossdock_connectors.shop.shop_key_ids import ids_in, orders_of_guests
 from crossdock_connectors.shop.shopify import bulk, changes_read_once, deletions, mapping, named_records, queries
-from crossdock_connectors.shop.shopify.cut_lists import whole_refund, with_whole_parts
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, record_pages, whole
+from crossdock_connectors.shop.shopify.cut_lists import refund_ids, whole_refund, with_found_refunds, with_whole_parts
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, existing, listed, record_pages, whole
 from crossdock_connectors.shop.shopify.queries import REFUNDS
 from crossdock_connectors.shop.shopify.rows import ShopifyRows, keyed, number
 from crossdock_connectors.shop.shopify.scopes import granted, hides_orders, sees_all_orders
@@ -218,22 +218,12 @@ _AT_A_TIME = 10  # a query may cost at most 1,000 points
 
 def with_refunds(ctx: ShopifyContext, orders: list[Any]) -> list[Any]:
     orders = [with_whole_parts(ctx, order) for order in orders]
-    ids = [gid for order in orders for gid in _refund_ids(order)]
+    ids = [gid for order in orders for gid in refund_ids(order)]
     found: dict[str, Any] = {}
     for start in range(0, len(ids), _AT_A_TIME):
         nodes = asked(ctx, REFUNDS, ids=ids[start : start + _AT_A_TIME]).items("/data/nodes")
         known = (node for node in nodes if isinstance(node, dict) and isinstance(node.get("id"), str))
         found |= {read["id"]: read for node in known if (read := whole_refund(ctx, node)) is not None}
-    return [_completed(order, found) for order in orders]
-
-
-def _completed(order: Any, found: dict[str, Any]) -> Any:
-    """Complete an order. A refund that is not found was deleted with its order meanwhile, and is left out."""
-    ids = _refund_ids(order)
-    return {**order, "refunds": [found[gid] for gid in ids if gid in found]} if ids else order
-
-
-def _refund_ids(order: Any) -> list[str]:
-    refunds = at_path(order, "refunds")
-    ids = [at_path(refund, "id") for refund in refunds] if isinstance(refunds, list) else []
-    return [gid for gid in ids if isinstance(gid, str)]
+    lacking = [order.get("id") for order in orders if not found.keys() >= set(refund_ids(order))]
+    still_there = existing(ctx, lacking)
+    return [with_found_refunds(order, found, still_there) for order in orders]

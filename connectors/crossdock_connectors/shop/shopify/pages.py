@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock import Context
 from crossdock.mapping.cursors import OVERLAP_S
-from crossdock.sources import ApiAnswer, GraphQLConnection, GraphQLError
+from crossdock.sources import ApiAnswer, GraphQLConnection, GraphQLError, UnavailableError
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.shopify.queries import VERSION, Children, ShopList, more_of
+from crossdock_connectors.shop.shopify.queries import EXISTING, MOST, VERSION, Children, ShopList, more_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 ShopifyContext = Context[ShopifySettings]
@@ -100,7 +100,10 @@ def _whole(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> Any:
 def further(
     ctx: ShopifyContext, type_name: str, record: Mapping[str, Any], child: Children, page: Mapping[str, Any]
 ) -> list[Any] | None:
-    """Return the nodes of a record's connection that follow *page*; None if the record was deleted meanwhile."""
+    """Return the nodes of a record's connection that follow *page*; None if the record was deleted meanwhile.
+
+    Null for a record that exists is no answer: UnavailableError, so that the next run reads it again.
+    """
     nodes, variables = list[Any](), {"id": record.get("id"), "after": page.get("endCursor")}
     pointer = f"/data/node/{child.inside}/{child.name}" if child.inside else f"/data/node/{child.name}"
     for answer in ctx.api.pages(
@@ -111,10 +114,22 @@ def further(
         key="id",
     ):
         if answer.at("/data/node") is None:
+            if existing(ctx, [record.get("id")]):
+                message = f"tells nothing of {record.get('id')}, which exists, when asked for more of its {child.name}"
+                raise UnavailableError(message, where=answer.address, hint="run again")
             ctx.run.note(ctx.connection, f"{record.get('id')} was deleted while it was read, and is left out")
             return None
         nodes += answer.items(f"{pointer}/nodes")
     return nodes
+
+
+def existing(ctx: ShopifyContext, gids: Iterable[Any]) -> set[str]:
+    """Return those of the global ids whose records exist."""
+    found, asked_for = set[str](), [gid for gid in gids if isinstance(gid, str)]
+    for start in range(0, len(asked_for), MOST):
+        nodes = asked(ctx, EXISTING, ids=asked_for[start : start + MOST]).items("/data/nodes")
+        found |= {node["id"] for node in nodes if isinstance(node, dict) and isinstance(node.get("id"), str)}
+    return found
 
 
 def _connection(record: Mapping[str, Any], child: Children) -> Any:

@@ -165,6 +165,9 @@ _REFUND = f"id createdAt totalRefundedSet {_MONEY} duties {{ amountSet {_MONEY} 
 REFUNDS = _by_ids("refunds", "Refund", _REFUND)
 """Refunds by their ids. They are not part of `ORDERS`, because a bulk operation reads no list inside a list."""
 
+EXISTING = "query existing($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+"""Which of some records exist."""
+
 LOCATIONS = f"""query locations($first: Int!, $after: String) {{
   locations(first: $first, after: $after, includeInactive: true, includeLegacy: true) {{
     nodes {{ id name isActive }} {_PAGE}

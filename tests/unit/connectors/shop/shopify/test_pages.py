@@ -15,9 +15,10 @@ from tests.partners.partner_transport import transport
 from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import drafts, shop_context
 from tests.partners.shopify.site import Site
+from tests.partners.shopify.watched import WatchedShop
 
 from crossdock import Context
-from crossdock.sources import GraphQLError
+from crossdock.sources import GraphQLError, UnavailableError
 from crossdock_connectors.shop.shopify.pages import changed_since, number_of, record_pages, with_children
 from crossdock_connectors.shop.shopify.queries import ORDERS, STOCK, ShopList
 
@@ -108,6 +109,17 @@ def test_a_cursor_that_expires_without_progress_is_an_error() -> None:
         order_with(site, 1)  # all at the same instant
     site.shop._cursors = type(site.shop._cursors)(timedelta(0))
     with run(site, page_size=1) as ctx, pytest.raises(GraphQLError):
+        records(ctx)
+
+
+def test_a_record_that_exists_is_not_taken_for_deleted() -> None:
+    """Null in its place, when more of its lines are asked for, ends the list: the next run reads it again."""
+    site = Site()
+    order_with(site, 31)
+    shop = WatchedShop(site.shop)
+    shop.changed = lambda name, body: {"data": {"node": None}} if name == "lineItems" else body
+    answers = mock.patch("tests.partners.shopify.reading.transport", return_value=transport(shop))
+    with answers, run(site) as ctx, pytest.raises(UnavailableError, match=r"which exists, when asked for more"):
         records(ctx)
 
 

@@ -9,9 +9,10 @@ from unittest import mock
 
 import pytest
 from tests.partners.shopify.order_lines import Line
-from tests.partners.shopify.reading import drafts, read_stream, shop_context
+from tests.partners.shopify.reading import drafts, json_record, read_stream, shop_context
 from tests.partners.shopify.site import Site
 
+from crossdock import RecordError
 from crossdock_connectors.shop.shopify.dialect import with_refunds
 
 
@@ -75,6 +76,18 @@ def test_a_refund_that_is_gone_is_left_out() -> None:
     gone = {"id": "gid://shopify/Order/9", "refunds": [{"id": "gid://shopify/Refund/9"}]}
     found = completed(site, [gone, {"id": order.id, "refunds": [{"id": gid} for gid in ids]}])
     assert [[refund["id"] for refund in each["refunds"]] for each in found] == [[], ids]
+
+
+def test_a_refund_that_the_shop_does_not_tell_of_is_not_left_out() -> None:
+    """Its order exists, so a null in its place is no answer: the order is marked, and becomes a dead letter."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp, 3), email="a@example.com")
+    told = site.shop.orders.refund(order, {"LAMP": 1}).id
+    untold = {"id": order.id, "refunds": [{"id": told}, {"id": "gid://shopify/Refund/9"}]}
+    [found] = completed(site, [untold])
+    assert ([refund["id"] for refund in found["refunds"]], found["refundsHasMore"]) == ([told], True)
+    with pytest.raises(RecordError, match="has more elements"):
+        json_record(found).each("/refunds")
 
 
 @pytest.mark.parametrize("order", [None, 5, {}, {"refunds": None}, {"refunds": []}, {"refunds": [None, {"id": 5}]}])

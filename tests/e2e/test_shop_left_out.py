@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.partners.shop_stage import ShopifyStage, WooCommerceStage, shopify_stage, woocommerce_stage
+from tests.partners.shopify.customers import MailingAddress
 from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.site import Site
 from tests.partners.woocommerce.shop import FakeShop
@@ -99,6 +100,88 @@ def test_a_refund_on_its_way_waits(shopify: ShopifyStage, *, quietly: bool) -> N
     site.shop.orders.change(order, note="called")
     assert shopify.sync().exit_code == 0
     assert (len(shopify.invoices()), shopify.dead_letters()) == (2, {})
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["in the first run", "after its invoice"])
+def test_a_refund_that_the_shop_does_not_tell_of_comes_later(shopify: ShopifyStage, *, first: bool) -> None:
+    """The order names it, so the invoice is open until the refund is told, and the books then equal the payments."""
+    site = shopify.site
+    order = site.shop.orders.place(Line(site.lamp, 2), email="buyer@example.com")
+    if not first:
+        assert shopify.sync().exit_code == 0
+        site.clock.advance(3_600)
+    site.shop.orders.refund(order, {"LAMP": 1})
+    shopify.watched.changed = lambda name, body: {"data": {"nodes": [None]}} if name == "refunds" else body
+    assert shopify.sync().exit_code == 1
+    [(name, message)] = shopify.dead_letters().items()
+    assert name == f"shop.invoices {order.legacy_resource_id}"
+    assert message.startswith("bad_value /refunds: is cut")
+    assert len(shopify.invoices()) == (0 if first else 1)
+    shopify.watched.changed = None
+    assert shopify.sync().exit_code == 0
+    assert sorted(total(each) for each in shopify.invoices()) == [Decimal("-49.90"), Decimal("99.80")]
+    assert shopify.dead_letters() == {}
+
+
+@pytest.mark.parametrize("ships", [True, False])
+def test_a_refund_before_the_invoice_waits_for_it(tmp_path: Path, *, ships: bool) -> None:
+    """An order that is cancelled and paid back before it ships leaves nothing in the books; else both are there."""
+    site = Site()
+    with (
+        SandboxServer(tmp_path / "sandbox", UNPACED) as sandbox,
+        shopify_stage(tmp_path, sandbox, site, bulk=False, invoices="shipped") as stage,
+    ):
+        order = site.shop.orders.place(Line(site.lamp, 2), email="buyer@example.com")
+        site.shop.orders.refund(order, {"LAMP": 1 if ships else 2})
+        report = stage.sync()
+        assert (report.exit_code, report.tallies["shop.invoices"].rows_filtered["not_due"]) == (0, 2)
+        assert stage.invoices() == []
+        site.clock.advance(3_600)
+        if ships:
+            site.shop.shipments.ship(order.fulfillment_orders[0])
+        else:
+            site.shop.orders.cancel(order)
+        assert stage.sync().exit_code == 0
+        expected = [Decimal("-49.90"), Decimal("99.80")] if ships else []
+        assert sorted(total(each) for each in stage.invoices()) == expected
+
+
+def test_orders_do_not_wait_for_what_a_product_lacks(shopify: ShopifyStage) -> None:
+    """A SKU that is too long or has invisible characters, and a price with too many decimals or none, are counted."""
+    site = shopify.site
+    skus = {"CH\u200bAIR": "1.23456", "L" * 150: "5.00", "STOOL": None}
+    variants = [site.variant(sku, "5.00", 9) for sku in skus]
+
+    def changed(name: str, body: Any) -> Any:
+        for product in body["data"]["products"]["nodes"] if name == "products" else ():
+            for variant in product["variants"]["nodes"]:
+                variant["price"] = skus.get(variant["sku"], "5.00")
+        return body
+
+    shopify.watched.changed = changed
+    site.shop.orders.place(*map(Line, variants), email="buyer@example.com")
+    report = shopify.sync()
+    assert (shopify.dead_letters(), shopify.waiting()) == ({}, [])
+    assert parts(report, "shop.products") == {
+        "text cleaned": 2,  # the product's name has the SKU
+        "text cut": 1,
+        "price rounded": 1,
+        "price left out": 1,
+    }
+    stored = {each["sku"]: each.get("unitPrice") for each in shopify.stored("product").values()}
+    assert (stored["CHAIR"], stored["L" * 100], stored["STOOL"]) == (Decimal("1.2346"), Decimal(5), None)
+    assert len(shopify.stored("order")) == len(shopify.invoices()) == 1
+
+
+def test_a_company_is_part_of_an_address(shopify: ShopifyStage) -> None:
+    """It is in the second line beside a name, and is the name where there is no other."""
+    site = shopify.site
+    beside, alone = MailingAddress(company="Depot 7"), MailingAddress(first_name=None, last_name=None, company="ACME")
+    for address in map(site.shop.records.add, (beside, alone)):
+        site.shop.orders.place(Line(site.lamp), shipping_address=address, email="buyer@example.com")
+    assert shopify.sync().exit_code == 0
+    found = [order["shippingAddress"] for order in shopify.stored("order").values()]
+    assert [(each["name"], each.get("line2")) for each in found] == [("Zoë Müller", "Depot 7"), ("ACME", None)]
 
 
 def test_a_refund_that_failed_is_no_credit_note(shopify: ShopifyStage) -> None:

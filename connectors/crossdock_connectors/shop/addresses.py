@@ -24,10 +24,7 @@ _ADVICE = "complete it in the shop, or set incomplete_addresses: leave_out"
 
 @dataclass(frozen=True, slots=True)
 class AddressFields:
-    """The members of a shop's addresses. Of several regions, the first that is there counts.
-
-    The platform's addresses have no company, so that of an order's recipient stands beside the name.
-    """
+    """The members of a shop's addresses. Of several regions, the first that is there counts."""
 
     line1: str
     line2: str
@@ -80,18 +77,15 @@ class Texts:
 
     def of_order(self, pointer: str, name: str | None, phone: str | None) -> ShippingAddress | None:
         """Return the address that an order goes to, or raise RecordError."""
-        members = self._members(pointer, leave_out=self._settings.incomplete_addresses == "leave_out")
+        members = self._members(pointer, leave_out=self._settings.incomplete_addresses == "leave_out", name=name)
         if members is None:
             return None
-        company = self.of(self._record.part(pointer), self._fields.company)
-        if company is not None and company != name:
-            name = self.cut(f"{name}, {company}" if name else company)
         if name is None:
             self._record.count("address without a name")
         return ShippingAddress.model_validate({**members, "name": name, "phone": phone})
 
-    def _members(self, pointer: str, *, leave_out: bool) -> dict[str, Any] | None:
-        found = self._read(pointer)
+    def _members(self, pointer: str, *, leave_out: bool, name: str | None = None) -> dict[str, Any] | None:
+        found = self._read(pointer, name)
         if found is None:
             return None
         try:
@@ -103,8 +97,11 @@ class Texts:
             return None
         return found
 
-    def _read(self, pointer: str) -> dict[str, Any] | None:
-        """Return the members of an address; None if it is empty but for a region, which shops fill in by themselves."""
+    def _read(self, pointer: str, name: str | None) -> dict[str, Any] | None:
+        """Return the members of an address; None if it is empty but for a region, which shops fill in by themselves.
+
+        The company begins the second line, unless it is the *name* or is there already.
+        """
         if self._record.at(pointer, dict, default=None) is None:
             return None
         part, fields = self._record.part(pointer), self._fields
@@ -127,6 +124,9 @@ class Texts:
             members["city"] = city
         if members["line1"] is None and members["line2"] is not None:
             members |= {"line1": members["line2"], "line2": None}
+        company = self.of(part, fields.company)
+        if company not in {None, name, members["line1"], members["line2"]}:
+            members["line2"] = self.cut(", ".join(filter(None, (company, members["line2"]))))
         return members
 
     def _check(self, members: dict[str, Any], pointer: str) -> None:

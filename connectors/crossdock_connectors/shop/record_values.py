@@ -51,16 +51,17 @@ def text(record: JsonAccess, pointer: str) -> str | None:
     return record.identifier(pointer, default="").strip() or None
 
 
-def price_of(record: Record, pointer: str, currency: str) -> Decimal | None:
+def price_of(record: Record, pointer: str, currency: str | None) -> Decimal | None:
     """Return the price of a product, with no more decimals than the platform takes, or None without one.
 
     No order must wait for the price of its product: one that is rounded, or cannot be read, is counted.
     """
-    unit = Decimal(1) if minor_unit(currency) == 0 else Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
     try:
+        has_no_parts = currency is not None and minor_unit(currency) == 0
+        unit = Decimal(1) if has_no_parts else Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
         found = record.decimal(pointer, default=None)
         rounded = None if found is None else found.quantize(unit, ROUND_HALF_UP)
-    except (RecordError, ArithmeticError):  # of a number that is too large
+    except (RecordError, ValueError, ArithmeticError):  # of no currency, or of a number that is too large
         record.count("price left out")
         return None
     if rounded is not None and rounded.adjusted() >= MAX_DIGITS_BEFORE_POINT:

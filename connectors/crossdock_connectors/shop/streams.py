@@ -45,7 +45,7 @@ class Dialect(ABC, Generic[S]):
     pure.
     """
 
-    mapping = 2
+    mapping = 3
     """Raised with every change of a mapping."""
     tells_deleted: bool
     """Whether the shop tells which customers and orders were deleted. Else those that exist are listed."""

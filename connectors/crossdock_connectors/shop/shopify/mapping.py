@@ -19,7 +19,7 @@ from crossdock import (
 from crossdock.resources import ShippingAddress, Tracking
 from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.addresses import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, Texts
-from crossdock_connectors.shop.record_values import customer_of, product_of, status_of, text
+from crossdock_connectors.shop.record_values import customer_of, price_of, product_of, status_of, text
 from crossdock_connectors.shop.sale import lines_of
 from crossdock_connectors.shop.shopify import sales
 from crossdock_connectors.shop.shopify.invoicing import check_payment
@@ -28,12 +28,17 @@ from crossdock_connectors.shop.shopify.sales import Amounts
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 UNNAMED_CARRIER = "unknown"
-_ADDRESS = AddressFields("/address1", "/address2", "/city", ("/provinceCode", "/province"), "/zip", "/countryCodeV2")
+_ADDRESS = AddressFields(
+    "/address1", "/address2", "/city", ("/provinceCode", "/province"), "/zip", "/countryCodeV2", "/company"
+)
 _DEFAULT_TITLE = "Default Title"  # of the one variant of a product without options
 
 
 def product(record: Record, settings: ShopifySettings) -> ProductDraft:
-    texts, sku = _texts(record, settings), text(record, "/variant/sku")
+    texts, currency = _texts(record, settings), text(record, "/currency")
+    sku = texts.whole(record, "/variant/sku", LONGEST_CODE)
+    if record.at("/variant/price", str, default=None) is None:
+        record.count("price left out")
     title, own = texts.of(record, "/title"), texts.of(record, "/variant/title")
     if sku is None:
         record.count("SKU assumed")
@@ -45,8 +50,8 @@ def product(record: Record, settings: ShopifySettings) -> ProductDraft:
         name=title if own in {None, _DEFAULT_TITLE} else texts.cut(f"{title} - {own}"),
         description=texts.of(record, "/descriptionHtml", LONGEST_DESCRIPTION),
         barcode=texts.whole(record, "/variant/barcode", LONGEST_CODE),
-        unit_price=record.decimal("/variant/price"),
-        currency=text(record, "/currency"),
+        unit_price=price_of(record, "/variant/price", currency),
+        currency=currency,
         unit_of_measure=settings.unit_of_measure,
         active=record.at("/status", str) in {"ACTIVE", "UNLISTED"},
     )
@@ -163,7 +168,11 @@ def _texts(record: Record, settings: ShopifySettings) -> Texts:
 
 def _shipping_address(record: Record, settings: ShopifySettings) -> ShippingAddress | None:
     texts = _texts(record, settings)
-    named = (texts.of(record, f"{kind}Address/name") for kind in ("/shipping", "/billing"))
+    named = (
+        texts.of(record, f"{kind}Address/{member}")
+        for kind in ("/shipping", "/billing")
+        for member in ("name", "company")
+    )
     phone = texts.whole(record, "/shippingAddress/phone") or texts.whole(record, "/phone")
     address = texts.of_order("/shippingAddress", next(filter(None, named), None), phone)
     if address is None and any(line.at("/requiresShipping", bool, default=False) for line in record.each("/lineItems")):

@@ -24,7 +24,7 @@ def _parts(refunds: int, fulfillments: int, parcels: int) -> str:
 
 
 _MONEY = "{ shopMoney { amount currencyCode } presentmentMoney { amount currencyCode } }"
-_ADDRESS = "{ name address1 address2 city province provinceCode zip countryCodeV2 phone }"
+_ADDRESS = "{ name company address1 address2 city province provinceCode zip countryCodeV2 phone }"
 _LINE = f"""id name sku quantity currentQuantity isGiftCard requiresShipping
   variant {{ id sku }} originalUnitPriceSet {_MONEY} discountAllocations {{ allocatedAmountSet {_MONEY} }}"""
 _ORDER = f"""id name createdAt updatedAt processedAt cancelledAt edited test email phone

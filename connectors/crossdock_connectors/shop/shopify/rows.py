@@ -48,7 +48,7 @@ class ShopifyRows:
             address = order.get("billingAddress") or order.get("shippingAddress")
             yield {
                 "key": key,
-                "displayName": address.get("name") if isinstance(address, dict) else None,
+                "displayName": (address.get("name") or address.get("company")) if isinstance(address, dict) else None,
                 "defaultEmailAddress": {"emailAddress": email},
                 "defaultPhoneNumber": {"phoneNumber": order.get("phone")},
                 "defaultAddress": address,

@@ -56,9 +56,10 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
 def customer(record: Record, settings: WooCommerceSettings) -> CustomerDraft:
     texts = _texts(record, settings)
     email = texts.whole(record, "/email") or texts.whole(record, "/billing/email")
-    companies = [texts.of(record, f"/{kind}/company") for kind in ("billing", "shipping")]
-    name = _full_name(texts, record, "") or _full_name(texts, record, "/billing") or companies[0]
-    if any(company not in (None, name) for company in companies):
+    addresses = {kind: texts.of_customer(f"/{kind}") for kind in ("billing", "shipping")}
+    companies = {kind: texts.of(record, f"/{kind}/company") for kind in addresses}
+    name = _full_name(texts, record, "") or _full_name(texts, record, "/billing") or companies["billing"]
+    if any(companies[kind] not in (None, name) and address is None for kind, address in addresses.items()):
         record.count("company left out")
     name = name or email or texts.of(record, "/username")
     if name is None:
@@ -67,8 +68,8 @@ def customer(record: Record, settings: WooCommerceSettings) -> CustomerDraft:
         name=name or f"Customer {record.key_parts[0]}",
         email=email,
         phone=texts.whole(record, "/billing/phone"),
-        billing_address=texts.of_customer("/billing"),
-        shipping_address=texts.of_customer("/shipping"),
+        billing_address=addresses["billing"],
+        shipping_address=addresses["shipping"],
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,13 +13,14 @@ from crossdock_connectors.shop.addresses import AddressFields, Texts
 from crossdock_connectors.shop.settings import ShopSettings
 
 FIELDS = AddressFields("/street", "/more", "/city", ("/code", "/region"), "/zip", "/country")
+FIELDS_WITH_COMPANY = replace(FIELDS, company="/firm")
 BERLIN = {"street": "Hauptstraße 1", "city": "Berlin", "zip": "10115", "country": "DE"}
 
 
-def texts(address: Any, **settings: Any) -> tuple[Record, Texts]:
+def texts(address: Any, fields: AddressFields = FIELDS, **settings: Any) -> tuple[Record, Texts]:
     record = json_record({"to": address})
     chosen = ShopSettings.model_validate({"kind": "shop", "base_url": "https://shop.example", **settings})
-    return record, Texts(record, chosen, FIELDS)
+    return record, Texts(record, chosen, fields)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +62,30 @@ def test_the_city_of_a_city_state_is_known() -> None:
 
 
 @pytest.mark.parametrize(
+    ("changed", "name", "line2"),
+    [
+        pytest.param({"firm": "ACME"}, "Ada", "ACME", id="beside a name"),
+        pytest.param({"firm": "ACME", "more": "Gate 7"}, "Ada", "ACME, Gate 7", id="before the rest of the line"),
+        pytest.param({"firm": "ACME"}, "ACME", None, id="as the name"),
+        pytest.param({"firm": "ACME", "more": "ACME"}, "Ada", "ACME", id="that is in the address already"),
+        pytest.param({"firm": " "}, "Ada", None, id="that is empty"),
+    ],
+)
+def test_the_company_is_in_the_second_line(changed: dict[str, Any], name: str, line2: str | None) -> None:
+    """The platform's addresses have no member for it, and the carrier needs it."""
+    record, found = texts({**BERLIN, **changed}, FIELDS_WITH_COMPANY)
+    address = found.of_order("/to", name, None)
+    assert address is not None
+    assert (address.name, address.line1, address.line2, record.parts) == (name, "Hauptstraße 1", line2, {})
+
+
+def test_a_company_is_no_address() -> None:
+    """An address with nothing else but a country is empty."""
+    record, found = texts({"firm": "ACME", "country": "DE"}, FIELDS_WITH_COMPANY)
+    assert (found.of_order("/to", "Ada", None), record.parts) == (None, {"country without an address": 1})
+
+
+@pytest.mark.parametrize(
     ("address", "parts"),
     [
         (None, {}),
@@ -72,19 +98,6 @@ def test_no_address_is_none(address: Any, parts: dict[str, int]) -> None:
     """Shops fill in a country before the buyer writes anything; that is no address, and it is counted."""
     record, found = texts(address)
     assert (found.of_order("/to", None, None), record.parts) == (None, parts)
-
-
-@pytest.mark.parametrize(
-    ("name", "company", "found"),
-    [("Ada", "Lux", "Ada, Lux"), ("Ada", " ", "Ada"), ("Lux", "Lux", "Lux"), (None, "Lux", "Lux"), (None, None, None)],
-)
-def test_the_company_of_an_order_stands_beside_the_name(name: str | None, company: str | None, found: str) -> None:
-    """The platform's addresses have no company, and a parcel may not arrive without it."""
-    record, to = texts({**BERLIN, "company": company})
-    address = to.of_order("/to", name, None)
-    assert address is not None
-    assert address.name == found
-    assert record.parts == ({} if found else {"address without a name": 1})
 
 
 def test_texts_are_cleaned_and_cut() -> None:

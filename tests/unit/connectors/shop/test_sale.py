@@ -7,9 +7,11 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.partners.shopify.reading import json_record
 
 from crossdock import LineDraft, Record, RecordError, Reference
 from crossdock_connectors.shop import sale as sales
+from crossdock_connectors.shop.record_values import price_of
 from crossdock_connectors.shop.sale import Sale, SoldItem, charge, charge_key, least
 from crossdock_connectors.shop.settings import ShopSettings
 
@@ -48,7 +50,7 @@ def test_the_lines_add_up_to_the_total(
 ) -> None:
     """Whatever was sold or paid back, the sum of the lines is the total, and a difference within bounds is a line."""
     sign = -1 if is_refund else 1
-    sold = [SoldItem(LAMP, sign * units, sign * (amount if units else Decimal(0))) for units, amount in items]
+    sold = [SoldItem(LAMP, sign * units, sign * amount) for units, amount in items]
     off = Decimal(rounding) / 100
     total = sum((one.amount for one in sold), off) + sum(charges.values())
     sale = Sale("EUR", tuple(sold), total, charges, rounding=Decimal("0.03"))  # type: ignore[arg-type]  # kinds as text
@@ -89,6 +91,34 @@ def test_an_item_without_units_is_a_line_only_if_nothing_else_is() -> None:
     assert shown(Sale("EUR", (gone, item(1, "5")), Decimal(5))) == [("LAMP", "1", "5")]
     assert shown(Sale("EUR", (gone, gone), Decimal(0))) == [("LAMP", "0", "0")] * 2
     assert shown(Sale("EUR", (gone,), Decimal(3), {"shipping": Decimal(3)})) == [("charge-shipping", "1", "3")]
+
+
+def test_an_amount_without_units_is_a_charge() -> None:
+    """It is part of the sum, and no line can have a price for zero units."""
+    assert shown(Sale("EUR", (item(0, "-49.90"),), Decimal("-49.90"))) == [("charge-custom_item", "-1", "49.90")]
+    sold = (item(1, "5"), SoldItem(LAMP, Decimal(0), Decimal(2), "gift_card"))
+    assert shown(Sale("EUR", sold, Decimal(7))) == [("LAMP", "1", "5"), ("charge-gift_card", "1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("price", "currency", "expected", "parts"),
+    [
+        ("19.90", "EUR", "19.90", {}),
+        ("1.23456", "EUR", "1.2346", {"price rounded": 1}),
+        ("1.23456", None, "1.2346", {"price rounded": 1}),
+        ("49.5", "JPY", "50", {"price rounded": 1}),
+        ("1", "no currency", None, {"price left out": 1}),
+        (f"{10**30}.5", "EUR", None, {"price left out": 1}),
+        (None, "EUR", None, {}),
+    ],
+)
+def test_a_price_is_one_that_the_platform_takes(
+    price: str | None, currency: str | None, expected: str | None, parts: dict[str, int]
+) -> None:
+    """No order waits for a product because of its price, and what was done is counted."""
+    record = json_record({"price": price})
+    assert price_of(record, "/price", currency) == (None if expected is None else Decimal(expected))
+    assert record.parts == parts
 
 
 def test_an_item_without_a_product_is_a_charge() -> None:

@@ -386,7 +386,7 @@ def test_a_customer_is_called_by_the_best_name_there_is() -> None:
 
 
 def test_the_company_of_a_customer_with_a_name_is_counted() -> None:
-    """The platform's customers have one name, and addresses without a company."""
+    """The platform's customers have one name, and an address that is empty shows no company."""
     tried = record({"first_name": "Ada", "billing": {"company": "Lux"}, "shipping": {"company": "Lux"}})
     assert mapping.customer(tried, settings()).name == "Ada"
     assert tried.parts == {"company left out": 1}
@@ -395,10 +395,10 @@ def test_the_company_of_a_customer_with_a_name_is_counted() -> None:
 def test_the_company_is_part_of_an_orders_address() -> None:
     """The carrier needs both; the company alone is the name."""
     berlin = {"address_1": "Hauptstraße 1", "city": "Berlin", "country": "DE", "company": "Lux"}
-    for person, name in (({"first_name": "Ada"}, "Ada, Lux"), ({}, "Lux")):
+    for person, name, line2 in (({"first_name": "Ada"}, "Ada", "Lux"), ({}, "Lux", None)):
         draft = mapping.order(record(order(line("1.00"), total="1.00", shipping={**berlin, **person})), settings())
         assert draft.shipping_address is not None
-        assert draft.shipping_address.name == name
+        assert (draft.shipping_address.name, draft.shipping_address.line2) == (name, line2)
 
 
 def test_telephone_numbers_and_postal_codes_may_be_numbers() -> None:

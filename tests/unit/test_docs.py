@@ -176,6 +176,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "Nested": "map.MEMBER.",
     "Each": "map.MEMBER.",
     "When": "map.MEMBER.",
+    "Total": "total.",
     "OrderBy": "order_by.",
     "JobConfig": "jobs.NAME.",
     "FleetConfig": "fleet.",

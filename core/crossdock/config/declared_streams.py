@@ -24,7 +24,7 @@ from pydantic_core import CoreSchema
 
 from crossdock.connector import Settings, Stream
 from crossdock.mapping import lookups_and_joins
-from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, When
+from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, Total, When
 from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.lookups_and_joins import Join, Lookup
 from crossdock.mapping.own_external_ids import ours_problem
@@ -178,20 +178,26 @@ def check_members(
             raise misplaced((*place, name), "is not an object of members")
         for nested, where in _nested(form, (*place, name)):
             if inner is None:
-                raise misplaced(where, "is not an object of members")
-            check_members(stream, kind, inner, nested.object, (*where, "object"))
+                raise misplaced(where[:-1], "is not an object of members")
+            check_members(stream, kind, inner, nested, where)
     missing = [name for name, field in known.items() if field.is_required() and name not in forms]
     if missing and whole:
         raise misplaced(place, f"lacks {', '.join(missing)}, which every {kind.name} needs")
 
 
-def _nested(form: Any, place: tuple[str | int, ...]) -> Iterator[tuple[Nested, tuple[str | int, ...]]]:
+def _nested(form: Any, place: tuple[str | int, ...]) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:
+    """Yield the members of the objects that *form* makes beside those of ``each``, with their places."""
     match form:
         case Nested():
-            yield form, place
+            yield form.object, (*place, "object")
         case Each():
             for number, further in enumerate(form.also or ()):
+                if isinstance(further, Each):
+                    yield further.each, (*place, "also", number, "each")
                 yield from _nested(further, (*place, "also", number))
+            if isinstance(form.total, Total) and form.total.rounding is not None:
+                own = {"quantity": Const(const=1), "unitPrice": Const(const=1)}
+                yield {**form.total.rounding, **own}, (*place, "total", "rounding")
         case When():
             yield from _nested(form.then, (*place, "then"))
             yield from _nested(form.otherwise, (*place, "otherwise"))
@@ -269,7 +275,7 @@ class DeclaredStream(Stream[S]):
             self._map: Callable[[Record], Any] = config.map.call
             forms: dict[str, Any] = {"map": config.map.digest, "function": config.map.reference}
         else:
-            record_map = RecordMap(config.map)
+            record_map = RecordMap(config.map, others=tuple(lookups))
             self._map, self.joined_columns = record_map, record_map.joined_columns
             self.mapped_members = record_map.columns_by_member
             lists = [name for name in record_map.joined_columns if name not in joins]

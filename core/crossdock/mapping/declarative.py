@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag
+from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -17,12 +17,14 @@ from crossdock.errors import RecordError
 from crossdock.mapping import convert, lookups_and_joins
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
+from crossdock.mapping.json_cells import JsonCells, around, lists_read_by_number
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
 from crossdock.records import ELEMENT, JSON, Record
 from crossdock.resources import Reference, ResourceModel, ResourceName
+from crossdock.values import exact_json
 from crossdock.values.config_models import NOT_NULL, ConfigModel, Name, misplaced
-from crossdock.values.json_paths import CUT, MISSING, at_path, is_cut, text_of
+from crossdock.values.json_paths import CUT, MISSING, at_path, is_cut, number, reached, text_of
 
 MAX_ELEMENTS = 50_000
 """The most rows of a record, or elements of its list, that become objects; each takes up to 2 KB of memory."""
@@ -161,8 +163,15 @@ class Nested(ConfigModel):
     object: Mapping[str, Simple]
 
     def compile(self) -> Value:
-        members = _members(self.object)
-        return lambda row: members(row) or None
+        members, place = _members(self.object), around(self.columns())
+
+        def value(row: Row) -> dict[str, Any] | None:
+            made = members(row)
+            if not made and isinstance(row, JsonCells):
+                row.count_left_out(place)
+            return made or None
+
+        return value
 
     def columns(self) -> Iterator[str]:
         yield from _columns(self.object)
@@ -179,7 +188,23 @@ class When(ConfigModel):
     def compile(self) -> Value:
         condition = self.when.predicate()
         then, otherwise = _compile(self.then), _compile(self.otherwise)
-        return lambda row: then(row) if condition(row) else otherwise(row)
+        place = around(self.columns()) if self._is_optional_object else None
+
+        def value(row: Row) -> Any:
+            if condition(row):
+                return then(row)
+            if place is not None and isinstance(row, JsonCells):
+                row.count_left_out(place)
+            return otherwise(row)
+
+        return value
+
+    @property
+    def _is_optional_object(self) -> bool:
+        """Whether it is an object of several columns, such as an address, for records in which one is not empty."""
+        if not isinstance(self.then, Nested) or self.otherwise is not None or self.when.empty is not False:
+            return False
+        return len(set(self.then.columns())) > 1
 
     def columns(self) -> Iterator[str]:
         yield from self.when.columns()
@@ -187,10 +212,78 @@ class When(ConfigModel):
 
 
 Further = Annotated[
-    Annotated[Nested, Tag("object")] | Annotated[When, Tag("when")],
-    Discriminator(_form, custom_error_type="unknown_form", custom_error_message="must be {object: ...} or {when: ...}"),
+    Annotated[Nested, Tag("object")] | Annotated[When, Tag("when")] | Annotated["Each", Tag("each")],
+    Discriminator(
+        _form,
+        custom_error_type="unknown_form",
+        custom_error_message="must be {object: ...}, {when: ...} or {of: ..., each: ...}",
+    ),
     _ONE_FORM,
 ]
+_AMOUNT = ("quantity", "unitPrice")
+"""Members whose product is the amount of an object."""
+
+
+class Total(ConfigModel):
+    """A sum that the record states of the objects of ``each``: of quantity times unitPrice, also of those of ``also``.
+
+    A record with another sum is a dead letter.
+    """
+
+    equals: Annotated[
+        Annotated[str, Tag("column")] | Annotated[FromColumn, Tag("from")],
+        Discriminator(lambda value: "column" if isinstance(value, str) else "from"),
+    ]
+    """The column with the sum, or how it is read."""
+    where: Filter | None = None
+    """The records that are compared; by default all."""
+    rounding: Annotated[Mapping[str, Simple] | None, NOT_NULL] = None
+    """The members of a further object for a small difference, which has a quantity of 1; by default, any difference is
+    refused. It is counted."""
+    per_unit: Annotated[Number, Field(gt=0)] = Decimal("0.005")
+    """With ``rounding``: the largest difference for each unit of quantity, since prices of units are rounded."""
+
+    @property
+    def column(self) -> str:
+        return self.equals if isinstance(self.equals, str) else self.equals.from_
+
+    def columns(self) -> Iterator[str]:
+        yield from (self.equals,) if isinstance(self.equals, str) else self.equals.columns()
+        yield from self.where.columns() if self.where is not None else ()
+        yield from _columns(self.rounding or {})
+
+    def compiled(self) -> Callable[[Row, Sequence[Any], Record, str], list[Any]]:
+        """Return a function that compares objects with the total, and returns the one for the difference, if any."""
+        total = _compile(
+            FromColumn.model_validate({"from": self.equals, "as": "decimal"})
+            if isinstance(self.equals, str)
+            else self.equals
+        )
+        wanted = _every if self.where is None else self.where.predicate()
+        rounding = None if self.rounding is None else _members(self.rounding)
+
+        def compare(row: Row, objects: Sequence[Any], record: Record, member: str) -> list[Any]:
+            amounts = [[each.get(name) for name in _AMOUNT] for each in objects if each is not None]
+            if not wanted(row) or any(None in each for each in amounts):
+                return []  # the draft is not valid without an amount
+            if (stated := total(row)) is None:
+                raise RecordError("bad_value", f"is empty, and should be the total of {member}", pointer=self.column)
+            exact = [[number(each, self.column, 0) for each in amount] for amount in amounts]
+            found = sum((units * price for units, price in exact), Decimal())
+            difference = number(stated, self.column, 0) - found
+            if not difference:
+                return []
+            if rounding is None or abs(difference) > self.per_unit * sum(abs(units) for units, _ in exact):
+                sums = exact_json.decimal_text(found + difference), exact_json.decimal_text(found)
+                message = f"is {sums[0]}, but {' times '.join(_AMOUNT)} of {member} add up to {sums[1]}"
+                raise RecordError("bad_value", message, pointer=self.column)
+            record.count("rounding in a line of its own")
+            return [{**rounding(row), "quantity": Decimal(1), "unitPrice": difference}]
+
+        return compare
+
+
+_TotalForm = Discriminator(lambda value: "column" if isinstance(value, str) else "section")
 
 
 class Each(ConfigModel):
@@ -203,22 +296,51 @@ class Each(ConfigModel):
     where: Filter | None = None
     """The rows or elements that are meant; by default all."""
     also: Annotated[tuple[Further, ...] | None, NOT_NULL] = None
-    """Further objects after these, each of members of the record itself, such as an order's charge for shipping. One is
-    left out if its condition is not met or if all of its members are left out."""
+    """Further objects after these, each of members of the record itself, such as an order's charge for shipping, or of
+    another list of it, such as its surcharges. One is left out if its condition is not met or if all of its members are
+    left out."""
+    total: Annotated[Annotated[str, Tag("column")] | Annotated[Total, Tag("section")], _TotalForm] | None = None
+    """The column that states the sum of quantity times unitPrice of all objects, such as an invoice's total; a record
+    with another sum is a dead letter."""
     single: Annotated[bool | None, NOT_NULL] = None
     """Whether the member is the one object itself, such as the address that is the default, and no list of objects.
     Without one it is left out, and a record with several is refused."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for number_of, further in enumerate(self.also or ()):
+            if isinstance(further, Each) and (further.of is None or further.also or further.total or further.single):
+                raise misplaced(("also", number_of), "needs of, and has no also, total or single of its own")
+        if self.total is not None and not set(_AMOUNT) <= set(self.each):
+            raise misplaced(("total",), f"needs {' and '.join(_AMOUNT)} in each, of which it is the sum")
+        return self
 
     def columns(self) -> Iterator[str]:
         yield from _columns(self.each)
         yield from self.where.columns() if self.where is not None else ()
 
+    def columns_around(self) -> Iterator[str]:
+        """Yield the columns of the record itself, which are the same in all its rows."""
+        for further in self.also or ():
+            yield from () if isinstance(further, Each) else further.columns()
+        yield from self._total.columns() if self._total is not None else ()
+
+    @property
+    def _total(self) -> Total | None:
+        return Total(equals=self.total) if isinstance(self.total, str) else self.total
+
+    def lists(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the joins or lists whose rows or elements become objects, with the columns of each."""
+        if self.of is not None:
+            yield self.of, tuple(self.columns())
+        for further in self.also or ():
+            yield from further.lists() if isinstance(further, Each) else ()
+
     def compiled(self, member: str) -> _CompiledEach:
-        wanted, also = (
-            _every if self.where is None else self.where.predicate(),
-            [_compile(each) for each in self.also or ()],
-        )
-        return _CompiledEach(member, self.of, wanted, _members(self.each), also, bool(self.single))
+        wanted = _every if self.where is None else self.where.predicate()
+        also = [each.compiled(member) if isinstance(each, Each) else _compile(each) for each in self.also or ()]
+        total = None if self._total is None else self._total.compiled()
+        return _CompiledEach(member, self.of, wanted, _members(self.each), also, total, bool(self.single))
 
 
 def _every(_: Row) -> bool:
@@ -258,14 +380,9 @@ def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
             yield form
         elif isinstance(form, Each):
             yield from form.columns() if form.of is None else ()
-            yield from _columns_of_further(form)
+            yield from form.columns_around()
         elif form is not None and not isinstance(form, _CONSTANTS):
             yield from form.columns()
-
-
-def _columns_of_further(form: Any) -> Iterator[str]:
-    for further in (form.also or ()) if isinstance(form, Each) else ():
-        yield from further.columns()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,11 +391,9 @@ class _CompiledEach:
     of: str | None
     wanted: Callable[[Row], bool]
     build: Callable[[Row], dict[str, Any]]
-    also: Sequence[Value]
+    also: Sequence[Value | _CompiledEach]
+    total: Callable[[Row, Sequence[Any], Record, str], list[Any]] | None
     single: bool
-
-    def further(self, row: Row) -> list[Any]:
-        return [made for value in self.also if (made := value(row)) is not None]
 
     def member_of(self, objects: list[Any]) -> dict[str, Any]:
         """Return the member that has *objects*, or nothing."""
@@ -295,30 +410,35 @@ def _elements(record: Record, path: str, columns: Sequence[str], form: _Compiled
     if found is None:
         return None
     _check_element_count(len(found), path)
-    members = list[Any]()
+    members, lists = list[Any](), lists_read_by_number(columns)
     for place, element in found:
-        row = {column: text_of(at_path(element, column)) for column in columns}
-        row |= {ELEMENT: _pointer(place)} if ELEMENT in row else {}
+        cells = {column: text_of(at_path(element, column)) for column in columns}
+        cells |= {ELEMENT: _pointer(place)} if ELEMENT in cells else {}
+        row = JsonCells(cells, record.count, element)
         try:
             members += [form.build(row)] if form.wanted(row) else []
+            row.count_unread(lists)
         except RecordError as error:
             raise RecordError(error.code, error.message, pointer=f"{place}.{error.pointer}") from None
     return members
 
 
-def _elements_at(document: Any, path: str, around: str = "") -> list[tuple[str, Any]] | None:
+def _elements_at(document: Any, path: str, outside: str = "") -> list[tuple[str, Any]] | None:
     """Return the elements of the list at *path*, or of all lists after an asterisk, with their places; None without a
-    list. The place of *document* is *around*.
+    list. The place of *document* is *outside*.
     """
     outer, _, inner = path.partition(_OF_EACH)
-    found, place = at_path(document, outer), around + outer
+    try:
+        found, place = reached(document, outer), outside + outer
+    except RecordError as error:
+        raise RecordError(error.code, error.message, pointer=outside + outer) from None
     if found is None or found is MISSING:
         return None
     if not isinstance(found, list):
         raise RecordError("bad_value", "is not a list", pointer=place)
     if is_cut(document, outer):
         raise RecordError("bad_value", CUT, pointer=place)
-    elements = [(f"{place}.{number}", each) for number, each in enumerate(found)]
+    elements = [(f"{place}.{index}", each) for index, each in enumerate(found)]
     if not inner:
         return elements
     return [one for outer_place, each in elements for one in _elements_at(each, inner, f"{outer_place}.") or ()]
@@ -326,8 +446,8 @@ def _elements_at(document: Any, path: str, around: str = "") -> list[tuple[str, 
 
 def _pointer(place: str) -> str:
     """Return a dotted path or, up to the number, a JSON pointer as a JSON pointer."""
-    around, _, number = place.rpartition(".")
-    return f"{around if around.startswith('/') else '/' + around.replace('.', '/')}/{number}"
+    outside, _, index = place.rpartition(".")
+    return f"{outside if outside.startswith('/') else '/' + outside.replace('.', '/')}/{index}"
 
 
 def _check_element_count(elements: int, place: str | None) -> None:
@@ -339,8 +459,8 @@ def _check_element_count(elements: int, place: str | None) -> None:
 def _joined_columns(forms: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     columns: dict[str, list[str]] = {}
     for form in forms.values():
-        if isinstance(form, Each) and form.of is not None:
-            columns.setdefault(form.of, []).extend(form.columns())
+        for of, names in form.lists() if isinstance(form, Each) else ():
+            columns.setdefault(of, []).extend(names)
     return {join: tuple(dict.fromkeys(names)) for join, names in columns.items()}
 
 
@@ -348,60 +468,80 @@ def _of_join(record: Record, join: str, form: _CompiledEach) -> list[dict[str, A
     members: list[dict[str, Any]] = []
     rows = record.joined(join)
     _check_element_count(len(rows), join)
-    for number, row in enumerate(rows):
+    for place, row in enumerate(rows):
         try:
             members += [form.build(row)] if form.wanted(row) else []
         except RecordError as error:
-            message = f"{error.message} ({lookups_and_joins.row_place(record, join, number)})"
+            message = f"{error.message} ({lookups_and_joins.row_place(record, join, place)})"
             raise RecordError(error.code, message, pointer=f"{join}.{error.pointer}") from None
     return members
 
 
 class RecordMap:
-    """A compiled ``map:`` section. `columns_by_member` also has the list or join whose elements a member has."""
+    """A compiled ``map:`` section. `columns_by_member` also has the list or join whose elements a member has.
 
-    def __init__(self, forms: Mapping[str, Any]) -> None:
+    *others* are the first names of columns that are no paths in JSON, such as those of look-ups.
+    """
+
+    def __init__(self, forms: Mapping[str, Any], others: Collection[str] = ()) -> None:
         single = {name: form for name, form in forms.items() if not isinstance(form, Each)}
-        further = (column for form in forms.values() for column in _columns_of_further(form))
-        self._single, self._agreeing = _members(single), (*_columns(single), *further)
+        each = [form for form in forms.values() if isinstance(form, Each)]
+        self._single, self._others = _members(single), others
+        self._agreeing = (*_columns(single), *(column for form in each for column in form.columns_around()))
         self._each = [form.compiled(name) for name, form in forms.items() if isinstance(form, Each)]
         self.columns = tuple(dict.fromkeys(_columns(forms)))
         self.columns_by_member = {
             name: (*_columns({name: form}), *_joined_columns({name: form})) for name, form in forms.items()
         }
         self.joined_columns = _joined_columns(forms)
+        self._lists = lists_read_by_number({*self.columns, *(of.partition(_OF_EACH)[0] for of in self.joined_columns)})
 
     def __call__(self, record: Record) -> dict[str, Any]:
         """Return the members of a draft. Raises RecordError also if rows of the record disagree outside ``each``."""
-        members = self._located(record, 0, self._single)
+        rows = [JsonCells(row, record.count, others=self._others) if JSON in row else row for row in record.rows]
+        members = self._located(record, rows, 0, self._single)
         for column in self._agreeing if len(record.rows) > 1 else ():
             first = record.row[column]
-            for number, row in enumerate(record.rows):
+            for place, row in enumerate(record.rows):
                 if row[column] != first:
                     error = RecordError("rows_disagree", "differs between the rows of one record", pointer=column)
-                    raise error.at(record.lines[number])
+                    raise error.at(record.lines[place])
         for form in self._each:
-            objects = self._objects(record, form)
-            if objects is not None:
-                members |= form.member_of(objects + self._located(record, 0, form.further))
+            objects = self._objects(record, rows, form)
+            if objects is None:
+                continue
+            for further in form.also:
+                objects += self._further(record, rows, further)
+            if form.total is not None:
+                compare = form.total
+                objects += self._located(record, rows, 0, lambda row: compare(row, objects, record, form.member))  # noqa: B023
+            members |= form.member_of(objects)
+        if self._lists and isinstance(rows[0], JsonCells):
+            rows[0].count_unread(self._lists)
         return members
 
-    def _objects(self, record: Record, form: _CompiledEach) -> list[Any] | None:
+    def _objects(self, record: Record, rows: Sequence[Row], form: _CompiledEach) -> list[Any] | None:
         """Return what *form* makes of rows or elements; None without a list."""
         if form.of is None:
-            _check_element_count(len(record.rows), form.member)
-            wanted = [number for number, row in enumerate(record.rows) if form.wanted(row)]
-            return [self._located(record, number, form.build) for number in wanted]
+            _check_element_count(len(rows), form.member)
+            wanted = [place for place in range(len(rows)) if self._located(record, rows, place, form.wanted)]
+            return [self._located(record, rows, place, form.build) for place in wanted]
         if JSON in record.row:
             return _elements(record, form.of, self.joined_columns[form.of], form)
         return _of_join(record, form.of, form)
 
+    def _further(self, record: Record, rows: Sequence[Row], form: Value | _CompiledEach) -> list[Any]:
+        if isinstance(form, _CompiledEach):
+            return self._objects(record, rows, form) or []
+        made = self._located(record, rows, 0, form)
+        return [] if made is None else [made]
+
     @staticmethod
-    def _located(record: Record, number: int, build: Callable[[Row], T]) -> T:
+    def _located(record: Record, rows: Sequence[Row], place: int, build: Callable[[Row], T]) -> T:
         try:
-            return build(record.rows[number])
+            return build(rows[place])
         except RecordError as error:
-            raise error.at(record.lines[number]) from None
+            raise error.at(record.lines[place]) from None
 
 
 class MemberOverrides:

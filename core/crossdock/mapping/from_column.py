@@ -24,8 +24,10 @@ from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark, Rounding, Sign, Thousands
-from crossdock.values.config_models import NOT_NULL, ConfigModel, misplaced
+from crossdock.values import exact_json
+from crossdock.values.config_models import NOT_NULL, ConfigModel, GivenText, misplaced
 from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, minor_unit
+from crossdock.values.json_paths import is_nothing, text_of
 from crossdock.values.time_formats import UNIX, Ambiguous, TimeFormat, check_layout
 from crossdock.values.time_zones import zone_name
 
@@ -97,6 +99,11 @@ class FromColumn(ConfigModel):
     """The value of a text that the table does not list."""
     default: Scalar | None = None
     """The value of an empty cell."""
+    join: GivenText = None
+    """The cell is a list of texts in JSON, and this is the text between them, such as a comma; empty ones are left
+    out."""
+    start: Annotated[StrictInt | None, Field(ge=0)] = None
+    """With ``join``: how many texts at the beginning of the list are left to other members; none by default."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -114,6 +121,8 @@ class FromColumn(ConfigModel):
             "factor": number,
             "round": None if self.as_ == "decimal" else "needs as: decimal",
             "table": None if self.as_ == "text" else "looks up the text of the column, so `as` cannot be used",
+            "join": None if self.as_ == "text" and self.table is None else "needs as: text, without a table",
+            "start": "needs join" if self.join is None else None,
             "otherwise": "needs a table; use default for empty cells" if self.table is None else None,
         }
         for name, problem in wrong.items():
@@ -141,7 +150,8 @@ class FromColumn(ConfigModel):
             cell = row[column]
             if not cell or cell in empty or (may_be_blank and cell.isspace()):
                 return default
-            return read(row) if read else cell
+            made = read(row) if read else cell
+            return default if made is None else made
 
         return value
 
@@ -155,7 +165,8 @@ class FromColumn(ConfigModel):
         factor, decimals = self._factor, self._decimals
         match self.as_:
             case "text":
-                return self._look_up if self.table is not None else None
+                looked_up = self._look_up if self.table is not None else None
+                return self._joined if self.join is not None else looked_up
             case "decimal":
                 return lambda row: convert.decimal(
                     row, column, **marks, decimals=decimals(row), factor=factor(row), round=self.round
@@ -194,6 +205,18 @@ class FromColumn(ConfigModel):
             yield self.minor_units
         if isinstance(self.factor, str):
             yield self.factor
+
+    def _joined(self, row: Row) -> str | None:
+        try:
+            found = exact_json.loads(convert.text(row, self.from_))
+        except ValueError:
+            found = None
+        if not isinstance(found, list):
+            raise RecordError("bad_value", "is not a list in JSON, and join is for lists", pointer=self.from_)
+        wanted = [each for each in found[self.start or 0 :] if not is_nothing(each)]
+        if not all(isinstance(each, str | int | Decimal) for each in wanted):
+            raise RecordError("bad_value", "has an element that is not a text or a number", pointer=self.from_)
+        return (self.join or "").join(text_of(each) or "" for each in wanted) or None
 
     def _look_up(self, row: Row) -> Scalar:
         found = (self.table or {}).get(row[self.from_] or "", self.otherwise)

@@ -150,6 +150,50 @@ def at_path(value: Any, path: str) -> Any:
     return value
 
 
+def reached(value: Any, path: str) -> Any:
+    """Return the value at *path* as `at_path` does. Raises RecordError if a value around it has no such members.
+
+    An empty text, list or object, and false, stand for nothing there, as null does: PHP writes an empty object as [].
+    """
+    passed = list[str]()
+    for name in _names(value, path):
+        if is_nothing(value):
+            return MISSING
+        if (expected := _container_of(value, name)) is not None:
+            place = joined(passed) if passed else "what has it"
+            message = f"cannot be read: {place} {described(value)}, and should be {expected}"
+            raise RecordError("bad_value", message, pointer=path)
+        value = member(value, name)
+        passed.append(name)
+    return value
+
+
+def is_nothing(value: Any) -> bool:
+    """Return whether a value stands for nothing: null, false, or an empty text, list or object."""
+    return value is None or value is MISSING or value is False or (isinstance(value, str | list | dict) and not value)
+
+
+def _container_of(value: Any, name: str) -> str | None:
+    """Return what *value* should be so that it may have a member *name*; None if it may."""
+    if isinstance(value, list):
+        return None if is_index(name) else _NAMES[dict]
+    if not isinstance(value, dict):
+        return _NAMES[list if is_index(name) else dict]
+    is_one_element = name == "0" and not any(map(is_index, value))  # where a list of one is written as its element
+    return _NAMES[list] if is_one_element else None
+
+
+def is_index(name: str) -> bool:
+    return _INDEX.fullmatch(name) is not None
+
+
+def joined(names: Sequence[str]) -> str:
+    """Return the path of *names*: dotted, or a JSON pointer if one of them has a dot or is empty."""
+    if all(name and "." not in name for name in names) and not names[0].startswith("/"):
+        return ".".join(names)
+    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
+
+
 def text_of(value: Any) -> str | None:
     """Return a value as the text of a column: text unchanged, null for null and `MISSING`, others as canonical JSON."""
     if value is None or value is MISSING:
@@ -157,14 +201,17 @@ def text_of(value: Any) -> str | None:
     return value if isinstance(value, str) else exact_json.dumps(value).decode()
 
 
-def exploded(item: Any, path: str) -> Iterator[tuple[Any, str | None]]:
+def exploded(item: Any, path: str, *, keeps_empty: bool = False) -> Iterator[tuple[Any, str | None]]:
     """Yield *item* once for each element of its list at *path*, in place of the list, with the element's JSON pointer.
 
-    An empty list or null yields nothing. Without a list, or if it is cut, *item* is yielded unchanged, and no pointer.
+    An empty list or null yields nothing, or if *keeps_empty*, *item* with null in its place, and no pointer. Without a
+    list, or if it is cut, *item* is yielded unchanged, and no pointer.
     """
     names = _names(item, path)
     elements = at_path(item, path)
-    if elements is None:
+    if elements is None or elements == []:
+        if keeps_empty:
+            yield _with(item, names, None), None
         return
     if not isinstance(elements, list) or pagination_members.is_cut(item, names):
         yield item, None
@@ -183,8 +230,11 @@ def is_cut(item: Any, path: str) -> bool:
 
 
 def _names(value: Any, path: str) -> Sequence[str]:
-    if isinstance(value, dict) and path in value:
-        return [path]
+    return [path] if isinstance(value, dict) and path in value else names_of(path)
+
+
+def names_of(path: str) -> Sequence[str]:
+    """Return the names of a dotted path or JSON pointer."""
     return _names_of(path) if path.startswith("/") else path.split(".")
 
 

@@ -484,3 +484,145 @@ def test_other_times_need_a_format(text: str) -> None:
     """The message says that none is declared."""
     with pytest.raises(RecordError, match="is not a time in ISO 8601, and no format is declared"):
         convert.instant({"A": text}, "A")
+
+
+def of_json(item: Any, forms: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
+    """What a map makes of one JSON object, and what it counts."""
+    compiled = RecordMap(FORMS.validate_python(forms))
+    rows = with_paths(RawBatch.json([item], source="page").load(), compiled.columns).drop("_line").rows(named=True)
+    made = record(*rows)
+    return compiled(made), made.parts
+
+
+SHIP = {"shippingAddress": {"object": {"line1": "ship.street", "city": "ship.city"}}}
+
+
+@pytest.mark.parametrize("ship", ["1 Main St", 7, True, [{"street": "1 Main St", "city": "Bonn"}]])
+def test_a_path_through_what_is_no_object_is_a_dead_letter(ship: Any) -> None:
+    """An address that is a text or a list of one would be lost; also where a condition reads it, or in a list."""
+    optional = {"shippingAddress": {"when": {"field": "ship.street", "empty": False}, "then": SHIP["shippingAddress"]}}
+    for forms in (SHIP, optional):
+        with pytest.raises(RecordError) as refused:
+            of_json({"ship": ship}, forms)
+        assert refused.value.pointer == "ship.street"
+        assert refused.value.message.startswith("cannot be read: ship is ")
+        assert refused.value.message.endswith(", and should be an object")
+    with pytest.raises(RecordError) as refused:
+        of_json({"lines": [{"ship": {}}, {"ship": ship}]}, {"items": {"of": "lines", "each": {"sku": "ship.street"}}})
+    assert refused.value.pointer == "lines.1.ship.street"
+    with pytest.raises(RecordError, match="cannot be read: ship is"):
+        of_json({"ship": ship}, {"items": {"of": "ship.lines", "each": {"sku": "sku"}}})
+
+
+def test_an_index_of_what_is_no_list_is_a_dead_letter() -> None:
+    """Where a list of one is written as its element; an object whose members are numbers stays one."""
+    forms = {"number": "tracks.0.number"}
+    with pytest.raises(RecordError, match="tracks is an object, and should be a list"):
+        of_json({"tracks": {"number": "T1"}}, forms)
+    assert of_json({"tracks": {"1": {"number": "T1"}}}, forms) == ({}, {})
+    assert of_json({"tracks": [{"number": "T1"}]}, forms) == ({"number": "T1"}, {})
+
+
+@pytest.mark.parametrize("ship", [None, False, "", [], {}, {"street": None, "city": ""}, {"lines": [None, {}]}])
+def test_what_stands_for_nothing_is_null(ship: Any) -> None:
+    """PHP writes an empty object as a list, and others as false; what a map does not come to read is no matter."""
+    assert of_json({"id": 1, "ship": ship}, SHIP) == ({}, {})
+    assert of_json({"id": 1}, SHIP) == ({}, {})
+    forms = {"a": {"when": {"field": "kind", "equals": "text"}, "then": "ship", "otherwise": "ship.street"}}
+    assert of_json({"kind": "text", "ship": "1 Main St"}, forms) == ({"a": "1 Main St"}, {})
+
+
+def test_an_object_without_its_members_is_counted() -> None:
+    """A vendor that has renamed them would go unnoticed; one without constants and one with a condition are alike."""
+    ship = {"line_1": "1 Main St", "town": "Bonn"}
+    counted = {"object of ship left out, which has no member that map reads": 1}
+    optional = {"shippingAddress": {"when": {"field": "ship.street", "empty": False}, "then": SHIP["shippingAddress"]}}
+    assert of_json({"ship": ship}, SHIP) == ({}, counted)
+    assert of_json({"ship": ship}, optional) == ({}, counted)
+    assert of_json({"lines": [{"ship": ship}]}, {"items": {"of": "lines", "each": SHIP}}) == ({"items": [{}]}, counted)
+    whole = {"billingAddress": {"object": {"line1": "street", "city": "city"}}}
+    assert of_json({"id": 1, "name": "Ada"}, whole) == ({}, {})  # of a record without an address
+
+
+def test_elements_that_no_number_reads_are_counted() -> None:
+    """Of a list of which a map reads the first ones; empty elements hide nothing."""
+    forms = {"line1": "street.0", "line2": "street.1"}
+    counted = {"elements of street left out, which map does not read": 1}
+    assert of_json({"street": ["a", "b", "c"]}, forms) == ({"line1": "a", "line2": "b"}, counted)
+    assert of_json({"street": ["a", "b", "", None]}, forms)[1] == {}
+    assert of_json({"street": ["a"]}, forms) == ({"line1": "a"}, {})
+    within = {"items": {"of": "stops", "each": forms}}
+    assert of_json({"stops": [{"street": ["a", "b", "c"]}]}, within)[1] == counted
+    both = {"first": "tracks.0.number", "tracking": {"of": "tracks", "each": {"number": "number"}}}
+    assert of_json({"tracks": [{"number": "1"}, {"number": "2"}]}, both)[1] == {}
+
+
+def test_texts_of_a_list_may_be_one() -> None:
+    """Those from the second on, without empty ones; nothing is left out, so nothing is counted."""
+    forms = {"line1": "street.0", "line2": {"from": "street", "join": ", ", "start": 1}}
+    assert of_json({"street": ["a", "b", "", None, 4]}, forms) == ({"line1": "a", "line2": "b, 4"}, {})
+    assert of_json({"street": ["a"]}, forms) == ({"line1": "a"}, {})
+    assert of_json({"street": None}, forms) == ({}, {})
+    for street, fault in (("a", "is not a list in JSON"), (["a", {"b": 1}], "has an element that is not a text")):
+        with pytest.raises(RecordError, match=fault):
+            of_json({"street": street}, {"line": {"from": "street", "join": ", "}})
+    for wrong in ({"join": ", ", "as": "decimal"}, {"start": 1}):
+        with pytest.raises(ValidationError):
+            FORMS.validate_python({"line": {"from": "street", **wrong}})
+
+
+LINE = {"quantity": {"from": "n", "as": "decimal"}, "unitPrice": {"from": "price", "as": "decimal"}}
+CHARGE = {"quantity": {"const": 1}, "unitPrice": {"from": "tax", "as": "decimal"}}
+
+
+def test_a_sum_that_is_not_the_total_is_a_dead_letter_with_both() -> None:
+    """Also of further objects, and of those of another list; in JSON and in rows, where all rows have the total."""
+    also = [{"object": CHARGE}, {"of": "fees", "each": CHARGE}]
+    forms = {"items": {"of": "lines", "each": LINE, "also": also, "total": "sum"}}
+    item = {"lines": [{"n": 2, "price": "9.50"}], "tax": "3.61", "fees": [{"tax": 2}, {"tax": "0.50"}], "sum": "25.11"}
+    made, counted = of_json(item, forms)
+    assert ([str(each["unitPrice"]) for each in made["items"]], counted) == (["9.50", "3.61", "2", "0.50"], {})
+    with pytest.raises(RecordError) as refused:
+        of_json(item | {"sum": 25}, forms)
+    assert (refused.value.pointer, refused.value.message) == (
+        "sum",
+        "is 25, but quantity times unitPrice of items add up to 25.11",
+    )
+    for missing in (None, ""):
+        with pytest.raises(RecordError, match="is empty, and should be the total of items"):
+            of_json(item | {"sum": missing}, forms)
+    rows = [{"n": "1", "price": price, "sum": "5", "tax": ""} for price in ("2", "3")]
+    grouped = {"items": {"each": LINE, "total": "sum"}}
+    assert len(mapped(grouped, *rows)["items"]) == 2
+    with pytest.raises(RecordError, match="differs between the rows"):
+        mapped(grouped, rows[0], rows[1] | {"sum": "6"})
+    where = {"equals": "sum", "where": {"field": "tax", "empty": False}}
+    assert mapped({"items": {"each": LINE, "total": where}}, rows[0])
+
+
+def test_a_rounding_of_the_total_may_be_an_object_of_its_own() -> None:
+    """Of at most half a cent for each unit, by default; it is counted, and a larger difference is refused."""
+    total = {"equals": "sum", "rounding": {"productId": {"const": "R"}}}
+    forms = {"items": {"of": "lines", "each": LINE, "total": total}}
+    lines = [{"n": 3, "price": "3.33"}]
+    made, counted = of_json({"lines": lines, "sum": 10}, forms)
+    assert made["items"][1] == {"productId": "R", "quantity": 1, "unitPrice": Decimal("0.01")}
+    assert counted == {"rounding in a line of its own": 1}
+    with pytest.raises(RecordError, match="is 10.01, but quantity times unitPrice of items add up to 9.99"):
+        of_json({"lines": lines, "sum": "10.01"}, forms)
+    forms["items"]["total"] = total | {"per_unit": 1}
+    assert of_json({"lines": lines, "sum": "12.99"}, forms)[0]["items"][1]["unitPrice"] == 3
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        {"of": "lines", "each": {"sku": "sku"}, "total": "sum"},
+        {"of": "lines", "each": LINE, "also": [{"each": CHARGE}]},
+        {"of": "lines", "each": LINE, "also": [{"of": "fees", "each": CHARGE, "total": "sum"}]},
+    ],
+)
+def test_a_total_needs_amounts_and_further_objects_a_list(each: dict[str, Any]) -> None:
+    """What cannot be added up, and rows of the record twice, are refused with the config."""
+    with pytest.raises(ValidationError):
+        FORMS.validate_python({"items": each})

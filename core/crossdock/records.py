@@ -115,6 +115,7 @@ class RawBatch:
             engine keeps the rows that it may need later.
         deleted: The keys of records that the source has deleted, each as the texts of the key columns; None where there
             is none. A row of the same batch or a later one shows that the record exists again.
+        left_out: What was read and has no row, with its number, for the tally of the run.
 
     Raises:
         RefusedError: If the state cannot store *cursor*.
@@ -126,6 +127,7 @@ class RawBatch:
     proof: Proof | None = None
     again: Again | None = None
     deleted: tuple[tuple[str | None, ...], ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.cursor, str) and not is_storable(self.cursor):
@@ -143,6 +145,7 @@ class RawBatch:
         key: str | Sequence[str] = (),
         cursor: str | None = None,
         explode: str | None = None,
+        keeps_empty: bool = False,
         deleted: Iterable[Any] = (),
     ) -> RawBatch:
         """Make rows from JSON objects, with a column for every dotted path that the stream declares.
@@ -151,7 +154,9 @@ class RawBatch:
             items: Objects; anything else is a row without a key.
             key: Paths to make columns of at once. Those of the stream need not be repeated.
             explode: Path of a list: each element becomes a row with the members of its object, in which the element
-                takes the place of the list. An empty list or null gives no row; an object without a list stays a row.
+                takes the place of the list. An empty list or null gives no row, and is counted; an object without
+                a list stays a row.
+            keeps_empty: An object whose list is empty or null stays a row, too, in which the list is null.
             deleted: The keys of records that the source has deleted: texts or whole numbers, or lists of them where the
                 key has several parts. The stream declares ``yields_deleted``.
 
@@ -163,7 +168,9 @@ class RawBatch:
             raise TypeError("the items are a list of objects, not one object or a text")
         paths = (key,) if isinstance(key, str) else tuple(key)
         keys = tuple(tuple(map(text_of, each if isinstance(each, list | tuple) else [each])) for each in deleted)
-        return cls(source, _json_rows(items, source, paths, explode), cursor, deleted=keys)
+        left_out: dict[str, int] = {}
+        rows = _json_rows(items, source, paths, explode, left_out, keeps_empty=keeps_empty)
+        return cls(source, rows, cursor, deleted=keys, left_out=left_out)
 
     def load(self) -> pl.DataFrame:
         return kept(self.rows) if isinstance(self.rows, Path) else self.rows
@@ -175,11 +182,21 @@ def kept(path: Path) -> pl.DataFrame:
         return pl.read_ipc(file)
 
 
-def _json_rows(items: Iterable[Any], source: str, paths: Sequence[str], explode: str | None) -> pl.DataFrame:
+def _json_rows(
+    items: Iterable[Any],
+    source: str,
+    paths: Sequence[str],
+    explode: str | None,
+    left_out: dict[str, int],
+    *,
+    keeps_empty: bool,
+) -> pl.DataFrame:
     columns: dict[str, list[str | None]] = {path: [] for path in (*paths, JSON, *([ELEMENT] if explode else []))}
     size = 0
     for item in items:
-        for row, element in json_paths.exploded(item, explode) if explode else [(item, None)]:
+        number = 0
+        for row, element in json_paths.exploded(item, explode, keeps_empty=keeps_empty) if explode else [(item, None)]:
+            number += 1
             text = exact_json.dumps(row).decode()
             size += len(text) + _ROW_BYTES
             if explode and size > MAX_EXPLODED:
@@ -191,6 +208,9 @@ def _json_rows(items: Iterable[Any], source: str, paths: Sequence[str], explode:
             columns[JSON].append(text)
             if explode:
                 columns[ELEMENT].append(element)
+        if not number:
+            without = f"record without elements in {explode}"
+            left_out[without] = left_out.get(without, 0) + 1
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     return frame.with_row_index(LINE, offset=1).cast({LINE: pl.UInt64})
 

@@ -17,12 +17,12 @@ from crossdock.mapping.cursors import Cursor, Window, instant_cursor
 from crossdock.reading.sources.list_evidence import changed
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.records import JSON, LINE, Record, column_named, with_paths
+from crossdock.records import ELEMENT, JSON, LINE, Record, column_named, with_paths
 from crossdock.resources import ResourceModel
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.values import exact_json
 from crossdock.values.config_durations import span
-from crossdock.values.json_paths import at_path, found_at, member_name, text_of
+from crossdock.values.json_paths import MISSING, at_path, found_at, member_name, reached, text_of
 from crossdock_connectors import request_times
 from crossdock_connectors.http_json import expansion, request_templates
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
@@ -160,7 +160,11 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             ctx.api.doubt(page, text)
         for error in filter(None, (expansion.problem(item, self._config.expand) for item in items if explode)):
             ctx.api.doubt(page, f"{error.pointer} {error.message}")  # its row has no key, so no dead letter says it
-        return RawBatch.json(items, source=source, key=self.key, explode=explode)
+        return self._rows(items, source)
+
+    def _rows(self, items: Sequence[Any], source: str) -> RawBatch:
+        is_group = self.group_by is not None  # which has a key of its own, by which its dead letter is known
+        return RawBatch.json(items, source=source, key=self.key, explode=self._config.explode, keeps_empty=is_group)
 
     def _expanded(self, ctx: Context[HttpJsonSettings], item: Any) -> Any:
         for columns, is_left_out in self._left_out:
@@ -173,6 +177,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
         if self._config.expand and (error := expansion.problem(record.json(), self._config.expand)):
             raise error
+        explode, is_element = self._config.explode, record.row.get(ELEMENT) is not None
+        if explode and self.group_by and not is_element and reached(record.json(), explode) in (None, MISSING):
+            hint = f"skip: {{none: {{field: {explode}, empty: true}}}} leaves out such records"
+            raise RecordError("bad_value", f"has no elements, of which the record is made; {hint}", pointer=explode)
         return super().to_resource(record)
 
     @property
@@ -245,7 +253,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             raise RefusedError(message, where=answer.address, hint=_what_is_there(answer, place))
         found = found if isinstance(found, list) else [found]
         items = [self._expanded(ctx, item) for item in found]
-        return RawBatch.json(items, source=answer.address, key=self.key, explode=self._config.explode)
+        return self._rows(items, answer.address)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
         """Request the first two pages as the first run does, describe them, and request from a record's time on."""

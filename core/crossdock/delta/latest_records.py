@@ -110,6 +110,7 @@ class LatestRecords:
                 self.key_order = KeyOrder(frame)
             begins = self._add_to_unit(number, batch)
             self._add_deleted(batch, tally)
+            tally.parts.update(batch.left_out)
             is_small = begins and self._small.fits(batch)
             parts = [*self._small.take_back(len(self._units) - 1), batch]  # all batches of its unit
             if not (is_small and self._small.has_room(batch)):

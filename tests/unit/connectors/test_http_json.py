@@ -565,6 +565,23 @@ def test_lists_in_records_are_items_or_rows() -> None:
     assert skus(api.read(exploded)) == ["1", "2"]
 
 
+@pytest.mark.parametrize("lines", [None, []])
+def test_a_group_without_rows_is_a_dead_letter(lines: Any) -> None:
+    """An order whose lines are empty or null leaves a trace; a filter may leave out such records, and counts them."""
+    grouped = {"explode": "lines", "key": ["id"], "group_by": ["id"], "mode": "snapshot"}
+    grouped |= {"map": {"sku": "id", "name": {"const": "Order"}}}
+    api = Api(lambda _: {"items": [{"id": 1, "lines": lines}, {"id": 2, "lines": [None, {"sku": 1}]}]})
+    first, second = api.read(grouped).records
+    assert first.problem is not None
+    assert str(first.problem).startswith(
+        "lines: has no elements, of which the record is made; skip: {none: {field: lines"
+    )
+    assert second.problem is None
+    for field in ("lines", "lines.sku"):
+        trial = api.read(grouped | {"skip": {"none": {"field": field, "empty": True}}})
+        assert [each.record.row["id"] for each in trial.records] == ["2"]
+
+
 class TestContract(HttpStreamContract):
     """The contract of every stream of a JSON API holds for one that a config declares."""
 

@@ -61,6 +61,33 @@ def test_what_the_shop_has_is_delivered_once(shop: tuple[Recipe, BigCommerce]) -
     assert syncs.delivered() == 0
 
 
+def test_an_order_with_another_total_is_a_dead_letter(shop: tuple[Recipe, BigCommerce]) -> None:
+    """A fee, which is not among the members of an order, is not lost: the reason has both sums."""
+    syncs, bigcommerce = shop
+    order = bigcommerce.place(bigcommerce.add_customer("Ada"), [("MUG", 2, "9.5")], status=3)
+    bigcommerce.order(order)["total_inc_tax"] = "24.0000"
+    syncs.sync()
+    (letter,) = syncs.dead_letters().values()
+    assert letter == "bad_value total_inc_tax: is 24, but quantity times unitPrice of items add up to 19"
+
+
+def test_a_record_without_elements_is_counted(shop: tuple[Recipe, BigCommerce]) -> None:
+    """A product without variants makes no product of the platform, and the report says so."""
+    syncs, bigcommerce = shop
+    bigcommerce.add_product("Empty", [], "1")
+    bigcommerce.tables["products"][0]["variants"] = None
+    assert syncs.sync().tallies["shop.products"].parts == {"record without elements in variants": 2}
+
+
+def test_the_other_addresses_of_a_customer_are_counted(shop: tuple[Recipe, BigCommerce]) -> None:
+    """The platform has one, the first; that the shop has more is in the report."""
+    syncs, bigcommerce = shop
+    bigcommerce.add_customer("Ada")
+    bigcommerce.tables["customers"][0]["addresses"].append({"address1": "2 Main St", "city": "Austin"})
+    report = syncs.sync()
+    assert report.tallies["shop.customers"].parts == {"elements of addresses left out, which map does not read": 1}
+
+
 def test_what_a_3pl_ships_and_has_goes_back(shop: tuple[Recipe, BigCommerce]) -> None:
     """The 3PL names the shop's lines, which it got with the order; the shop's order then has status and tracking."""
     syncs, bigcommerce = shop

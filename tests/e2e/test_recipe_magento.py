@@ -62,6 +62,73 @@ def test_what_the_shop_has_is_delivered_once(shop: tuple[Recipe, Magento]) -> No
     assert syncs.stored("order")[f"shop:{guest}"]["status"] == "complete"
 
 
+def test_every_track_of_a_shipment_is_there(shop: tuple[Recipe, Magento]) -> None:
+    """Of two shipments with two tracks each, in their order."""
+    syncs, magento = shop
+    order = magento.place(magento.add_customer("Ada"), [("A", 2, "9.5")])
+    magento.ship(order, [{"track_number": f"T{number}", "carrier_code": "dhl"} for number in (1, 2)])
+    further = [{"track_number": f"T{number}", "carrier_code": "ups"} for number in (3, 4)]
+    magento.tables["shipments"].append({"entity_id": 9, "order_id": order, "tracks": further})
+    syncs.delivered()
+    tracking = syncs.stored("order")[f"shop:{order}"]["tracking"]
+    found = [(each["carrier"], each["number"]) for each in tracking]
+    assert found == [("dhl", "T1"), ("dhl", "T2"), ("ups", "T3"), ("ups", "T4")]
+
+
+def test_a_street_of_several_lines_is_whole(shop: tuple[Recipe, Magento]) -> None:
+    """A shop may ask for up to twenty lines: those after the first are one, of orders and of customers."""
+    syncs, magento = shop
+    buyer = magento.add_customer("Ada")
+    order = magento.place(buyer, [("A", 2, "9.5")])
+    street = ["Building 7", "Floor 3", "", "Main St 5"]
+    shipping = magento.order(order)["extension_attributes"]["shipping_assignments"][0]["shipping"]
+    shipping["address"]["street"] = magento.tables["customers"][0]["addresses"][1]["street"] = street
+    syncs.delivered()
+    sent = syncs.stored("order")[f"shop:{order}"]["shippingAddress"]
+    kept = syncs.stored("customer")[f"shop:{buyer}"]["billingAddress"]
+    assert [(each["line1"], each["line2"]) for each in (sent, kept)] == [("Building 7", "Floor 3, Main St 5")] * 2
+
+
+def test_the_invoice_of_a_bundle_has_its_price_once(shop: tuple[Recipe, Magento]) -> None:
+    """The parts of a bundle with a dynamic price have their prices on an invoice, and the bundle has no total there."""
+    syncs, magento = shop
+    magento.add_product("BUNDLE", "0", kind="bundle")
+    order = magento.place(magento.add_customer("Ada"), [("A", 1, "9.5"), ("B", 1, "20")])
+    magento.add_bundle(order, "BUNDLE", "29.5")
+    magento.invoice(order)
+    syncs.delivered()
+    assert [total(each) for each in syncs.invoices()] == [Decimal("29.5")]
+    assert total(syncs.stored("order")[f"shop:{order}"]) == Decimal("29.5")
+
+
+def test_what_raises_or_lowers_the_total_is_a_line(shop: tuple[Recipe, Magento]) -> None:
+    """Fixed product taxes, gift wrapping, and what Adobe Commerce takes off for credit, gift cards and points."""
+    syncs, magento = shop
+    order = magento.place(magento.add_customer("Ada"), [("A", 2, "9.5")])
+    placed = magento.order(order)
+    placed["items"][0]["weee_tax_applied_row_amount"] = 2
+    placed["extension_attributes"] |= {"customer_balance_amount": 5, "gift_cards_amount": 3, "gw_price": Decimal("1.5")}
+    placed["extension_attributes"] |= {"reward_currency_amount": 1, "gw_items_price": "2.0000", "gw_card_price": None}
+    placed["grand_total"] = Decimal("15.5")
+    syncs.delivered()
+    assert total(syncs.stored("order")[f"shop:{order}"]) == Decimal("15.5")
+
+
+def test_an_order_or_invoice_with_another_total_is_a_dead_letter(shop: tuple[Recipe, Magento]) -> None:
+    """An amount that the example does not know is not lost: the reason has both sums. A rounding is a line."""
+    syncs, magento = shop
+    buyer = magento.add_customer("Ada")
+    unknown, rounded = (magento.place(buyer, [("A", 2, "9.5")]) for _ in range(2))
+    magento.order(unknown)["grand_total"] = 21
+    magento.order(rounded)["grand_total"] = Decimal("19.01")
+    magento.invoice(unknown)
+    report = syncs.sync()
+    assert total(syncs.stored("order")[f"shop:{rounded}"]) == Decimal("19.01")
+    assert report.tallies["shop.orders"].parts == {"rounding in a line of its own": 1}
+    reason = "bad_value grand_total: is 21, but quantity times unitPrice of items add up to 19"
+    assert list(syncs.dead_letters().values()) == [reason] * 2
+
+
 def test_what_a_3pl_ships_and_has_goes_back(shop: tuple[Recipe, Magento]) -> None:
     """One shipment of the order with all parcels, and the stock of a product that differs; nothing the second time."""
     syncs, magento = shop

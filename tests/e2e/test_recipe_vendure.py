@@ -11,6 +11,7 @@ import httpx
 import pytest
 from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.recipe_stage import Recipe
+from tests.partners.shop_recipe import charge
 from tests.partners.vendure import PASSWORD, Vendure
 
 from crossdock.runs.run_report import Report
@@ -54,6 +55,8 @@ def sandbox(tmp_path: Path) -> Iterator[SandboxServer]:
 @pytest.fixture
 def recipe(tmp_path: Path, sandbox: SandboxServer, shop: Vendure, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recipe]:
     with serving(PartnerServer(shop)) as server:
+        for kind in ("shipping", "rounding"):
+            monkeypatch.setenv(f"{kind.upper()}_PRODUCT", charge(sandbox, kind))
         monkeypatch.setenv("VENDURE_URL", server.url)
         monkeypatch.setenv("VENDURE_PASSWORD", PASSWORD)
         (tmp_path / "exports").mkdir()
@@ -87,6 +90,21 @@ def test_the_shop_is_on_the_platform_and_a_second_sync_sends_nothing(shop: Vendu
     later(shop)
     assert delivered(recipe.sync()) == 0
     assert shop.effects == []
+
+
+def test_an_order_has_the_sum_of_the_shop(shop: Vendure, recipe: Recipe) -> None:
+    """Shipping is a line, and so is a cent of a price that does not divide; an amount besides is a dead letter."""
+    number = shop.order("1", {"1": 3}, shipping=490)
+    shop.records["orders"][number]["totalWithTax"] += 1
+    charged = shop.order("1", {"1": 1})
+    shop.records["orders"][charged]["totalWithTax"] += 250  # a surcharge
+    report = recipe.sync()
+    order = recipe.stored("order")[f"vendure:{number}"]
+    made = [(each["quantity"], str(each["unitPrice"])) for each in order["items"]]
+    assert made == [(3, "19.9"), (1, "4.9"), (1, "0.01")]
+    assert report.tallies["vendure.orders"].parts == {"rounding in a line of its own": 1}
+    (letter,) = recipe.dead_letters().values()
+    assert letter == "bad_value totalWithTax: is 22.4, but quantity times unitPrice of items add up to 19.9"
 
 
 def test_what_changes_is_delivered(shop: Vendure, recipe: Recipe) -> None:

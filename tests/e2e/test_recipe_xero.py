@@ -96,6 +96,35 @@ def test_changes_come_in(recipe: Recipe) -> None:
     recipe.quiet()
 
 
+def test_an_invoice_has_its_tax_and_its_lines_without_an_item(recipe: Recipe) -> None:
+    """Amounts without tax get a line of the tax, a text alone is no line, and the sum is what Xero states."""
+    fake = vendor(recipe)
+    filled(fake, 0)
+    del fake.lists["Invoices"]["invoice-9002"]
+    taxed = {"ItemCode": "LAMP", "Quantity": 1, "LineAmount": 100, "TaxType": "OUTPUT2", "TaxAmount": 15}
+    freight = {"Description": "Freight", "Quantity": 1, "LineAmount": 20, "TaxAmount": 3}
+    fake.invoice(1, "c-1", [taxed, freight, {"Description": "Thank you"}, {"Description": "-", "LineAmount": 0}])
+    recipe.sync()
+    (invoice,) = [each["body"] for each in recipe.effects() if each["resource"] == "invoice"]
+    assert [item["unitPrice"] for item in invoice["items"]] == [100, 20, 18]
+
+
+def test_an_invoice_whose_lines_are_not_its_total_is_a_dead_letter(recipe: Recipe) -> None:
+    """A difference of a cent is a line of its own, and is counted; a larger one is refused with both sums."""
+    fake = vendor(recipe)
+    filled(fake, 0)
+    line = {"ItemCode": "LAMP", "Quantity": 1, "LineAmount": 100, "TaxAmount": 15}
+    fake.invoice(1, "c-1", [line], Total=115 + Decimal("0.01"))
+    fake.invoice(2, "c-1", [line], Total=120)
+    recipe.clock.advance(900)
+    report = recipe.project.sync()
+    (invoice,) = [each["body"] for each in recipe.effects() if each["resource"] == "invoice"]
+    assert [item["unitPrice"] for item in invoice["items"]] == [100, 15, 0.01]
+    assert report.tallies["xero.invoices"].parts == {"rounding in a line of its own": 1}
+    (letter,) = recipe.project.dead_letters().values()
+    assert letter == "bad_value Total: is 120, but quantity times unitPrice of items add up to 115"
+
+
 def test_refresh_tokens_are_used_once(recipe: Recipe) -> None:
     """Each sync after half an hour renews them, and none is used twice."""
     fake = vendor(recipe)

@@ -99,6 +99,9 @@ class BigCommerce:
         about |= {"currency_code": "EUR", "default_currency_code": "USD"}
         zeros = dict.fromkeys(("shipping_cost_ex_tax", "handling_cost_ex_tax", "wrapping_cost_ex_tax"), "0.0000")
         zeros |= dict.fromkeys(("discount_amount", "coupon_discount", "total_tax"), "0.0000")
+        sums = sum(_amount(name) * Decimal(value) for name, value in money.items())
+        sums += sum(units * Decimal(price) for _, units, price in lines)
+        about["total_inc_tax"] = f"{sums:.4f}"
         self.tables["orders"].append({**about, **zeros, **money, "date_created": rfc_2822(self.clock.now())})
         self.move(number, status)
         self.below[number, "products"] = [
@@ -229,6 +232,11 @@ class BigCommerce:
             held.update(total_inventory_onhand=item["quantity"], available_to_sell=item["quantity"])
             self.effects.append({"kind": "stock_set", "id": item["sku"], "body": item})
         return f"transaction-{len(self.effects)}"
+
+
+def _amount(name: str) -> int:
+    """The sign of a member in the order's total."""
+    return -1 if name in {"discount_amount", "coupon_discount"} else 1
 
 
 def rfc_2822(moment: datetime) -> str:

@@ -100,6 +100,7 @@ class Magento:
         number, items = self._number("orders"), list[dict[str, Any]]()
         for sku, units, price in lines:
             line = {"sku": sku, "qty_ordered": units, "price": _number(price), "product_type": "simple"}
+            line |= {"row_total": _number(str(units * Decimal(price)))}
             if sku in parents:
                 parent = {
                     **line,
@@ -108,7 +109,7 @@ class Magento:
                     "name": parents[sku],
                 }
                 items.append(parent)
-                line |= {"price": 0, "parent_item_id": parent["item_id"], "parent_item": parent}
+                line |= {"price": 0, "row_total": 0, "parent_item_id": parent["item_id"], "parent_item": parent}
             items.append({**line, "item_id": 10 * number + len(items)})
         buyer = {"customer_is_guest": 1, "customer_email": "guest@example.com"} if customer is None else {}
         buyer |= {} if customer is None else {"customer_is_guest": 0, "customer_id": customer}
@@ -119,18 +120,31 @@ class Magento:
         about = {"entity_id": number, "increment_id": f"{number:09}", "status": "processing", "items": items}
         about |= {"order_currency_code": "EUR", "billing_address": _address("Ada")}
         extension = {"extension_attributes": {"shipping_assignments": [shipping]}}
+        charges["grand_total"] = sum((each["row_total"] for each in items), Decimal(0)) + sum(charges.values())
         self._add("orders", {**about, **buyer, **charges, **extension, "created_at": self.now})
         return number
 
+    def add_bundle(self, order: int, sku: str, price: str) -> None:
+        """Make one bundle with a dynamic price of all items of an order, which keep their own prices."""
+        placed = self.order(order)
+        number = placed["items"][0]["item_id"] + 9
+        about = {"sku": sku, "qty_ordered": 1, "price": _number(price), "row_total": _number(price)}
+        bundle = {**about, "item_id": number, "product_type": "bundle"}
+        parts = [{**each, "parent_item_id": number, "parent_item": bundle} for each in placed["items"]]
+        placed["items"] = [bundle, *parts]
+
     def invoice(self, order: int) -> int:
-        """Invoices all of an order, as the shop does when it is paid. Children have no price there."""
+        """Invoices all of an order, as the shop does when it is paid. Of a parent and its children, those have a
+        ``row_total`` there of which the price is calculated: the children of a bundle with a dynamic price.
+        """
         placed, number = self.order(order), self._number("invoices")
         items = [
-            {"sku": each["sku"], "qty": each["qty_ordered"], "order_item_id": each["item_id"]}
-            | ({} if "parent_item_id" in each else {"price": each["price"]})
+            {"sku": each["sku"], "qty": each["qty_ordered"], "order_item_id": each["item_id"], "price": each["price"]}
+            | ({} if each["product_type"] == "bundle" else {"row_total": each["row_total"]})
             for each in placed["items"]
         ]
-        charges = {name: amount for name, amount in placed.items() if name.endswith("_amount")}
+        names = [name for name in placed if name.endswith("_amount")]
+        charges = {name: placed[name] for name in (*names, "grand_total")}
         about = {"entity_id": number, "order_id": order, "order_currency_code": "EUR", "items": items}
         self._add("invoices", about | charges)
         self.touch(placed)

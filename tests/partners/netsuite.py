@@ -19,6 +19,7 @@ import re
 import sqlite3
 from base64 import urlsafe_b64decode
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, unquote
 from zoneinfo import ZoneInfo
@@ -39,8 +40,10 @@ _TABLES = """
 CREATE TABLE item (id INTEGER PRIMARY KEY, itemid, displayname, itemtype, isinactive, lastmodifieddate);
 CREATE TABLE customer (id INTEGER PRIMARY KEY, altname, email, lastmodifieddate);
 CREATE TABLE currency (id INTEGER PRIMARY KEY, symbol);
-CREATE TABLE "transaction" (id INTEGER PRIMARY KEY, type, entity, currency, createddate, lastmodifieddate);
-CREATE TABLE transactionline (id INTEGER PRIMARY KEY, "transaction", mainline, taxline, item, quantity, rate);
+CREATE TABLE "transaction" (
+    id INTEGER PRIMARY KEY, type, entity, currency, createddate, foreigntotal, lastmodifieddate);
+CREATE TABLE transactionline (
+    id INTEGER PRIMARY KEY, "transaction", mainline, taxline, item, itemtype, quantity, rate, foreignamount);
 INSERT INTO currency VALUES (1, 'USD');
 """
 
@@ -75,15 +78,31 @@ class NetSuite:
         statement = f'INSERT INTO "{table}" ({names}) VALUES ({places}) ON CONFLICT(id) DO UPDATE SET {updates}'
         self._base.execute(statement, list(given.values()))
 
-    def order(self, row_id: int, customer: int, lines: Sequence[tuple[int, str, str]]) -> None:
-        """Create a sales order with lines of item, quantity and rate."""
+    def order(
+        self,
+        row_id: int,
+        customer: int,
+        lines: Sequence[tuple[int, str, str]],
+        charges: Sequence[tuple[str, int, str]] = (),
+    ) -> None:
+        """Create a sales order with lines of item, quantity and rate, and of charges by type of item, id and amount.
+
+        Amounts of lines have two decimals. They are negative, as quantities are, and the total is not.
+        """
+        amounts = [(Decimal(quantity) * Decimal(rate)).quantize(Decimal("0.01")) for _, quantity, rate in lines]
+        total = sum([*amounts, *(Decimal(amount) for *_, amount in charges)])
         about = {"type": "SalesOrd", "entity": customer, "currency": 1, "createddate": self.now()}
-        self.put("transaction", row_id, **about)
+        self.put("transaction", row_id, **about, foreigntotal=str(total))
         main = {"transaction": row_id, "mainline": "T", "taxline": "F"}
         self.put("transactionline", row_id * 100, **main)
-        for number, (item, quantity, rate) in enumerate(lines, 1):
-            columns = {"item": item, "quantity": f"-{quantity}", "rate": rate}
+        for number, ((item, quantity, rate), amount) in enumerate(zip(lines, amounts, strict=True), 1):
+            columns = {"item": item, "itemtype": "InvtPart", "quantity": f"-{quantity}", "rate": rate}
+            columns |= {"foreignamount": f"-{amount}"}
             self.put("transactionline", row_id * 100 + number, **main | {"mainline": "F"}, **columns)
+        for number, (kind, item, amount) in enumerate(charges, 50):
+            columns = {"item": item, "itemtype": kind, "foreignamount": str(-Decimal(amount))}
+            is_tax = {"taxline": "T" if kind.startswith("Tax") else "F"}
+            self.put("transactionline", row_id * 100 + number, **main | {"mainline": "F"} | is_tax, **columns)
 
     def now(self) -> str:
         return self.clock.now().astimezone(_PACIFIC).strftime("%Y-%m-%d %H:%M:%S")

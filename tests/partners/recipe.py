@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ import httpx
 import yaml
 from tests.e2e.project_folder import in_process
 from tests.partners.partner_server import Fault, Partner, PartnerAnswer, PartnerRequest, PartnerServer, serving
+from tests.partners.shop_recipe import charge
 from tests.partners.stage import Project
 
 from crossdock.runs.run_report import Report
@@ -25,8 +27,11 @@ ADDRESS = {
     "name": "Harbour Lights",
     "line1": "1 Harbour Street",
     "city": "Hamburg",
+    "line2": "Flat 4",
+    "region": "HH",
     "postalCode": "20457",
     "country": "DE",
+    "phone": "+49 40 123",
 }
 
 
@@ -71,9 +76,10 @@ class Recipe:
         assert done.exit_code == 0, done.stdout + done.stderr
 
     def effects(self) -> list[dict[str, Any]]:
-        """What happened at the platform, oldest first."""
+        """What happened at the platform, oldest first, but for the products of charges, which were there before."""
         answer = self.client.get("/_sandbox/effects", params={"limit": "10000"})
-        return [dict(each) for each in answer.json()["data"]]
+        effects = [dict(each) for each in answer.json()["data"]]
+        return [each for each in effects if not str(each["body"].get("externalId")).startswith("charges:")]
 
     def lose_answers_of_platform(self, share: float) -> None:
         """The platform carries writes out, and this *share* of its answers never arrives."""
@@ -144,10 +150,12 @@ def opened(
         config: Of ``configs/``.
         changes: Of connections, by name; the vendor's address is ``URL``, and the beginning of that of its tokens.
     """
-    document = yaml.safe_load((ROOT / "configs" / config).read_text(encoding="utf-8"))
+    text = (ROOT / "configs" / config).read_text(encoding="utf-8")
     limits = SandboxSettings(rate_per_min=600_000, burst=100_000)
     with SandboxServer(folder / "sandbox", limits) as sandbox, serving(_AtTime(partner, clock)) as server:
-        connections = _merged(document["connections"], _at(changes, server.url))
+        for kind in sorted(set(re.findall(r"\$\{\w+_PRODUCT:-(\w+)\}", text))):
+            text = text.replace(f"${{{kind.upper()}_PRODUCT:-{kind}}}", charge(sandbox, kind))
+        connections = _merged(yaml.safe_load(text)["connections"], _at(changes, server.url))
         headers = {"authorization": f"Bearer {sandbox.api_key}", "x-tenant-slug": sandbox.tenant}
         with httpx.Client(base_url=sandbox.base_url, headers=headers, trust_env=False) as client:
             yield Recipe(Project(folder, sandbox, connections, clock), clock, server, client)

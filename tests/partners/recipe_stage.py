@@ -28,3 +28,7 @@ class Recipe(Project):
     ) -> None:
         document = yaml.safe_load((CONFIGS / f"{name}.yaml").read_text(encoding="utf-8"))
         super().__init__(folder, sandbox, {**document["connections"], **(more or {})}, clock)
+
+    def stored(self, resource: str) -> dict[str, dict[str, Any]]:
+        """The records of the platform by their external ids, but for the products of charges."""
+        return {key: each for key, each in super().stored(resource).items() if not key.startswith("charges:")}

@@ -119,7 +119,8 @@ def recipe(
         serving(PartnerServer(made(clock))) as shop,
         serving(PartnerServer(depot)) as stock,
     ):
-        ids = {f"{kind.upper()}_PRODUCT": charge(sandbox, kind) for kind in ("shipping", "discount", "tax", "other")}
+        kinds = ("shipping", "discount", "tax", "other", "rounding")
+        ids = {f"{kind.upper()}_PRODUCT": charge(sandbox, kind) for kind in kinds}
         urls = {"PLATFORM_URL": sandbox.base_url, "SHOP_URL": f"{shop.url}{base}", "DEPOT_URL": stock.url}
         secrets = {"CROSSDOCK_API_KEY": sandbox.api_key, "SHOP_TOKEN": token, "DEPOT_KEY": "depot-key"}
         for variable, value in (ids | urls | secrets).items():

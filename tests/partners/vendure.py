@@ -94,7 +94,7 @@ type OrderLine {
 type Order {
   id: ID! createdAt: DateTime! updatedAt: DateTime! orderPlacedAt: DateTime code: String! state: String!
   active: Boolean! customer: Customer shippingAddress: OrderAddress lines: [OrderLine!]! currencyCode: String!
-  totalWithTax: Money!
+  shippingWithTax: Money! totalWithTax: Money!
 }
 type OrderList { items: [Order!]! totalItems: Int! }
 input OrderFilterParameter { updatedAt: DateOperators active: BooleanOperators code: StringOperators }
@@ -153,7 +153,14 @@ class Vendure:
     def customer(self, first: str, last: str, email: str) -> str:
         return self._add("customers", firstName=first, lastName=last, emailAddress=email, phoneNumber=None)
 
-    def order(self, customer: str, lines: dict[str, int], state: str = "PaymentAuthorized", **members: Any) -> str:
+    def order(
+        self,
+        customer: str,
+        lines: dict[str, int],
+        state: str = "PaymentAuthorized",
+        shipping: int = 0,
+        **members: Any,
+    ) -> str:
         """A placed order of units by variant."""
         variants = [self.records["variants"][each] for each in lines]
         prices = [int(each["price"]) for each in variants]
@@ -178,7 +185,8 @@ class Vendure:
             "shippingAddress": address,
             "lines": rows,
             "currencyCode": variants[0]["currencyCode"],
-            "totalWithTax": sum(price * units for price, units in zip(prices, lines.values(), strict=True)),
+            "shippingWithTax": shipping,
+            "totalWithTax": sum(price * units for price, units in zip(prices, lines.values(), strict=True)) + shipping,
         }
         return self._add("orders", **given | members)
 

@@ -8,6 +8,8 @@ Made of the public pages "Requests and responses", "OAuth 2.0 API limits", "Toke
 - ``If-Modified-Since`` is a time in UTC without a zone; what changed since then is listed, to the second.
 - Times are ``/Date(1518685950940+0000)/``; documents also have their dates as ISO 8601 (``DateString``).
 - Invoices and contacts have pages, with ``pagination`` beside them; items and accounts are whole lists.
+- ``LineAmount`` is without the tax (``TaxAmount``) if ``LineAmountTypes`` is Exclusive, and with it if it is Inclusive;
+  ``Total`` is ``SubTotal`` and ``TotalTax``. A line without ``ItemCode`` has an amount, or is a text alone.
 - Archived contacts are listed only on request.
 - 429 has ``Retry-After`` and ``X-Rate-Limit-Problem``, and no body; other answers tell what is left of the limits.
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
@@ -54,8 +57,17 @@ class Xero(TokenVendor):
         self.lists[resource][record_id] = self.lists[resource].get(record_id, {}) | members | about
 
     def invoice(self, number: int, contact: str, lines: list[dict[str, Any]], **members: Any) -> None:
-        about = {"Type": "ACCREC", "Status": "AUTHORISED", "LineAmountTypes": "Exclusive", "CurrencyCode": "NZD"}
+        about: dict[str, Any] = {
+            "Type": "ACCREC",
+            "Status": "AUTHORISED",
+            "LineAmountTypes": "Exclusive",
+            "CurrencyCode": "NZD",
+        }
         dates = {"Date": "/Date(1539993600000+0000)/", "DateString": "2018-10-20T00:00:00"}
+        net, tax = (sum(Decimal(str(line.get(name, 0))) for line in lines) for name in ("LineAmount", "TaxAmount"))
+        is_inclusive = (about | members)["LineAmountTypes"] == "Inclusive"
+        sums = {"SubTotal": net - tax if is_inclusive else net, "TotalTax": tax}
+        about |= sums | {"Total": sum(sums.values())}
         shown = {"InvoiceNumber": f"INV-{number:04}", "Contact": {"ContactID": contact}, "LineItems": lines}
         self.put("Invoices", f"invoice-{number}", **(about | dates | shown | members))
 

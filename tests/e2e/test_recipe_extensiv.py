@@ -40,6 +40,8 @@ def test_an_order_goes_out_and_comes_back_shipped(recipe: Recipe) -> None:
     (effect,) = fake.effects
     assert (effect["kind"], effect["body"]["referenceNum"]) == ("order_created", f"erp-{order}")
     assert [(each["itemIdentifier"]["sku"], each["qty"]) for each in effect["body"]["orderItems"]] == [("LAMP", 3)]
+    told = [effect["body"]["shipTo"][name] for name in ("address2", "state", "phoneNumber")]
+    assert told == ["Flat 4", "HH", "+49 40 123"]
     lots = [each["body"] for each in recipe.effects() if each["resource"] == "inventory_lot"]
     assert [(each["quantity"], each["status"]) for each in lots] == [(40.5, "available")]
     recipe.quiet()

@@ -37,6 +37,7 @@ def test_an_order_goes_out_and_comes_back_shipped(recipe: Recipe) -> None:
     assert effect["kind"] == "order_created"
     sent = effect["body"]
     assert (sent["orderKey"], sent["orderNumber"]) == (f"erp:{order}", order)
+    assert (sent["shipTo"]["street2"], sent["shipTo"]["state"]) == ("Flat 4", "HH")
     assert sent["orderDate"] == "2026-11-20 00:15:00"  # 08:15 in UTC
     assert [(each["sku"], each["quantity"]) for each in sent["items"]] == [("LAMP", 3)]
     recipe.quiet()

@@ -54,7 +54,7 @@ PLACES = ("query", "body", "variables")
 EVENTS = ("created", "deleted", "changed")
 AFTER = ("empty", "empty", "repeated", "cursor", 204, 400, 404)
 WORDS = ("none", "none", "right", "always")
-ERRORS = ("none", "none", "success", "errors", "code", "busy", 207, 503)
+ERRORS = ("none", "none", "success", "errors", "code", "busy", "message", "failed", 207, 503)
 Item = dict[str, Any]
 
 
@@ -252,6 +252,8 @@ class Api:
             {"errors": [{"message": "one is missing"}]} if error == "errors" else {"code": str(error)}
         )
         told = {"success": False} if error == "success" else told
+        told = {"message": "Too many requests"} if error == "message" else told
+        told = {"failed": True} if error == "failed" else told
         return httpx.Response(200, json={**shown, **told}, headers=headers)
 
     def change_one(self) -> None:

@@ -69,7 +69,8 @@ class StopConfig(ConfigModel):
 class _Pages(ConfigModel):
     ignore: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Members of an answer, as dotted paths or JSON pointers, and names of headers that look like a number of records
-    or pages, or like a next page, and are none. Others that tell of more than was read end the list in doubt."""
+    or pages, a next page or an error, and are none. Others that tell of more than was read, or are only beside no
+    records, end the list in doubt."""
     made: ClassVar[type[Paginator]] = Paginator
     needs_records: ClassVar[bool] = False
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -194,6 +196,77 @@ def test_an_everyday_answer_beside_an_empty_list_is_its_end(beside: dict[str, An
     """Words and numbers for success, and those for no records."""
     assert read(PageNumber("/items"), {"items": ITEMS}, {"items": [], **beside}) is None
     assert read(PageNumber("/items"), {"items": ITEMS, **beside}, {"items": [], **beside}) is None
+
+
+ENVELOPES = [
+    json.loads(line)
+    for line in Path(__file__).with_name("envelopes_of_last_pages.jsonl").read_text("utf-8").splitlines()
+]
+"""What known APIs, and their kinds, have beside the records of a page, and beside none on the page after the last."""
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"failed": True},
+        {"odata.error": {"code": "Busy"}},
+        {"ErrorResponse": {"Error": {"Code": "Throttled"}}},
+        {"partialResults": True},
+        {"success": None},
+        {"Success": "N"},
+        {"status": "pending"},
+        {"state": "RUNNING"},
+        {"resultCode": "E001"},
+        {"isValid": False},
+        {"message": "Too many requests"},
+        {"detail": "Request was throttled. Expected available in 5 seconds."},
+        {"messages": [{"type": "error", "text": "x"}]},
+        {"warnings": ["some shards did not answer"]},
+        {"notice": "Under maintenance"},
+        {"fatal": "x"},
+        {"head": {"rc": "500"}},
+        {"retry_after": 30},
+        {"skipped": 3},
+        {"missing": ["3"]},
+        {"cache": "stale"},
+        {"meta": {"unknown_shards": ["3"]}},
+    ],
+    ids=str,
+)
+def test_what_only_a_page_without_records_says_is_not_the_end(beside: dict[str, Any]) -> None:
+    """Whatever it is called, it may be an error; what pages with records said as well is none."""
+    place = f"/{next(iter(beside))}"
+    ended = read(PageNumber("/items"), {"items": ITEMS}, {"items": [], **beside})
+    assert f"although {place}" in (ended or "")
+    named = [place, f"{place}/unknown_shards", f"{place}/Error"]
+    assert read(PageNumber("/items"), {"items": ITEMS}, {"items": [], **beside}, ignore=named) is None
+    if "partialResults" not in beside and "odata.error" not in beside:
+        assert read(PageNumber("/items"), {"items": ITEMS, **beside}, {"items": [], **beside}) is None
+
+
+@pytest.mark.parametrize(
+    ("usual", "beside"),
+    [
+        ({"warnings": []}, {"warnings": ["shard 3 did not answer"]}),
+        ({"degraded": False}, {"degraded": True}),
+        ({"notice": None}, {"notice": "Under maintenance"}),
+        ({"status": "complete"}, {"status": "pending"}),
+        ({"success": True}, {"success": None}),
+        ({"message": "OK"}, {"message": "Internal server error"}),
+    ],
+    ids=str,
+)
+def test_what_pages_with_records_left_empty_is_not_the_end(usual: dict[str, Any], beside: dict[str, Any]) -> None:
+    """A member that says something only where there are no records may say why."""
+    assert read(PageNumber("/items"), {"items": ITEMS, **usual}, {"items": [], **beside}) is not None
+
+
+@pytest.mark.parametrize("envelope", ENVELOPES, ids=lambda envelope: envelope["api"])
+def test_an_envelope_of_a_known_api_ends_its_list(envelope: dict[str, Any]) -> None:
+    """The last page, without records, has facts about pages, links, times and requests that others do not have."""
+    for paginator in (PageNumber("/items"), Offset("/items"), AfterId("/items", "since_id")):
+        full, last = {"items": ITEMS, **envelope["full"]}, {"items": [], **envelope["last"]}
+        assert read(paginator, full, last) is None
 
 
 @pytest.mark.parametrize("paginator", [PageNumber("/items"), Offset("/items"), AfterId("/items", "since_id")])

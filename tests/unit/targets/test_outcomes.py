@@ -394,6 +394,8 @@ FOREIGN = {"id": "y", "externalId": "wms:2"}
     [
         pytest.param(False, {"data": [OURS]}, "found", id="by name: ours"),
         pytest.param(False, {"data": []}, "absent", id="by name: nothing"),
+        pytest.param(False, {"data": [], "errors": [], "error": {"code": 0}}, "absent", id="by name: no error"),
+        pytest.param(False, {"data": [], "errors": [{"code": "BUSY"}]}, "unavailable", id="by name: an error"),
         pytest.param(False, {"data": [FOREIGN]}, "unavailable", id="by name: a foreign record"),
         pytest.param(False, {"data": [OURS, FOREIGN]}, "unavailable", id="by name: several"),
         pytest.param(False, {"data": [{"id": "x"}]}, "unavailable", id="by name: without a name"),

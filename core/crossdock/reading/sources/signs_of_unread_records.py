@@ -12,9 +12,9 @@ from crossdock.reading.sources.pagination import Paginator, SizedPages, link_tar
 from crossdock.values import exact_json, pagination_members
 from crossdock.values.pagination_members import Kind
 
-_ERROR = re.compile("errors?")
+_ERROR = re.compile("(odata)?errors?")
 _SUCCESS = re.compile("(is)?success(ful)?|succeeded|ok")
-_PARTIAL = re.compile("(is)?partial|timedout|incompleteresults?|isincomplete|terminatedearly")
+_PARTIAL = re.compile("(is)?partial(results?|success)?|timedout|incompleteresults?|isincomplete|terminatedearly")
 _SIZE = re.compile(
     "(page|max|items|results|records|batch)?(limit|size|length|count|first|top|max|rows|take|results|items|records)"
     "|pagelen|(items|results|records|rows)?perpage"
@@ -22,7 +22,8 @@ _SIZE = re.compile(
 _FAILED = frozenset({"error", "fail", "failed", "failure", "partial"})
 # The following count beside an empty list only, and if no page with records had the same.
 _FAULT = re.compile(
-    "(has|is)?errors?|faults?|exceptions?|(err|error|fault|exception)(s|no|number|codes?|types?|name|key|status|reason|list|count)"
+    "(has|is)?(errors?|fail(ed|ures?)?)|(error|fault)response|faults?|exceptions?"
+    "|(err|error|fault|exception)(s|no|number|codes?|types?|name|key|status|reason|list|count)"
     "|(is|in|under)?maintenance(mode)?|throttled|(is)?ratelimited|(rate|call|quota)?limit(exceeded|reached)|quotaexceeded"
 )
 _TEXT_OF_FAULT = re.compile(
@@ -32,13 +33,40 @@ _CODE = re.compile("(http|api|response|result|return|status)?code|ret|rc|http(re
 _STATUS = re.compile("(response|result|return|request|api)?status|result|outcome|state|stat|ack|type")
 _REPORT = re.compile("(response|request|result|api)(status|header)|status")  # objects with such members
 _FAILURE = re.compile(
-    "error|fail|(?<!de)fault|exceed|exception|rate_?limit|over_?(query_?|rate_?)?limit|throttl|too_?many|timed?_?out|quota"
-    "|(request|access|permission)_?denied|unavailable|maintenance|forbidden|unauthori[sz]ed|busy|invalid|overload"
+    r"(?<!\bno_)(?<!\b0_)(?<!without_)error|fail|(?<!de)fault|exceed|exception|rate_?limit|over_?(query_?|rate_?)?limit"
+    "|throttl|too_?many|timed?_?out|quota|(request|access|permission)_?denied|unavailable|maintenance|forbidden"
+    "|unauthori[sz]ed|busy|invalid(?!_page)|overload"
 )
+_SEPARATORS = re.compile(r"[\W_]+")
 _FINE = re.compile(
     "0*|ok|okay|(is)?success(ful|fully)?|succeeded|none|null|nil|false|no|noerrors?|na|normal|2[0-9][0-9]"
 )
-_FALSE = frozenset({"0", "false", "no"})
+_FALSE = frozenset({"0", "false", "no", "n", "none"})
+_MESSAGE = re.compile("(status|response|result)?(messages?|msgs?)|details?|reason")
+_WHOLE = re.compile("(is)?(valid|completed?|finished|ready)")  # false is a doubt only after records
+_UNFINISHED = re.compile("pending|processing|running|queued|waiting|loading|inprogress|starting|notready|degraded")
+# Beside an empty list, any other member is a doubt if no page with records said anything there, but for these.
+_NONE_LEFT = re.compile(  # texts by which APIs say that there are no records, or no such page
+    r"\b(no|zero|0|not any|without)\b.{0,40}"
+    r"\b(record|result|item|row|entr|data|more|order|product|customer|content|match|page)"
+    r"|\bnot? ?(exist|found)|nothing|\bempty\b|out of (range|bounds)|\bend of\b|invalid page"
+    "|(no_?(data|content|results?|records?)|zero_?results?|notfound)"
+)
+_OF_PAGE = re.compile(  # pages, links, times, names of requests, and what else describes a list
+    ".*(page|offset|index|position|number|limit|size|total|count|links?|url|uri|href|cursor|token|marker|filters?)"
+    "|.*(time(stamp)?|date|edat|before|after|since|until|duration|elapsed|took|latency|seconds|millis)(ms|s|utc)?"
+    "|.*(cost|quota|remaining|capacity)|first|prev|previous|next|self|from|to|start|end|skip|top|rows|ms"
+    "|(is|at|the|has|from)*(empty|first|last|end|eof|final|finished|completed?|done|exhausted|cached)"
+    "(of)?(page|list|data|results|reached)?"
+    "|(request|trace|correlation|session|scroll|pit|query|search|job|operation|server|node|host)?(id|uuid|guid)|etag"
+    "|includ(ed|es)|facets?|aggregations?|suggest(ions?)?|param(eter)?s|quer(y|ies)|sort|search(criteria)?"
+    "|object|kind|(api)?version|copyright|schema|columns|fields|debug|extensions|(odata)?(context|metadata)"
+)
+_OF_FAULT = re.compile(
+    "err|fail|fault|warn|retry|partial|incomplete|missing|reject|skipped|omitted|dropped|lost|timed?out|unavailable"
+    "|degraded|throttl|stale"
+)
+_MOST_KNOWN = 10_000  # places of such members; with more, they are data
 _HEADERS: Mapping[str, Kind] = {
     "total": "total",
     "total-count": "total",
@@ -102,6 +130,7 @@ class SignsOfMore:
         self._previous: str | None = None  # of the first page
         self._error: str | None = None  # of any page
         self._usual = set[int]()  # hashes of what pages with records had at places of errors
+        self._told: dict[int, bool] = {}  # hashes of the other places on such pages, and whether they said anything
         self._said_last, self._is_trusted = False, True  # what the latest page says, and whether that was true before
         self._cursor: str | None = None  # of the only page, if nothing beside it says that it is the last one
 
@@ -115,10 +144,13 @@ class SignsOfMore:
         for place, kind, value in self._found(answer):
             if place in self._ignored:
                 continue
-            if kind == "error":
-                self._error = self._error or place
-            elif kind == "verdict":
-                self._error = self._error or (place if self._is_failure(place, value, records) else None)
+            if kind == "error" or (kind == "verdict" and self._is_failure(place, value, records)):
+                self._error = self._error or f"{place} reports an error or a part of the list"
+            elif kind == "other" and self._is_new(place, value, records):
+                self._error = (
+                    self._error
+                    or f"{place} is beside no records, and no page with records had it: it may report an error"
+                )
             elif kind == "cursor":
                 self._cursor = place if self._pages == 1 and records else None
             elif kind == "next":
@@ -142,6 +174,19 @@ class SignsOfMore:
         has_records, is_usual = bool(self._read), seen in self._usual
         return records == 0 and not is_usual and _may_report_error(name, value, has_records=has_records)
 
+    def _is_new(self, place: str, member: tuple[str, Any], records: int | None) -> bool:
+        """Return whether a member beside an empty list, by no known name, says what no page with records said."""
+        (name, value), at = member, hash(place)
+        is_text, is_empty = isinstance(value, str | list | dict), is_fine(value)
+        if records and len(self._told) < _MOST_KNOWN:
+            self._told[at] = self._told.get(at, False) or not is_empty or (is_text and bool(value))
+        if records != 0 or not self._read or len(self._told) == _MOST_KNOWN or is_empty or self._told.get(at):
+            return False
+        if _OF_FAULT.search(name):
+            return True
+        is_usual = at in self._told and not is_text  # a number or word of truth that may differ
+        return not (is_usual or _OF_PAGE.fullmatch(name) or _says_none(value))
+
     def _may_be_cut(self, answer: ApiAnswer, records: int) -> bool:
         """Return whether a full first page lacks the header of a next one. Of several, the last may lack it."""
         is_full = self._pages == 1 and self.size is not None and self.size[1] == records > 0
@@ -150,7 +195,7 @@ class SignsOfMore:
     @property
     def error(self) -> str | None:
         """What shows that a page is not what was asked for, or None."""
-        return None if self._error is None else f"{self._error} reports an error or a part of the list"
+        return self._error
 
     def text(self, *, is_stopped: bool = False) -> str | None:
         """Return what shows after the last page that there are more records than were read, or None.
@@ -212,9 +257,14 @@ class SignsOfMore:
                 continue
             if (found := _said(name, member) or self._said_in(value, place, name)) is not None:
                 yield path, *found
-            is_report = _REPORT.fullmatch(pagination_members.plain_name(name)) is not None
-            if is_report or pagination_members.is_envelope(name) or (self._records or "").startswith(f"{path}/"):
+            plain = pagination_members.plain_name(name)
+            is_described = _REPORT.fullmatch(plain) is not None or pagination_members.is_envelope(name)
+            if is_described or (self._records or "").startswith(f"{path}/"):
                 yield from self._members(member, path, depth + 1)
+            elif not place.endswith("links") and (
+                found is None or (found[0] == "verdict" and _MESSAGE.fullmatch(plain))
+            ):
+                yield path, "other", (plain, member)
 
     def _said_in(self, around: Mapping[str, Any], place: str, name: str) -> tuple[str, Any] | None:
         plain, value = pagination_members.plain_name(name), around[name]
@@ -223,14 +273,26 @@ class SignsOfMore:
             return "cursor", None
         if plain == "length" and is_beside and len(around) == 2:  # of Odoo; others give the size of a page so
             return "total", value
-        if _TEXT_OF_FAULT.fullmatch(plain):
-            return (
-                None
-                if any(map(_is_all_well, map(pagination_members.plain_name, around), around.values()))
-                else _verdict(name, value)
-            )
-        is_verdict = any(names.fullmatch(plain) for names in (_FAULT, _SUCCESS, _CODE, _STATUS))
+        if _TEXT_OF_FAULT.fullmatch(plain) or _MESSAGE.fullmatch(plain):
+            is_well = any(map(_is_all_well, map(pagination_members.plain_name, around), around.values()))
+            return ("none", None) if is_well else _verdict(name, value)
+        is_verdict = any(names.fullmatch(plain) for names in (_FAULT, _SUCCESS, _CODE, _STATUS, _WHOLE))
         return _verdict(name, value) if is_verdict else None
+
+
+def error_in(
+    answer: ApiAnswer, records: str, ignored: Collection[str] = (), other: ApiAnswer | None = None
+) -> str | None:
+    """Return what shows that *answer*, which has no record, failed, or None.
+
+    Args:
+        other: An answer to the same request for another record, which has one.
+    """
+    signs = SignsOfMore(Paginator(), records, ignored)
+    if other is not None:
+        signs.take(other, 1)
+    signs.take(answer, 0)
+    return signs.error
 
 
 def _verdict(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
@@ -274,7 +336,7 @@ def _json(text: str) -> Any:
 
 def _reports_error(name: str, value: Any) -> bool:
     if _ERROR.fullmatch(name):
-        return isinstance(value, str | list | dict) and not _is_fine(value)
+        return isinstance(value, str | list | dict) and not is_fine(value)
     if _SUCCESS.fullmatch(name):
         return value is False
     if _PARTIAL.fullmatch(name):
@@ -287,35 +349,44 @@ def _reports_error(name: str, value: Any) -> bool:
 def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
     """Return whether a member beside an empty list looks like an error. After records, any unusual code does."""
     if _FAULT.fullmatch(name) or _TEXT_OF_FAULT.fullmatch(name):
-        return not _is_fine(value)
+        return not is_fine(value)
     if _SUCCESS.fullmatch(name):
         return str(value).lower() in _FALSE or _is_failed(value)
     if isinstance(value, bool | dict | list) or value is None:
-        return False
+        return has_records and value is False and _WHOLE.fullmatch(name) is not None
     number = pagination_members.whole_number(value)
     if number is None or number < 0:
-        return _is_failed(value)
-    is_unusual = has_records and number != 1 and not _is_fine(value) and _CODE.fullmatch(name) is not None
+        is_code = has_records and _CODE.fullmatch(name) is not None and not (is_fine(value) or _says_none(value))
+        is_unfinished = has_records and _UNFINISHED.fullmatch(pagination_members.plain_name(str(value))) is not None
+        return is_code or is_unfinished or _is_failed(value)
+    is_unusual = has_records and number != 1 and not is_fine(value) and _CODE.fullmatch(name) is not None
     return number != _NOT_FOUND and (400 <= number < 600 or is_unusual)
 
 
 def _is_all_well(name: str, value: Any) -> bool:
     if _SUCCESS.fullmatch(name):
         return value is True or str(value).lower() in {"1", "true"}
-    if value == "" or not isinstance(value, str | int) or not _is_fine(value):
+    if value == "" or not isinstance(value, str | int) or not is_fine(value):
         return False
     is_code = _FAULT.fullmatch(name) or (_CODE.fullmatch(name) and not isinstance(value, bool))
     return bool(is_code) or (_STATUS.fullmatch(name) is not None and str(value).lower() not in _FALSE)
 
 
-def _is_fine(value: Any) -> bool:
+def is_fine(value: Any) -> bool:
+    """Return whether *value* at the place of an error says that there is none."""
     if isinstance(value, dict | list):
-        return all(map(_is_fine, value.values() if isinstance(value, dict) else value))
+        return all(map(is_fine, value.values() if isinstance(value, dict) else value))
     return value is None or value is False or _FINE.fullmatch(pagination_members.plain_name(str(value))) is not None
 
 
 def _is_failed(value: Any) -> bool:
-    return (isinstance(value, int) and value < 0) or (isinstance(value, str) and bool(_FAILURE.search(value.lower())))
+    if isinstance(value, str):
+        return _FAILURE.search(_SEPARATORS.sub("_", value.lower())) is not None
+    return isinstance(value, int) and value < 0
+
+
+def _says_none(value: Any) -> bool:
+    return isinstance(value, str | list) and _NONE_LEFT.search(str(value).lower()) is not None
 
 
 def _is_next_link(link: Any) -> bool:

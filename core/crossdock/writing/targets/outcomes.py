@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.pacing.rate_limit_headers import retry_after_s
 from crossdock.pacing.wait_after_throttling import throttled_wait_s
+from crossdock.reading.sources.signs_of_unread_records import is_fine
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.reading.transport.problem_answers import Problem
@@ -196,20 +197,22 @@ def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STA
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
     listed = [found_at(body, shape.record)] if is_one else listed_at(body, shape.listed)
-    if listed == [] or (is_one and listed == [None] and _says_none(body, shape, by_id=by_id)):
+    is_empty = listed == [] or (is_one and listed == [None])
+    if is_empty and _says_none(body, shape, by_id=by_id):
         return Outcome("absent", status=200)
     if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject, shape):
         why = f": it has no id at {shape.id}" if by_id and shape.id and shape.id_of(listed[0]) is None else ""
-        return Outcome("unavailable", f"answered a look-up with a different record{why}", answer.status)
+        what = "an error and no record" if listed == [] else f"a different record{why}"
+        return Outcome("unavailable", f"answered a look-up with {what}", answer.status)
     etag = _etag(answer) if is_one else None  # otherwise it belongs to the list
     changed_at = shape.changed_at(listed[0])
     return Outcome("found", "", 200, None, shape.id_of(listed[0]), etag, changed_at, held=listed[0])
 
 
 def _says_none(body: Any, shape: RecordShape, *, by_id: bool) -> bool:
-    """Return whether null is in place of the record, and no error is the reason. A body that is null says nothing."""
-    is_told = not by_id or bool(shape.record)
-    return is_told and not (isinstance(body, dict) and (body.get("errors") or body.get("error")))
+    """Return whether nothing is in place of the record, and no error is the reason. A null body says nothing."""
+    is_told, beside = not by_id or bool(shape.record), body if isinstance(body, dict) else {}
+    return is_told and is_fine(beside.get("errors")) and is_fine(beside.get("error"))
 
 
 def _missing(answer: Answer, text: str) -> Outcome:

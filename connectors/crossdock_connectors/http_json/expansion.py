@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from crossdock import Context, RecordError, RefusedError
-from crossdock.errors import RemoteError, StoppedError, UnauthorizedError
+from crossdock.errors import CrossdockError, RemoteError, StoppedError, UnauthorizedError
 from crossdock.sources import UnavailableError
 from crossdock.values.config_models import is_stated, misplaced
 from crossdock.values.json_paths import at_path, found_at, text_of
@@ -73,6 +73,11 @@ def expanded(ctx: Context[Any], item: Any, members: Mapping[str, ExpandedMember]
             value = {_FAILED: str(error)}
         item = {**item, name: value}
     return item
+
+
+def failed(item: Any, members: Mapping[str, ExpandedMember], error: CrossdockError) -> Any:
+    """Return *item* as one of which *members* could not be read: `problem` finds *error*."""
+    return {**item, next(iter(members)): {_FAILED: str(error)}}
 
 
 def problem(item: Any, members: Mapping[str, ExpandedMember]) -> RecordError | None:

@@ -17,6 +17,7 @@ from crossdock.mapping.cursors import Cursor, Window, instant_cursor
 from crossdock.reading.sources.list_evidence import changed
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.retried_requests import NotFoundError
+from crossdock.reading.sources.signs_of_unread_records import error_in
 from crossdock.records import ELEMENT, JSON, LINE, Record, column_named, with_paths
 from crossdock.resources import ResourceModel
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
@@ -25,6 +26,7 @@ from crossdock.values.config_durations import span
 from crossdock.values.json_paths import MISSING, at_path, found_at, member_name, reached, text_of
 from crossdock_connectors import request_times
 from crossdock_connectors.http_json import expansion, request_templates
+from crossdock_connectors.http_json.failing_records import FailingRecords
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.nested_connections import completed
 from crossdock_connectors.http_json.pagination import Pagination
@@ -40,6 +42,7 @@ _TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 _NUMBER = r"^\d+$"
 _SINCE_1970 = {"unix": r"^1\d{9}(\.\d+)?$", "unix_ms": r"^1\d{12}$"}  # from 2001 to 2033
 _LISTED = 20
+_NOT_DELETED = "the record does not count as deleted; name in ignore of the pagination what is no error"
 
 
 _Asked = tuple[Mapping[str, str | None], Window | None]  # the values of a request, and its window
@@ -135,6 +138,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             headers=request_templates.filled(config.headers, values),
             records=config.records,
             key=self._names_in_list,
+            shared_key=self.key,
             ignore=self._pagination.ignored,
         )
 
@@ -153,7 +157,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             message = f"has no list at {self._config.records or 'the top'}, as {key} says"
             raise RefusedError(message, where=page.address, hint=_what_is_there(page, self._config.records))
         number = len(items) if expand is None else expand
-        items = [*(self._expanded(ctx, item) for item in items[:number]), *items[number:]]
+        items = [*self._expanded(ctx, items[:number]), *items[number:]]
         explode, is_proof = self._config.explode, self.on_gone != "nothing" and self.mode == "snapshot"
         if explode and is_proof and (number := sum(at_path(item, explode) is None for item in items)):
             text = f"{explode} is null in {number:,} records, which does not show that their elements are gone"
@@ -166,13 +170,23 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         is_group = self.group_by is not None  # which has a key of its own, by which its dead letter is known
         return RawBatch.json(items, source=source, key=self.key, explode=self._config.explode, keeps_empty=is_group)
 
-    def _expanded(self, ctx: Context[HttpJsonSettings], item: Any) -> Any:
-        for columns, is_left_out in self._left_out:
-            if is_left_out({column: text_of(at_path(item, column)) for column in columns}):
-                return item
+    def _expanded(self, ctx: Context[HttpJsonSettings], items: Sequence[Any]) -> Sequence[Any]:
+        """Return *items* with what further requests for each read."""
+        if not self._config.expand:
+            return [completed(ctx, item, self._config.rest) for item in items]
         key = f"connections.{ctx.connection}.streams.{self.name}.expand"
-        whole = completed(ctx, item, self._config.rest)
-        return expansion.expanded(ctx, whole, self._config.expand, self._pagination, key)
+        members = self._config.expand
+
+        def asked(item: Any) -> tuple[Any, bool]:
+            for columns, is_left_out in self._left_out:
+                if is_left_out({column: text_of(at_path(item, column)) for column in columns}):
+                    return item, False
+            whole = completed(ctx, item, self._config.rest)
+            made = expansion.expanded(ctx, whole, members, self._pagination, key)
+            return made, any(at_path(made, name) is not None for name in members)
+
+        failing = ctx.shared(key, FailingRecords)
+        return failing.asked(items, asked, lambda item, error: expansion.failed(item, members, error))
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
         if self._config.expand and (error := expansion.problem(record.json(), self._config.expand)):
@@ -217,6 +231,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def fetch(self, ctx: Context[HttpJsonSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         fetch, named = self._config.fetch, dict[str, list[tuple[str, ...]]]()
+        other: ApiAnswer | None = None  # the latest with a record
         assert fetch is not None
         for key in keys:
             named.setdefault(exact_json.dumps(self._request_for(fetch, key)).decode(), []).append(key)
@@ -226,13 +241,20 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 continue
             try:
                 answer = ctx.api.request("POST" if fetch.is_post else "GET", **sent)
-                is_missing = fetch.is_post and found_at(answer.body, fetch.record) in (None, [])  # the member is there
             except NotFoundError:
-                is_missing = True
-            if is_missing:
-                yield RawBatch.json([], source=sent["path"], key=self.key, deleted=own if self.yields_deleted else ())
+                yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
+                continue
+            if fetch.is_post and found_at(answer.body, fetch.record) in (None, []):  # the member is there
+                if sign := error_in(answer, fetch.record, self._pagination.ignored, other):
+                    message = f"has no record at {fetch.record or 'the top'}: {sign}"
+                    raise RefusedError(message, where=answer.address, hint=_NOT_DELETED)
+                yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
             else:
+                other = answer
                 yield self._fetched(ctx, answer, fetch.record)
+
+    def _deleted(self, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+        return keys if self.yields_deleted else ()
 
     def _request_for(self, fetch: FetchedRecord, texts: tuple[str, ...]) -> Mapping[str, Any] | None:
         key = dict(zip(self.key, texts, strict=True))
@@ -252,8 +274,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             message = f"has no record at {place or 'the top'}, as {key} says"
             raise RefusedError(message, where=answer.address, hint=_what_is_there(answer, place))
         found = found if isinstance(found, list) else [found]
-        items = [self._expanded(ctx, item) for item in found]
-        return self._rows(items, answer.address)
+        return self._rows(self._expanded(ctx, found), answer.address)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
         """Request the first two pages as the first run does, describe them, and request from a record's time on."""

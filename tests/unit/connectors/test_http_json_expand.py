@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tests.partners import fetched_rows
 from tests.unit.connectors.test_http_json import Api, settings, skus
 
-from crossdock.errors import RemoteError, StoppedError
+from crossdock.errors import RemoteError, StoppedError, UnauthorizedError
 from crossdock.sources import UnavailableError
 from crossdock.testing import context
 from crossdock_connectors.http_json import CONNECTOR
@@ -107,6 +107,64 @@ def test_an_api_that_fails_ends_the_reading(status: int, error: type[Exception])
     """It would fail for each record, so none of them is blamed."""
     failing = Api(lambda request: httpx.Response(status) if "lines" in request.url.path else answered(request))
     assert isinstance(failing.read({"expand": {"lines": LINES}}, pagination=PAGED).error, error)
+
+
+class Failing:
+    """An API whose lines of some items fail with a status, or all from a request on."""
+
+    def __init__(self, items: int, failing: set[int], status: int = 500, down_from: int = 10**6) -> None:
+        self.items, self.failing, self.status, self.down_from = items, failing, status, down_from
+        self.asked = 0
+
+    def __call__(self, request: httpx.Request) -> Any:
+        if request.url.path == "/api/items":
+            return {"items": [{"id": number, "maker": None} for number in range(1, self.items + 1)]}
+        self.asked += 1
+        number = int(request.url.path.split("/")[3])
+        fails = number in self.failing or self.asked >= self.down_from
+        return httpx.Response(self.status) if fails else [{"sku": f"S{number}"}]
+
+    def read(self) -> tuple[list[str], BaseException | None]:
+        """The names of the items, or the codes of their errors, and the error of the list."""
+        form = {"expand": {"lines": LINES}, "map": {"sku": "id", "name": "lines.0.sku"}}
+        trial = Api(self).read(form, pagination={"kind": "single_page"})
+        found = [each.problem.code if each.problem else (each.members or {})["name"] for each in trial.records]
+        return found, trial.error
+
+
+@pytest.mark.parametrize("status", [401, 403, 500, 503])
+@pytest.mark.parametrize("failing", [1, 2, 4])
+def test_a_record_for_which_the_api_always_fails_is_a_dead_letter(status: int, failing: int) -> None:
+    """The members of others are read before and after it, so that it keeps none of them from delivery."""
+    found, error = Failing(4, {failing}, status).read()
+    assert error is None
+    assert found == ["unmatched" if number == failing else f"S{number}" for number in range(1, 5)]
+
+
+@pytest.mark.parametrize("status", [401, 500])
+@pytest.mark.parametrize("down_from", [1, 3])
+def test_an_api_that_is_down_makes_no_dead_letters(status: int, down_from: int) -> None:
+    """From the beginning or in the middle of a list, it fails for the records that it answered for, too."""
+    found, error = Failing(6, set(), status, down_from).read()
+    assert isinstance(error, RemoteError)
+    assert not found
+
+
+def test_an_api_that_fails_for_many_records_ends_the_reading() -> None:
+    """A part of it is out of order, and no record is to blame."""
+    assert Failing(40, {*range(2, 12)}, 403).read()[1] is None
+    assert isinstance(Failing(40, {*range(2, 13)}, 403).read()[1], UnauthorizedError)
+
+
+def test_a_record_without_a_request_proves_nothing() -> None:
+    """Nothing is requested for an item without a maker, so that it does not show that the API answers."""
+    maker = {"expand": {"made": {"path": "/items/{maker}/x"}}, "map": {"sku": "id", "name": {"const": "n"}}}
+
+    def answer(request: httpx.Request) -> Any:
+        listed = {"items": [{"id": 1, "maker": None}, {"id": 2, "maker": 7}, {"id": 3, "maker": None}]}
+        return listed if request.url.path == "/api/items" else httpx.Response(500)
+
+    assert isinstance(Api(answer).read(maker, pagination={"kind": "single_page"}).error, UnavailableError)
 
 
 def test_an_interrupted_run_requests_no_more_members() -> None:

@@ -191,3 +191,37 @@ def test_a_key_that_would_be_another_path_is_not_requested(key: str) -> None:
     api = Api(lambda _: ITEMS[0])
     assert fetched(api, [key], **MARKED) == Rows()
     assert api.seen == []
+
+
+SEARCH = {"fetch": {"path": "/search", "body": {"id": "{id}"}, "record": "items"}}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"items": [], "success": False},
+        {"items": [], "error": "backend down"},
+        {"items": [], "timed_out": True},
+        {"items": None, "status": "error"},
+        {"items": None, "message": "Too many requests"},
+    ],
+    ids=str,
+)
+def test_a_search_that_failed_does_not_say_that_a_record_was_deleted(answer: dict[str, Any]) -> None:
+    """Its answer has no record either. What is no error is named in ``ignore``."""
+    with pytest.raises(RefusedError, match="has no record at /items: /[a-z_]+ reports an error"):
+        fetched(Api(lambda _: answer), ["1"], **MARKED, **SEARCH)
+    ignoring = {"pagination": {"kind": "single_page", "ignore": [*answer]}}
+    assert fetched(Api(lambda _: answer), ["1"], **MARKED, **SEARCH, **ignoring).deleted == {("1",)}
+    everyday = Api(lambda _: {"items": [], "success": True, "message": "no records", "total": 0})
+    assert fetched(everyday, ["1"], **MARKED, **SEARCH).deleted == {("1",)}
+
+
+def test_what_only_a_search_without_a_record_says_may_be_an_error() -> None:
+    """As beside an empty page of a list."""
+
+    def answer(request: httpx.Request) -> Any:
+        return {"items": [{"id": 1}]} if json.loads(request.content)["id"] == "1" else {"items": [], "fatal": "x"}
+
+    with pytest.raises(RefusedError, match="/fatal is beside no records"):
+        fetched(Api(answer), ["1", "2"], **MARKED, **SEARCH)

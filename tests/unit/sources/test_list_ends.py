@@ -11,8 +11,8 @@ import pytest
 from tests.unit.sources.test_pagination import client
 
 from crossdock.errors import CrossdockError, RefusedError, RemoteError
-from crossdock.reading.sources import api_client
-from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.reading.sources import api_client, list_evidence
+from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
 from crossdock.sources import AfterId, CursorInBody, Offset, PageNumber, Paginator, Stop
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -163,3 +163,37 @@ def test_pages_without_records_under_ever_new_cursors_are_a_loop(monkeypatch: py
 
     given, error = read(handle, CursorInBody("/cursor"))
     assert (given, "without records: pagination loop" in str(error), next(asked)) == (2, True, 42)
+
+
+@pytest.mark.parametrize("stated", ["pages", "one record"])
+def test_a_loop_shows_where_several_records_have_one_key(monkeypatch: pytest.MonkeyPatch, stated: str) -> None:
+    """Each answer has another time in its records; the same rows of other groups are no loop."""
+    monkeypatch.setattr(list_evidence, "_IDLE_PAGES", 20)
+    asked = count(1)
+
+    def handle(_: httpx.Request) -> httpx.Response:
+        number = next(asked)
+        records = ids(1, 1 if stated == "one record" else 3)
+        found = [{**each, "group": "A", "seen": number} for each in records]
+        return httpx.Response(200, json={"items": found, "cursor": f"c{number}"})
+
+    pages = client(handle).pages("/items", paginator=CursorInBody("/cursor"), records="/items", shared_key="group")
+    with pytest.raises(IncompleteListError, match="pagination loop"):
+        list(pages)
+    assert next(asked) == 23
+
+
+@pytest.mark.parametrize("groups", [1, 40])
+def test_rows_of_few_groups_are_no_loop(monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
+    """A stock list by warehouse has no new key for long, and orders may have the same lines."""
+    monkeypatch.setattr(list_evidence, "_IDLE_PAGES", 5)
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        number = int(request.url.params.get("cursor", 1))
+        first = number if groups == 1 else 0
+        found = [{"group": number % groups, "sku": first * 3 + place, "quantity": 1} for place in range(3)]
+        return httpx.Response(200, json={"items": found, "cursor": number + 1 if number < 40 else None})
+
+    paginator = CursorInBody("/cursor")
+    pages = list(client(handle).pages("/items", paginator=paginator, records="/items", shared_key="group"))
+    assert len(pages) == 40

@@ -120,6 +120,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         headers: Mapping[str, str] | None = None,
         records: str | None = None,
         key: str | Sequence[str] = (),
+        shared_key: str | Sequence[str] = (),
         ignore: Collection[str] = (),
     ) -> Iterator[ApiAnswer]:
         """The pages of a list. An empty page does not end it, unless *paginator* counts pages or records.
@@ -134,6 +135,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 objects in a page.
             key: The dotted paths of a record's key, by which records are known again. By default all of a record is
                 compared, which finds no repeated page if a member has another value in each answer.
+            shared_key: Without *key*: the dotted paths of one that several records may have. A list whose pages differ
+                only by such members, apart from this key, is then refused after a thousand pages.
             ignore: JSON pointers to members, and names of headers, that look like such a number or next page and are
                 not.
             json: A JSON body, posted with each request.
@@ -158,8 +161,10 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             raise ConnectorError(message, where=path, hint=hint)
         sent_as: Any = {"json": json, "graphql": graphql, "variables": variables or {}, "headers": headers or {}}
         made = ApiRequest(method, path, params or {}, **sent_as)
-        paths = (key,) if isinstance(key, str) else key
-        collected = ListEvidence(paths, counted=paginator.counted, by_record=paginator.by_record)
+        paths, shared = ((each,) if isinstance(each, str) else each for each in (key, shared_key))
+        collected = ListEvidence(
+            paths, counted=paginator.counted, by_record=paginator.by_record, shared_key=() if paths else shared
+        )
         evidence = None if paginator.repeats else collected
         sent = frozenset(pairs(params or {}))
         signs = SignsOfMore(paginator, records, ignore, sent)

@@ -112,6 +112,8 @@ class OpenLists:
 
 _LISTED_AGAIN = 100
 """As many records at least may be listed again, because they were changed meanwhile, before a list is a loop."""
+_IDLE_PAGES = 1_000
+"""As many pages in a row may have only records that differ from earlier ones by what each page has anew."""
 USUAL_CAPS = frozenset({1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000})
 """Numbers of records at which known APIs cut lists silently, even in the total that they state."""
 
@@ -122,6 +124,9 @@ class ListEvidence:
     Args:
         key: The dotted paths of a record's key. Without one, whole records are compared, and equal ones may differ.
         by_record: Whether each page begins after a record that the client names, wherever that is in the list.
+        shared_key: In place of *key*, the dotted paths of one that several records may have. Pages are then a loop if
+            many in a row differ from earlier ones only by members that all records of a page have alike, such as the
+            time of the answer.
 
     Attributes:
         counted: Whether the list is paged by position, so that changes during the reading can hide records.
@@ -130,8 +135,17 @@ class ListEvidence:
         is_doubted: Whether a page reported an error beside its records: nothing from there on moves the cursor.
     """
 
-    def __init__(self, key: Sequence[str] = (), *, counted: bool = False, by_record: bool = False) -> None:
+    def __init__(
+        self,
+        key: Sequence[str] = (),
+        *,
+        counted: bool = False,
+        by_record: bool = False,
+        shared_key: Sequence[str] = (),
+    ) -> None:
         self._key, self.counted, self._by_record = tuple(key), counted, by_record
+        self._lasting_names = {_top_name(path) for path in shared_key}
+        self._lasting, self._idle_pages = IdSet(), 0
         self.is_doubted, self.empty_pages = False, 0
         self.positions = PagePositions()
         self._seen = IdSet()
@@ -154,7 +168,7 @@ class ListEvidence:
         distinct, new = len(set(names)), self._seen.add(names)
         self._idle = 0 if new or not names else self._idle + len(names)
         is_loop = not self._may_follow(names, records) or self._idle > max(len(self._seen), _LISTED_AGAIN)
-        if is_loop and names and not new:
+        if (is_loop and names and not new) or self._is_idle(records):
             return False
         self._alike += len(names) - distinct
         if self._key or self.counted:
@@ -167,6 +181,23 @@ class ListEvidence:
             self._totals, self._total = (min(low, total), max(high, total)), total
         self.pages += bool(new)
         return True
+
+    def _is_idle(self, records: Sequence[Any]) -> bool:
+        """Return whether too many pages in a row had no new record, whatever all of a page have alike."""
+        if not self._lasting_names or not records:
+            return False
+        objects = [record for record in records if isinstance(record, dict)]
+        alike = {
+            name
+            for name, value in (objects[0].items() if len(objects) == len(records) else ())
+            if name not in self._lasting_names
+            and not isinstance(value, dict | list)
+            and all(name in each and each[name] == value for each in objects)
+        }
+        lasting = [{name: value for name, value in each.items() if name not in alike} for each in objects] or records
+        is_new = self._lasting.add([exact_json.dumps(each).decode() for each in lasting])
+        self._idle_pages = 0 if is_new else self._idle_pages + 1
+        return self._idle_pages > _IDLE_PAGES
 
     def _may_follow(self, names: Sequence[str], records: Sequence[Any]) -> bool:
         if self.counted or not self._key:
@@ -233,6 +264,10 @@ class ListEvidence:
         if not parts or None in parts:
             return exact_json.dumps(record).decode()
         return "|".join(f"{len(part or '')}:{part}" for part in parts)
+
+
+def _top_name(path: str) -> str:
+    return path.removeprefix("/").replace("/", ".").partition(".")[0]
 
 
 def changed(sign: str, where: str) -> DoubtfulListError:

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from crossdock.errors import RecordError
@@ -106,11 +106,23 @@ def test_every_time_in_every_format_is_read_as_it_is_written(moment: datetime, l
 
 @given(st.datetimes(FIRST, LAST, timezones=st.just(UTC)))
 def test_every_moment_is_read_from_the_time_of_unix(moment: datetime) -> None:
-    """In seconds with a fraction, and in whole milliseconds, also before 1970."""
+    """In seconds with a fraction, and in whole milliseconds, also before 1970, but for days that may be seconds."""
     ticks = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    assume(not 10**12 <= ticks < 2 * 10**12)
     seconds = f"{'-' if ticks < 0 else ''}{abs(ticks) // 10**6}.{abs(ticks) % 10**6:06}"
     assert TimeFormat("unix").instant(seconds, "A") == moment
     assert TimeFormat("unix_ms").instant(str(ticks // 1_000), "A") == moment - timedelta(microseconds=ticks % 1_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "other"), [("1772364600", "unix_ms", "unix"), ("1772364600900", "unix", "unix_ms")]
+)
+def test_a_time_of_unix_in_the_other_unit_is_refused(text: str, layout: str, other: str) -> None:
+    """Seconds would be days of January 1970, and an overlap of them a thousandth; the error names their format."""
+    for read in (TimeFormat(layout).day, TimeFormat(layout).instant):
+        with pytest.raises(RecordError, match=f"is not a date in the format '{layout}', .* are '{other}'"):
+            read(text, "A")
+    assert TimeFormat("microsoft_json").instant("/Date(1772364600)/", "A").year == 1970
 
 
 @pytest.mark.parametrize(

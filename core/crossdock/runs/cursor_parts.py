@@ -12,7 +12,7 @@ from itertools import pairwise, takewhile
 import polars as pl
 
 from crossdock.errors import RecordError, RefusedError
-from crossdock.mapping.cursors import Checkpoint, Cursor, instant_cursor
+from crossdock.mapping.cursors import OVERLAP_S, Checkpoint, Cursor, instant_cursor
 from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.records import LINE, RawBatch, with_paths
 from crossdock.values.clock import Clock
@@ -31,6 +31,8 @@ _SORT_OTHERS = f"{_SORT}; a cursor of numbers needs as: integer, one of times as
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _COMPACT = re.compile(r"([12][0-9]{3}|9999)(0[1-9]|1[0-2])([0-2][0-9]|3[01])([0-9]{2}){0,3}")
 _FIRST_S, _LAST_S = 946_684_800, 253_402_300_799  # of UNIX time, from the year 2000 to 9999
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}")
+_SINCE_1970 = re.compile(r"1[0-9]{9}([0-9]{3}|[0-9]{6})?(\.[0-9]+)?")  # from 2001 to 2033, in one of the units
 _UNITS = 1, 1_000, 1_000_000  # a second is so many; no number is such a time in two of them
 
 
@@ -97,6 +99,21 @@ class ReadParts:
             return f"no record has the cursor {cursor.column!r}: each run reads everything again; check its spelling"
         what = f"rows without the cursor {cursor.column!r}: {self._without:,}"
         return f"{what}; the source may not list such records among its changes: reread finds them"
+
+    @property
+    def no_overlap(self) -> str:
+        """A remark if the cursor has times, and is declared so that the next run reads no or too little time again."""
+        cursor, value = self._declared, self._highest
+        if cursor is None or cursor.as_ == "instant" or not self.ended:
+            return ""
+        is_time, is_number = cursor.as_ == "text" and _TIME.match(value), _SINCE_1970.fullmatch(value)
+        if is_number and cursor.as_ != "text":  # of these, only seconds have a sufficient overlap by default
+            unit = 10 ** (len(value.partition(".")[0]) - len("1700000000"))
+            is_number = is_number if cursor.overlap < OVERLAP_S * unit else None
+        if not is_time and not is_number:
+            return ""
+        remedy = "declare it with as: instant" + ("" if is_time else ", and format: unix or unix_ms")
+        return f"the cursor {cursor.column!r} has times, and what the source shows late is not read: {remedy}"
 
     def next_part(self) -> Iterator[RawBatch]:
         """Yield the batches until the next checkpoint that ends a part."""

@@ -166,10 +166,13 @@ class SourcePhases:
 
     @property
     def remark(self) -> str:
-        """`ReadParts.missing_cursor` (for a first reading only) and `ReadParts.future`."""
+        """`ReadParts.missing_cursor` (for a first reading only), `ReadParts.future` and, without `reread`, which finds
+        what is late, `ReadParts.no_overlap`.
+        """
         if self.phase != "changes":
             return ""
-        return self._changes.future or (self._changes.missing_cursor if self._since is None else "")
+        no_overlap = self._changes.no_overlap if self._bound.stream.reread is None else ""
+        return self._changes.future or no_overlap or (self._changes.missing_cursor if self._since is None else "")
 
     def new_cursor(self, scan: LatestRecords) -> str | None:
         """Return where the next run continues once this part is settled; None to keep the cursor."""

@@ -20,6 +20,10 @@ Ambiguous = Literal["earlier", "later", "reject"]
 
 UNIX = {"unix": 1, "unix_ms": 1_000}
 """Formats that count from 1970 in UTC, with their units in a second."""
+_UNIT_ADVICE = {
+    "unix": ", which are seconds; milliseconds are 'unix_ms'",
+    "unix_ms": ", which are milliseconds; seconds are 'unix'",
+}
 CENTURY_DIGIT = {
     "cyymmdd": (re.compile(r"([0-9])([0-9]{2})([0-9]{4})"), "%m%d"),  # IBM i
     "cyyddd": (re.compile(r"([0-9])([0-9]{2})([0-9]{3})"), "%j"),  # JD Edwards
@@ -34,6 +38,7 @@ _INSTANT = re.compile(
 )
 _MICROSOFT_JSON = re.compile(r"/Date\((-?[0-9]{1,15})([+-][0-9]{4})?\)/")
 _UNIX = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,9})?")
+_SECONDS = re.compile(r"1[0-9]{9}")  # as milliseconds, they would be of January 1970; as seconds, of 2001 to 2033
 _TOKEN = re.compile(r"%(?P<directive>.?)|(?P<space>\s+)|(?P<text>[^%\s]+)", re.DOTALL)
 _DIGITS = {**dict.fromkeys("mdHIMSyUWV", 2), **dict.fromkeys("YG", 4), **dict.fromkeys("wu", 1), "j": 3, "f": 6}
 _NAMES = "aAbBp"
@@ -91,7 +96,7 @@ class TimeFormat:
 
     def _moment(self, text: str) -> tuple[datetime, str]:
         if self.layout in UNIX:
-            return _unix(text, UNIX[self.layout])
+            return _unix(_in_unit(text, self.layout), UNIX[self.layout])
         if self.layout is not None:
             moment = _parsed(text, self.layout, hour_24=bool(self.hour_24))
             return moment, f"{moment.microsecond:06}"
@@ -126,7 +131,9 @@ class TimeFormat:
 
     def _not(self, kind: str, place: str) -> RecordError:
         form = (
-            f"a date in the format {self.layout!r}" if self.layout else f"{kind} in ISO 8601, and no format is declared"
+            f"a date in the format {self.layout!r}{_UNIT_ADVICE.get(self.layout, '')}"
+            if self.layout
+            else f"{kind} in ISO 8601, and no format is declared"
         )
         return RecordError("bad_value", f"is not {form}", pointer=place)
 
@@ -160,7 +167,7 @@ def _parsed(text: str, layout: str, *, hour_24: bool = False) -> datetime:
             raise ValueError
         text, layout = f"{19 + int(match[1])}{match[2]}{match[3]}", f"%Y{rest}"
     elif layout in UNIX:
-        return _unix(text, UNIX[layout])[0]
+        return _unix(_in_unit(text, layout), UNIX[layout])[0]
     elif layout == MICROSOFT_JSON:
         return _microsoft_json(text)
     ends_day = False
@@ -240,6 +247,13 @@ def _group(directive: str, *, alone: bool) -> str:
     if alone and digits in {2, 3}:
         return f"[0-9]{{1,{digits}}}| [0-9]"
     return f"[0-9]{{{digits}}}"
+
+
+def _in_unit(text: str, layout: str) -> str:
+    """Return *text*, or reject it if it has seconds in place of milliseconds. Others would be of the year 50,000."""
+    if layout == "unix_ms" and _SECONDS.fullmatch(text):
+        raise ValueError
+    return text
 
 
 def _unix(text: str, units: int) -> tuple[datetime, str]:

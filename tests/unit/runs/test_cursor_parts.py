@@ -176,6 +176,31 @@ def test_a_cursor_that_no_record_has_is_told(pages: list[RawBatch], remark: str)
     assert found.missing_cursor.partition(":")[0] == remark
 
 
+@pytest.mark.parametrize(
+    ("value", "declared", "remedy"),
+    [
+        (1772364600900, {"as": "integer"}, "declare it with as: instant, and format: unix or unix_ms"),
+        (1772364600900, {"as": "integer", "overlap": 600_000}, ""),
+        (1772364600, {"as": "integer"}, ""),
+        (1772364600, {"as": "integer", "overlap": 10}, "and format: unix or unix_ms"),
+        ("1772364600", {}, "and format: unix or unix_ms"),
+        ("2026-03-01T12:00:00Z", {}, "declare it with as: instant"),
+        ("2026-03-01", {}, ""),
+        (177236, {"as": "integer"}, ""),
+        (1772364600900, {"as": "instant", "format": "unix_ms"}, ""),
+    ],
+)
+def test_a_cursor_of_times_without_an_overlap_is_told(
+    value: int | str, declared: dict[str, object], remedy: str
+) -> None:
+    """Records that the source shows late are read only if the next run begins some minutes earlier."""
+    rows = RawBatch.json([{"id": "1", "at": value}], source="page", key=["id"])
+    found = parts([rows], Cursor.model_validate({"column": "at", **declared}))
+    read(found)
+    assert found.no_overlap.endswith(remedy)
+    assert bool(found.no_overlap) is bool(remedy)
+
+
 def by_a_clock_behind(items: Iterable[RawBatch | Checkpoint], declared: Cursor | None = None) -> list[str | None]:
     """The cursors after each part, of a source whose clock is an hour behind ours."""
 

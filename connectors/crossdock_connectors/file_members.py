@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
 from crossdock import ConfigModel
-from crossdock.targets import FileContentConfig, FileRecord
+from crossdock.sources import NameForm
+from crossdock.targets import BatchProfile, EndpointProfile, FileContentConfig, FileRecord, RecordShape, TargetResource
 from crossdock.values.config_models import misplaced
 from crossdock.values.field_types import MAX_ID_LENGTH
-from crossdock_connectors.draft_models import MemberName, Members, full_example
+from crossdock_connectors.draft_models import MemberName, Members, draft_model, full_example
 
 
 class FileMembers(ConfigModel):
@@ -39,3 +40,22 @@ class FileMembers(ConfigModel):
         if unknown := self.content.unknown_names(example):
             raise misplaced(("content",), f"shows {', '.join(unknown)}, and members has no such member")
         return self
+
+
+def file_resource(
+    name: str, config: FileMembers, name_form: NameForm, records_per_file: int, **profile: Any
+) -> TargetResource:
+    """Return the resource of these records, whose id is their name. *profile* is the rest of its `BatchProfile`."""
+    operations = config.content.operations
+    return TargetResource(
+        name,
+        draft_model(name, config.members),
+        write_once="update" not in operations,
+        deletes="delete" in operations,
+        endpoint=EndpointProfile(reads=False, rules=dict.fromkeys(("create", "update", "delete"), "resend")),
+        shape=RecordShape(id=None),
+        name_member=config.name,
+        name_form=name_form,
+        name_limit=config.name_max_length,
+        batch=BatchProfile(records_per_file, operations, stored=True, mixed=True, by=config.by, **profile),
+    )

@@ -9,19 +9,15 @@ from typing import Any, Literal
 from crossdock.sources import ApiAnswer
 from crossdock.targets import (
     Answer,
-    BatchProfile,
     Client,
-    EndpointProfile,
     ExpectedRecord,
     FileForm,
     Outcome,
-    RecordShape,
     Request,
-    TargetResource,
     Update,
 )
 from crossdock.writing.targets.target import HAND_OVER, HAND_OVER_AGAIN, STAGE, BatchItem
-from crossdock_connectors.draft_models import draft_model
+from crossdock_connectors.file_members import file_resource
 from crossdock_connectors.http_json import jobs
 from crossdock_connectors.http_json.job_settings import JobResourceConfig
 from crossdock_connectors.http_json.recognized_answers import REFUSED, errors_in
@@ -30,7 +26,6 @@ from crossdock_connectors.http_json.target import HttpJsonTarget
 from crossdock_connectors.http_json.target_settings import TargetConfig
 
 _PARTS = frozenset({STAGE, HAND_OVER, HAND_OVER_AGAIN})
-_FOREVER_S = 10.0**11
 
 
 class HttpJsonJobTarget(HttpJsonTarget):
@@ -117,26 +112,8 @@ def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
 
 
 def _form(name: str, config: JobResourceConfig) -> FileForm:
-    operations = config.content.operations
-    kind = TargetResource(
-        name,
-        draft_model(name, config.members),
-        write_once="update" not in operations,
-        deletes="delete" in operations,
-        endpoint=EndpointProfile(reads=False, rules=dict.fromkeys(("create", "update", "delete"), "resend")),
-        shape=RecordShape(id=None),
-        name_member=config.name,
-        name_form=config.name_form,
-        name_limit=config.name_max_length,
-        batch=BatchProfile(
-            config.records_per_file,
-            operations,
-            stored=True,
-            mixed=True,
-            by=config.by,
-            results_within_s=config.job.wait_s,
-        ),
-    )
+    waits = config.job.wait_s
+    kind = file_resource(name, config, config.name_form, config.records_per_file, results_within_s=waits)
     return FileForm(kind, f"{name}_{{number:6}}", config.content)
 
 

@@ -16,20 +16,16 @@ from crossdock.reading.sources.expected_files import Interval
 from crossdock.sources import NameForm, WrappedIn, WritableStore
 from crossdock.targets import (
     ACKNOWLEDGEMENTS,
-    BatchProfile,
-    EndpointProfile,
     FileResource,
     FileTarget,
     HandOver,
     IfMissing,
-    RecordShape,
-    TargetResource,
 )
 from crossdock.values.config_durations import span
 from crossdock.values.config_models import misplaced
 from crossdock.values.time_zones import zone_name
-from crossdock_connectors.draft_models import ResourceKey, draft_model
-from crossdock_connectors.file_members import FileMembers
+from crossdock_connectors.draft_models import ResourceKey
+from crossdock_connectors.file_members import FileMembers, file_resource
 
 _FILE_NAME = re.compile(r"(?:[A-Za-z0-9_.,+=-]|\{number(?::[1-9])?\}|\{at:(?:%[YymdHMSj]|[A-Za-z0-9_.-])+\})+")
 MAX_FILE_NAME = 150  # characters; temporary names and markers are longer, and common file systems end at 255
@@ -134,25 +130,8 @@ def target(config: FileTargetConfig, open_store: Callable[[], WritableStore], ad
 
 
 def _resource(name: str, config: FileResourceConfig) -> FileResource:
-    operations, within = config.content.operations, config.acknowledged and span(config.acknowledged.within)
-    kind = TargetResource(
-        name,
-        draft_model(name, config.members),
-        write_once="update" not in operations,
-        deletes="delete" in operations,
-        endpoint=EndpointProfile(reads=False, rules=dict.fromkeys(("create", "update", "delete"), "resend")),
-        shape=RecordShape(id=None),
-        name_member=config.name,
-        name_form=config.name_form,
-        name_limit=config.name_max_length,
-        batch=BatchProfile(
-            config.records_per_file,
-            operations,
-            stored=True,
-            mixed=True,
-            by=config.by,
-            acknowledged_within_s=within.total_seconds() if within else None,
-        ),
-    )
+    within = config.acknowledged and span(config.acknowledged.within)
+    acknowledged = {"acknowledged_within_s": within.total_seconds() if within else None}
+    kind = file_resource(name, config, config.name_form, config.records_per_file, **acknowledged)
     hand_over = HandOver(config.folder, config.temporary, config.marker, config.taken, config.if_missing, config.copies)
     return FileResource(kind, config.file, config.content, config.wrapped or (), hand_over=hand_over)

@@ -25,6 +25,9 @@ class FileMembers(ConfigModel):
     """The most characters of a name; a record with a longer one is a dead letter."""
     content: FileContentConfig
     """What the file contains."""
+    bytes_per_file: Annotated[int, Field(ge=1_000)] | None = None
+    """The most bytes of a file before it is wrapped, such as 100000000; any number by default. Each record counts as
+    many as a file with this record alone has."""
     by: MemberName | None = None
     """The member whose value all records of a file have in common, such as the warehouse; none if files mix them."""
 
@@ -57,5 +60,13 @@ def file_resource(
         name_member=config.name,
         name_form=name_form,
         name_limit=config.name_max_length,
-        batch=BatchProfile(records_per_file, operations, stored=True, mixed=True, by=config.by, **profile),
+        batch=BatchProfile(
+            records_per_file,
+            operations,
+            stored=True,
+            mixed=True,
+            by=config.by,
+            most_bytes=config.bytes_per_file,
+            **profile,
+        ),
     )

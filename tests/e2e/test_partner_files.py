@@ -327,6 +327,22 @@ def test_a_renamed_file_is_an_acknowledgement(tmp_path: Path) -> None:
     assert "unmatched: no file empty was handed over to wms" in [each["why"] for each in stage.listed("rejected")]
 
 
+def test_files_of_limited_size(tmp_path: Path) -> None:
+    """A file ends before the limit of bytes, as the plan says, and a record that is larger alone is refused."""
+    stage = PartnerFiles(tmp_path, bytes_per_file=1_000, records_per_file=20, acknowledged=None)
+    long = "x" * 300
+    stage.export(
+        *(f"{number},{long if number < 5 else 'short'},{number}" for number in range(1, 8)), f"8,{'y' * 2_000},1"
+    )
+    stage.sync(1)
+    files = {path.name: path.read_text() for path in sorted((stage.partner / "in").iterdir())}
+    assert [[line.split(",")[1] for line in text.splitlines()[1:]] for text in files.values()] == [
+        ["1", "2"], ["3", "4", "5", "6", "7"],
+    ]  # fmt: skip
+    assert all(len(text) <= 1_000 for text in files.values())
+    assert "takes 2,0" in stage.run("records", "list", "--state", "rejected").stdout
+
+
 def test_files_by_a_member(tmp_path: Path) -> None:
     """Records with another value go into another file, as a plan says before."""
     stage = PartnerFiles(tmp_path, by="customer", acknowledged=None)

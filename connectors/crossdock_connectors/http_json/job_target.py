@@ -61,6 +61,9 @@ class HttpJsonJobTarget(HttpJsonTarget):
     def stored_batch(self, resource: str, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
         return self._forms[resource].batch(items, number, at.astimezone(UTC))
 
+    def stored_size(self, resource: str, item: BatchItem) -> int:
+        return self._forms[resource].size_of(item)
+
     def batch_name(self, resource: str, number: int, at: datetime) -> str:
         return self._forms[resource].wrapped_name(number, at.astimezone(UTC))
 

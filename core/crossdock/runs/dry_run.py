@@ -8,7 +8,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
-from typing import Any
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
@@ -40,7 +39,7 @@ from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.operations import Operation, payload_in_batch
+from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.target import Target
 
@@ -201,11 +200,11 @@ class _Preview:
         if intent.place is not None:
             self._files.add_left(intent)
         else:
-            self._count_at(scope, intent.operation, payload_in_batch(intent), "resend")
+            self._count_at(scope, intent, "resend")
 
-    def _count_at(self, scope: Scope, kind: str, payload: Mapping[str, Any], request: str) -> None:
+    def _count_at(self, scope: Scope, operation: Intent | Operation, request: str) -> None:
         if self._files.takes(scope.target, scope.resource):
-            self._files.add(scope.target, scope.resource, kind, payload)
+            self._files.add(scope, operation)
         else:
             self._operations[scope.target, scope.resource, request] += 1
 
@@ -394,7 +393,7 @@ class _Preview:
         if record in self._doubtful:
             return  # the second step of a create in doubt
         self._count_request(verb(operation), identity.stream, scope)
-        self._count_at(scope, operation.kind, operation.payload_in_batch, verb(operation))
+        self._count_at(scope, operation, verb(operation))
         self._referring[scope.target].plan(operation)
         if operation.kind == "delete":
             self.expected.add(ExpectedDelivery(identity.stream, scope, identity.key_hash, None))

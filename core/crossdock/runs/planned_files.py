@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
-from crossdock.state import Intent, Transaction
+from crossdock.state import Intent, Scope, Transaction
+from crossdock.writing.delivery.operations import Operation, batch_item
 from crossdock.writing.delivery.send_queue import group_of_payload
 from crossdock.writing.targets.target import BatchProfile, Target
 
@@ -23,23 +24,40 @@ class PlannedFile:
 
 
 @dataclass(slots=True)
+class _Records:
+    """The records of one file, and the bytes that they take."""
+
+    number: int = 0
+    size: int = 0
+
+
+@dataclass(slots=True)
 class PlannedFiles:
     """The operations of stored batches, counted as the delivery puts them together: deletes come last."""
 
     targets: Mapping[str, Target]
     _left: Counter[tuple[str, int]] = field(default_factory=Counter)
-    _new: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+    _new: dict[tuple[str, str, str, str], list[_Records]] = field(default_factory=dict)
 
     def takes(self, target: str, resource: str) -> bool:
         """Return whether a target takes records of this resource in files."""
         profile = self._profile(target, resource)
         return profile is not None and profile.stored
 
-    def add(self, target: str, resource: str, kind: str, payload: Mapping[str, Any]) -> None:
-        profile = self._profile(target, resource)
-        if profile is not None:
-            last = "delete" if kind == "delete" else ""
-            self._new[target, resource, last, group_of_payload(payload, profile.by)] += 1
+    def add(self, scope: Scope, operation: Intent | Operation) -> None:
+        target, resource = scope.target, scope.resource
+        profile, known = self._profile(target, resource), self.targets.get(target)
+        if profile is None or known is None:
+            return
+        item = batch_item(operation, known) if isinstance(operation, Intent) else operation.batch_item(known)
+        last = "delete" if item.operation == "delete" else ""
+        files = self._new.setdefault((target, resource, last, group_of_payload(item.payload, profile.by)), [])
+        size = 0 if profile.most_bytes is None else known.stored_size(resource, item)
+        most = math.inf if profile.most_bytes is None else profile.most_bytes
+        if not files or files[-1].number == profile.size or files[-1].size + size > most:
+            files.append(_Records())
+        files[-1].number += 1
+        files[-1].size += size
 
     def add_left(self, intent: Intent) -> None:
         """Add an operation of a file that an earlier run made, and that is not handed over yet."""
@@ -53,12 +71,10 @@ class PlannedFiles:
         numbers = {
             target: tx.batches.next_number(target, self.targets[target].first_number) for target, *_ in self._new
         }
-        for (target, resource, *_), operations in self._new.items():
-            profile = self._profile(target, resource)
-            assert profile is not None
-            for start in range(0, operations, profile.size):
+        for (target, resource, *_), files in self._new.items():
+            for records in files:
                 name = self.targets[target].batch_name(resource, numbers[target], at)
-                found.append(PlannedFile(target, name, min(profile.size, operations - start)))
+                found.append(PlannedFile(target, name, records.number))
                 numbers[target] += 1
         return found
 

@@ -14,7 +14,7 @@ from crossdock.state import StoredBatch
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Silent
 from crossdock.writing.delivery.operations import Operation
-from crossdock.writing.targets.target import BatchItem, Target
+from crossdock.writing.targets.target import Target
 
 
 def file_of_record(project: Project, stream: str, key: str, clock: Clock) -> tuple[str, bytes]:
@@ -52,12 +52,9 @@ def file_of_record(project: Project, stream: str, key: str, clock: Clock) -> tup
 
 
 def _made(project: Project, target: Target, operation: Operation, clock: Clock) -> tuple[str, bytes]:
-    scope, key = operation.scope, operation.identity.key
-    name = target.name_of(scope.resource, scope.namespace, key) or ""
     with closing(project.open_state(read_only=True)) as state, state.read_only() as tx:
         number = tx.batches.next_number(target.name, target.first_number)
-    item = BatchItem(operation.kind, name, operation.payload_in_batch)
-    request = target.stored_batch(scope.resource, [item], number, clock.now())
+    request = target.stored_batch(operation.scope.resource, [operation.batch_item(target)], number, clock.now())
     return request.path.removeprefix("/"), request.body or b""
 
 

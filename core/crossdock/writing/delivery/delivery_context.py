@@ -12,6 +12,7 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.state import Intent, State, Unchanged
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
+from crossdock.writing.delivery.operations import batch_item
 from crossdock.writing.delivery.records_in_progress import OwnRecords, RecordsInProgress
 from crossdock.writing.delivery.restored_state import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.send_queue import SendQueue
@@ -74,7 +75,11 @@ class DeliveryContext:
         }
         profiles = {name: kind.batch for name, kind in self.target.resources.items() if kind.batch is not None}
         mixed = {name: profile.by for name, profile in profiles.items() if profile.mixed}
-        self.queue = SendQueue(self.clock, self.target.in_flight, self.rng, sizes, mixed)
+        limited = {name: profile.most_bytes for name, profile in profiles.items() if profile.most_bytes is not None}
+        self.queue = SendQueue(self.clock, self.target.in_flight, self.rng, sizes, mixed, limited, self._stored_size)
+
+    def _stored_size(self, intent: Intent) -> int:
+        return self.target.stored_size(intent.resource, batch_item(intent, self.target))
 
     def stop_with(self, error: BaseException) -> None:
         self.stop = self.stop or error

@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 from crossdock.values import exact_json
 from crossdock.writing.targets.merge_patch import as_wanted, difference, patched
-from crossdock.writing.targets.target import EndpointProfile, Request, Target, Update
+from crossdock.writing.targets.target import BatchItem, EndpointProfile, Request, Target, Update
 
 Kind = Literal["create", "update", "delete"]
 FROM_STATE = "state"  # the source of operations that no row of a source has brought
@@ -39,10 +39,12 @@ class Operation:
     step: Step = "whole"
     taken_over: str | None = None
 
-    @property
-    def payload_in_batch(self) -> dict[str, Any]:
-        """What a stored batch shows of it; see the function of this name."""
-        return self.binding.payload if self.kind == "delete" and self.binding is not None else self.after
+    def batch_item(self, target: Target) -> BatchItem:
+        """Return it as a stored batch shows it; see the function of this name."""
+        payload = self.binding.payload if self.kind == "delete" and self.binding is not None else self.after
+        known = self.binding.target_id if self.binding is not None else None
+        name = known or target.name_of(self.scope.resource, self.scope.namespace, self.identity.key) or ""
+        return BatchItem(self.kind, name, payload)
 
     @property
     def is_limited(self) -> bool:
@@ -150,6 +152,12 @@ def payload_after(intent: Intent) -> dict[str, Any]:
 def payload_in_batch(intent: Intent) -> dict[str, Any]:
     """Return what a stored batch shows of an operation: what the target will hold, or of a delete what it holds."""
     return intent.before or {} if intent.operation == "delete" else payload_after(intent)
+
+
+def batch_item(intent: Intent, target: Target) -> BatchItem:
+    """Return an operation as a stored batch shows it."""
+    name = intent.target_id or target.name_of(intent.resource, intent.scope.namespace, intent.identity.key) or ""
+    return BatchItem(cast("Kind", intent.operation), name, payload_in_batch(intent))
 
 
 def bytes_after(intent: Intent) -> bytes:

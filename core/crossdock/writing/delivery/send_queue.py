@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
+import math
 import random
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
@@ -38,6 +39,8 @@ class SendQueue:
         limit: Most requests in flight.
         sizes: How many operations a request takes, by resource and operation; otherwise one.
         mixed: The resources whose requests take operations of all kinds, and the member that those have in common.
+        most_bytes: The most bytes of a request, by resource.
+        size_of: Returns the bytes that an operation takes in one.
     """
 
     def __init__(
@@ -47,9 +50,11 @@ class SendQueue:
         rng: random.Random,
         sizes: Mapping[tuple[str, str], int] = {},
         mixed: Mapping[str, str | None] = {},
+        most_bytes: Mapping[str, int] = {},
+        size_of: Callable[[Intent], int] = lambda _: 0,
     ) -> None:
         self._clock, self._limit, self._sizes = clock, limit * max(sizes.values(), default=1), sizes
-        self._mixed = mixed
+        self._mixed, self._most_bytes, self._size_of = mixed, most_bytes, size_of
         self._ready: deque[SendTask] = deque()
         self._delayed: list[_Delayed] = []
         self._held: list[SendTask] = []
@@ -103,13 +108,25 @@ class SendQueue:
         if size == 1:
             return [first], 1
         batch, others, records, kind = [first], list[SendTask](), {_record(first)}, self._kind(first)
+        left = self._most_bytes.get(first.intent.resource, math.inf) - self._bytes(first)
         while size > len(batch) and self._ready and len(others) < LOOK_AHEAD:
             task = self._ready.popleft()
             fits = self._kind(task) == kind and self._size(task) == size and _record(task) not in records
+            if fits and (left := left - self._bytes(task)) < 0:
+                others.append(task)
+                size = len(batch)
+                break
             (batch if fits else others).append(task)
             records.add(_record(task))
         self._ready.extendleft(reversed(others))
         return batch, size
+
+    def _bytes(self, task: SendTask) -> int:
+        if task.intent.resource not in self._most_bytes:
+            return 0
+        if task.size is None:
+            task.size = self._size_of(task.intent)
+        return task.size
 
     def _kind(self, task: SendTask) -> tuple[str, ...]:
         intent = task.intent

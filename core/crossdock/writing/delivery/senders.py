@@ -74,6 +74,7 @@ class SendTask:
         is_led: Whether that first task stands for this one.
         is_staged: Whether the first part of that was sent.
         group: What the operations of its stored batch have in common, once that is known.
+        size: The bytes that it takes in a stored batch of limited size, once they are known.
     """
 
     intent: Intent
@@ -88,6 +89,7 @@ class SendTask:
     is_led: bool = False
     is_staged: bool = False
     group: str | None = None
+    size: int | None = None
 
     def lead(self, others: Sequence[SendTask], stored: StoredBatch) -> None:
         """Make this task and *others* those of a stored batch."""

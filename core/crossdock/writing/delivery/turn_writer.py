@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Protocol, cast
+from typing import Protocol
 from uuid import uuid4
 
 from crossdock.errors import RecordError, RefusedError
@@ -16,13 +16,13 @@ from crossdock.state.tables.intents import Status
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.delivery_context import DeliveringRun
-from crossdock.writing.delivery.operations import Operation, make_intent, payload_in_batch, unsent_intent
+from crossdock.writing.delivery.operations import Operation, batch_item, make_intent, unsent_intent
 from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.senders import SendBatch, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import Outcome
-from crossdock.writing.targets.target import BatchItem, Request, Target
+from crossdock.writing.targets.target import Request, Target
 
 LEAVE_WITHIN_S = 1.0  # after the lease was confirmed; a slower machine gets more time
 LEAVE_AT_MOST_S = 20.0  # much less than `crossdock.state.db.run_lease.LEASE_S`
@@ -153,17 +153,15 @@ class TurnWriter:
         intents = [task.intent for task in batch.tasks]
         batch.unmade = None
         try:
-            return self._target.stored_batch(intents[0].resource, list(map(self._item, intents)), number, at)
+            return self._target.stored_batch(
+                intents[0].resource, [batch_item(intent, self._target) for intent in intents], number, at
+            )
         except RefusedError as error:
             place = f"{error.where}: " if error.where else ""
             batch.unmade = RecordError("invalid_draft", f"{place}{error.message}")
         except (RecordError, AuthorCodeError) as error:
             batch.unmade = error
         return None
-
-    def _item(self, intent: Intent) -> BatchItem:
-        name = intent.target_id or self._name(intent) or ""
-        return BatchItem(cast("Any", intent.operation), name, payload_in_batch(intent))
 
     def _name(self, intent: Intent) -> str | None:
         return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)

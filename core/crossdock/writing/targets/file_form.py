@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from crossdock.errors import RecordError
 from crossdock.reading.wrappers.wrapper import WrapperSettings
 from crossdock.reading.wrappers.wrapping import ending_of, wrapped
 from crossdock.values import exact_json
 from crossdock.writing.files.content_model import FileContent, FileFacts, FileOperation, FileRecord
 from crossdock.writing.targets.target import STAGE, BatchItem, Request, TargetResource
 
+_SOME_FACTS = FileFacts(1, datetime(2026, 1, 1, tzinfo=UTC), "file")
 _PLACE = re.compile(r"\{(number|at)(?::([^{}]*))?\}")
 
 
@@ -34,8 +36,12 @@ class FileForm:
     wrapped: Sequence[WrapperSettings] = ()
 
     def request(self, operation: FileOperation, name: str, payload: Mapping[str, Any]) -> Request:
-        """Return the request of one operation. Raises RecordError if the content cannot express it."""
+        """Return the request of one operation. Raises RecordError if the content cannot express it, or for its size."""
         self.content.check(FileRecord(operation, name, payload))
+        most = self.kind.batch.most_bytes if self.kind.batch is not None else None
+        if most is not None and (size := self.size_of(BatchItem(operation, name, payload))) > most:
+            message = f"takes {size:,} bytes alone in a file, and bytes_per_file is {most:,}"
+            raise RecordError("invalid_draft", message, pointer="")
         return Request("PUT", f"/{self.kind.name}", exact_json.dumps(payload), holds_payload=True)
 
     def file_name(self, number: int, at: datetime) -> str:
@@ -56,6 +62,10 @@ class FileForm:
         records = [FileRecord(item.operation, item.name, item.payload) for item in items]
         content = self.content.content(records, FileFacts(number, at, name))
         return Request(STAGE, f"/{self.wrapped_name(number, at)}", self._wrapped(content, name))
+
+    def size_of(self, item: BatchItem) -> int:
+        """Return the bytes of a file with *item* alone, before it is wrapped. It takes no more in one with others."""
+        return len(self.content.content([FileRecord(item.operation, item.name, item.payload)], _SOME_FACTS))
 
     def _wrapped(self, content: bytes, name: str) -> bytes:
         if not self.wrapped:

@@ -92,6 +92,9 @@ class FileTarget(ConnectorTarget):
     def stored_batch(self, resource: str, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
         return self._files[resource].batch(items, number, at.astimezone(self._zone))
 
+    def stored_size(self, resource: str, item: BatchItem) -> int:
+        return self._files[resource].size_of(item)
+
     def batch_name(self, resource: str, number: int, at: datetime) -> str:
         return self._files[resource].wrapped_name(number, at.astimezone(self._zone))
 

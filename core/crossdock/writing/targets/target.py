@@ -148,6 +148,7 @@ class BatchProfile:
             in two parts, `STAGE` and `HAND_OVER`, of which only the second has an effect, and never divided.
         mixed: Whether a stored batch has operations of different kinds, in their order.
         by: The member of payloads whose value all operations of a stored batch have in common; None for none.
+        most_bytes: The most bytes of a stored batch, as `Requests.stored_size` counts them; None for any number.
         results_within_s: Seconds in which a run waits for the outcomes of a stored batch that is ``pending``. The next
             run asks for those that are still to come.
         acknowledged_within_s: Seconds in which the target acknowledges each operation of a stored batch, by other
@@ -160,6 +161,7 @@ class BatchProfile:
     stored: bool = field(default=False, kw_only=True)
     mixed: bool = field(default=False, kw_only=True)
     by: str | None = field(default=None, kw_only=True)
+    most_bytes: int | None = field(default=None, kw_only=True)
     results_within_s: float = field(default=0.0, kw_only=True)
     acknowledged_within_s: float | None = field(default=None, kw_only=True)
 
@@ -314,6 +316,10 @@ class Requests(ABC):
             A request whose path is a slash and a name that no other batch of the target has, and whose body has its
             exact bytes.
         """
+        raise NotImplementedError
+
+    def stored_size(self, resource: str, item: BatchItem) -> int:
+        """Return the most bytes that *item* takes in a stored batch, for resources with `BatchProfile.most_bytes`."""
         raise NotImplementedError
 
     def batch_name(self, resource: str, number: int, at: datetime) -> str:

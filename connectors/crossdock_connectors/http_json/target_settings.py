@@ -251,7 +251,7 @@ class TargetResourceConfig(ConfigModel):
 _Resource = Annotated[
     Annotated[TargetResourceConfig, Tag("requests")] | Annotated[JobResourceConfig, Tag("job")],
     Discriminator(
-        lambda value: "job" if "job" in (value if isinstance(value, Mapping) else vars(value)) else "requests"
+        lambda value: "job" if ("job" in value if isinstance(value, Mapping) else hasattr(value, "job")) else "requests"
     ),
 ]
 

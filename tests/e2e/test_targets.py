@@ -206,6 +206,24 @@ def test_an_order_that_was_shipped_meanwhile_is_not_cancelled(tmp_path: Path) ->
         assert all("is PartDespatched" in each["why"] for each in listed)
 
 
+def test_a_cancellation_that_does_not_arrive_is_a_dead_letter(tmp_path: Path) -> None:
+    """The path is misspelt: the order is still there, and the dead letter can be replayed once the path is right."""
+    orders = some_orders(3)
+    with depot(tmp_path, BARE, {"look_up": LOOK_UP, "delete": "POST /v1/orders/{id}/cancle"}) as plain:
+        plain.export(orders)
+        plain.sync()
+        del orders["SO-001"]
+        plain.export(orders)
+        assert plain.sync(exit_code=1)["open"]["rejected"] == 1
+        assert plain.held() == expected(some_orders(3))
+        (listed,) = json.loads(plain.run("records", "list", "--json").stdout)
+        assert "although the target still has the record: check the request that deletes it" in listed["why"]
+        plain.config["connections"]["plain"]["target"]["resources"]["orders"]["delete"] = "POST /v1/orders/{id}/cancel"
+        plain.configure()
+        assert plain.run("records", "replay", "wms.orders", "SO-001").exit_code == 0
+        assert plain.held() == expected(orders)
+
+
 def test_an_order_that_comes_back_is_created_anew_or_refused(tmp_path: Path) -> None:
     """A cancelled order is never taken for the one that comes back with the same name."""
     orders = some_orders(3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from tests.integration.delivery.harness import (
     updating,
 )
 
-from crossdock.errors import RefusedError
+from crossdock.errors import RefusedError, UnavailableError
 from crossdock.state import Scope, StateUrl, parse_url
+from crossdock.targets import EndpointProfile
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.writing.targets import platform_target
 
 STREAM = "wms.products"
 INVOICES = Scope("platform", "invoice", "wms")
@@ -167,13 +170,58 @@ def test_a_delete(bench: Bench, platform: Platform, shelf: Shelf, *, gone_before
         shelf.held.clear()
     bench.carry_out([deleting(bench.binding(0))])
     assert (shelf.held, bench.bound()) == ({}, 0)
-    assert platform.seen[-1].method == "DELETE"
-    assert platform.seen[-1].path == f"{PRODUCTS}/{name}"
+    (sent,) = platform.of("DELETE")
+    assert sent.path == f"{PRODUCTS}/{name}"
+    assert platform.told() == ["POST", "DELETE", *["GET", "GET"] * gone_before]
     bench.deliver(1)
     assert bench.story(0) == [("create", "delivered", 1), ("delete", "delivered", 2), ("create", "delivered", 3)]
-    assert len({seen.key for seen in platform.seen}) == 3
+    assert len({seen.key for seen in platform.of("POST", "DELETE")}) == 3
     assert (bench.bound(), bench.binding(0).counter) == (1, 3)
     assert bench.dead_letters() == {}
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_delete_that_never_arrived_is_a_dead_letter(
+    bench: Bench, platform: Platform, shelf: Shelf, status: int
+) -> None:
+    """A 404 of a wrong path or a gateway deletes nothing: the look-up finds the record, and nothing is sent again."""
+    bench.deliver(1)
+    platform.script = lambda seen: (status, {}, b"<html>") if seen.method == "DELETE" else shelf(seen)
+    bench.carry_out([deleting(bench.binding(0))])
+    assert platform.told() == ["POST", "DELETE", "GET"]
+    assert (len(shelf.held), bench.bound(), bench.unsettled()) == (1, 1, {})
+    assert bench.dead_letters() == {"0": "rejected"}
+    path = f"{PRODUCTS}/{bench.binding(0).target_id}"
+    assert (
+        f"HTTP {status}, in answer to DELETE {path}, although the target still has" in bench.settled[-1].outcome.message
+    )
+
+
+def test_a_gateway_that_answers_404_to_everything_proves_no_delete(
+    bench: Bench, platform: Platform, shelf: Shelf
+) -> None:
+    """Then a look-up by the id shows nothing: the delete is left open, and carried out once the target answers."""
+    bench.clock = ManualClock()
+    bench.deliver(1)
+    platform.script = lambda _seen: (404, {}, b"404 page not found")
+    with pytest.raises(UnavailableError, match="HTTP 404 to GET /api/v1/catalog/products, too"):
+        bench.carry_out([deleting(bench.binding(0))])
+    assert (bench.bound(), len(bench.unsettled())) == (1, 1)
+    platform.script = shelf
+    bench.resume()
+    assert (shelf.held, bench.bound(), bench.unsettled()) == ({}, 0, {})
+
+
+def test_a_404_to_a_delete_is_in_doubt_where_nothing_can_be_read(
+    bench: Bench, platform: Platform, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person decides, since the target cannot be asked whether the record is gone."""
+    bench.deliver(1)
+    monkeypatch.setattr(platform_target, "EndpointProfile", partial(EndpointProfile, reads=False))
+    platform.script = lambda seen: (404, {}, b"{}") if seen.method == "DELETE" else shelf(seen)
+    bench.carry_out([deleting(bench.binding(0))])
+    assert platform.told() == ["POST", "DELETE"]
+    assert (bench.bound(), bench.unsettled()) == (1, {"0": "in_doubt"})
 
 
 def test_a_delete_of_what_others_changed_ends(bench: Bench, platform: Platform, shelf: Shelf) -> None:

@@ -63,7 +63,7 @@ def test_a_delete_whose_answer_was_lost_is_verified(bench: Bench, platform: Plat
 
     platform.script = lose
     bench.carry_out([deleting(here), deleting(there)])
-    assert Counter(platform.told()) == {"POST": 2, "DELETE": 3, "GET": 2}
+    assert Counter(platform.told()) == {"POST": 2, "DELETE": 3, "GET": 3}, "and a list, as the look-up says 404"
     assert (shelf.held, bench.bound(), bench.unsettled()) == ({}, 0, {})
 
 

@@ -24,6 +24,10 @@ from crossdock.writing.delivery.undecided_requests import UndecidedRequests
 from crossdock.writing.targets.merge_patch import holds
 from crossdock.writing.targets.outcomes import Outcome
 
+_CHANGED = Outcome(
+    "rejected", "somebody else has changed the record since; nothing was written", 412, reason="conflict"
+)
+
 
 class ExistingRecords:
     """Decides whether this state's operation made an existing record, and whether the record is as wanted."""
@@ -75,15 +79,8 @@ class ExistingRecords:
         if successor is None:
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
-        is_newer = intent.if_match is not None and outcome.etag not in {None, intent.if_match}
-        if intent.only_unchanged and (
-            not holds(outcome.held, intent.before) or (is_newer and intent.only_unchanged == "record")
-        ):
-            self.changed(task, decisions)
-            return
-        if intent.identity.stream in self._run.rules.rejecting and (change := changed_by_others(intent, outcome.held)):
-            member, message = change
-            refused = Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
+        refused = task.retry_state.refusal or self._changed_meanwhile(intent, outcome.held, outcome.etag)
+        if refused is not None:
             decisions.settle("rejected", intent, refused)
             return
         self._replace(intent, successor, decisions)
@@ -112,9 +109,20 @@ class ExistingRecords:
         message = f"the record that was to be taken over has another {member} now; nothing was written"
         return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
 
+    def _changed_meanwhile(self, intent: Intent, held: dict[str, Any], etag: str | None) -> Outcome | None:
+        """Return the rejection of an operation that must not overwrite what others have changed, or None."""
+        is_newer = intent.if_match is not None and etag not in {None, intent.if_match}
+        if intent.only_unchanged and (
+            not holds(held, intent.before) or (is_newer and intent.only_unchanged == "record")
+        ):
+            return _CHANGED
+        if intent.identity.stream in self._run.rules.rejecting and (change := changed_by_others(intent, held)):
+            member, message = change
+            return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
+        return None
+
     def changed(self, task: SendTask, decisions: Decisions) -> None:
-        message = "somebody else has changed the record since; nothing was written"
-        decisions.settle("rejected", task.intent, Outcome("rejected", message, 412, reason="conflict"))
+        decisions.settle("rejected", task.intent, _CHANGED)
 
     def _replace(self, intent: Intent, successor: Intent, decisions: Decisions) -> None:
         place = intent.identity.stream, intent.identity.key_hash
@@ -135,8 +143,8 @@ class ExistingRecords:
         elif intent.operation == "update":
             message = "the target no longer has this record"
             decisions.settle("rejected", intent, Outcome("rejected", message, 404, reason="missing"))
-        elif retry_state.conflict is not None:
-            decisions.settle("rejected", intent, retry_state.conflict)
+        elif (refusal := retry_state.conflict or retry_state.refusal) is not None:
+            decisions.settle("rejected", intent, refusal)
         elif intent.operation in self._target.resources[intent.resource].endpoint.looks_up_first:
             self._create(intent, outcome.held or {}, decisions)
         else:

@@ -20,7 +20,7 @@ from crossdock.writing.delivery.operations import (
     payload_after,
     request_to_create,
 )
-from crossdock.writing.delivery.senders import RetryState, SendTask
+from crossdock.writing.delivery.senders import GONE, RetryState, SendTask
 from crossdock.writing.delivery.turn_writer import Decisions
 from crossdock.writing.delivery.undecided_requests import UndecidedRequests
 from crossdock.writing.targets import outcomes
@@ -218,7 +218,7 @@ class OutcomePolicy:
             decisions.add_attempt(task, replace(outcome, kind="rejected", message=message), at=self._clock.now())
             self._retries.delay_smaller(task, outcome, decisions)
         else:
-            doubt = replace(outcome, kind="in_doubt", message=message)
+            doubt = replace(outcome, kind="in_doubt", message=message, reason=None)
             decisions.add_attempt(task, doubt, at=self._clock.now())
             self._retries.retry(task, doubt, decisions)
 
@@ -350,15 +350,29 @@ class OutcomePolicy:
         return task.retry_state.ambiguous and task.intent.operation != "delete"
 
     def _refused(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        intent, is_gone = task.intent, outcome.status in {404, 410}
+        intent, is_gone = task.intent, outcome.status in GONE
         if intent.operation == "delete" and is_gone:
-            decisions.settle("delivered", intent, outcome)
+            self._verify_gone(task, outcome, decisions)
         elif intent.operation == "update" and is_gone:
             decisions.settle("rejected", intent, replace(outcome, reason="missing"))
         elif intent.operation == "delete" and outcome.status == CONFLICT and self._may_be_referred_to(intent.resource):
             decisions.settle("rejected", intent, replace(outcome, reason="referenced_by"))
         elif intent.operation != "create" or not self._existing.conflicts(task, outcome, decisions):
             self._rejected(task, outcome, decisions)
+
+    def _verify_gone(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """Look a record up that a delete did not find: the path may be wrong, or a gateway may have answered."""
+        intent, retry_state = task.intent, task.retry_state
+        request = f"{intent.method} {intent.path.partition('?')[0]}"
+        message = f"{outcome.message}, in answer to {request}"
+        if not self._target.resources[intent.resource].endpoint.reads:
+            message = f"{message}: the record may be gone or the request wrong, and the target cannot be asked for it"
+            decisions.settle("in_doubt", intent, replace(outcome, kind="in_doubt", message=message))
+            return
+        message = f"{message}, although the target still has the record: check the request that deletes it"
+        retry_state.refusal = replace(outcome, message=message)
+        settle_s = self._target.settle_s if retry_state.ambiguous else 0.0
+        self._run.queue.delay(replace(task, purpose="look_up"), settle_s, free=True)
 
     def _may_be_referred_to(self, resource: str) -> bool:
         return any(resource in kind.parents for kind in self._target.resources.values())

@@ -36,6 +36,7 @@ from crossdock.writing.targets.target import (
 )
 
 T = TypeVar("T")
+GONE = frozenset({404, 410})
 _TOKEN = re.compile(r"[\w@.+-]{3,}")
 
 
@@ -45,6 +46,7 @@ class RetryState:
 
     Attributes:
         ambiguous: Whether it may have been executed.
+        refusal: What becomes of it unless a look-up shows that it was executed all the same.
         interrupted: The purpose to which it returns after a ping.
     """
 
@@ -52,6 +54,7 @@ class RetryState:
     failing_since: float | None = None
     ambiguous: bool = False
     conflict: Outcome | None = None
+    refusal: Outcome | None = None
     interrupted: Literal["send", "look_up"] = "send"
     status: int | None = None
 
@@ -209,7 +212,23 @@ class Senders:
             if failed is not None:
                 return failed
         answer = self._ask(client, batch)
-        return answer, _understood(lambda: self._told(batch, answer), answer)
+        told = _understood(lambda: self._told(batch, answer), answer)
+        is_gone = isinstance(told, Outcome) and told.kind == "absent" and answer.status in GONE
+        if is_gone and intent.operation == "delete" and (unproved := self._answers_alike(client, intent, answer)):
+            return answer, unproved
+        return answer, told
+
+    def _answers_alike(self, client: Client, intent: Intent, gone: Answer) -> Outcome | None:
+        """Ask for something else after a look-up that shows a record to be deleted, and return why that proves nothing.
+
+        A server in front of the target, or at a wrong address, gives the same answer to both.
+        """
+        ping = self._target.ping(intent.resource)
+        answer = self._target.send(client, intent.resource, ping)
+        if (answer.status, answer.body) != (gone.status, gone.body):
+            return None
+        message = f"answers HTTP {gone.status} to {ping.method} {ping.path.partition('?')[0]}, too"
+        return Outcome("unavailable", f"{message}, which does not show that a record is gone", gone.status)
 
     def _verify_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist. The answer shows whether the target ignores the filter."""

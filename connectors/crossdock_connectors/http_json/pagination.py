@@ -37,7 +37,13 @@ def pointer(path: str) -> str:
     return path
 
 
+def ignored_places(given: Collection[str]) -> frozenset[str]:
+    """Return what an ``ignore`` names as JSON pointers and names of headers."""
+    return frozenset({*given, *map(pointer, given)})
+
+
 Place = Annotated[str, AfterValidator(pointer)]
+Ignored = tuple[Annotated[str, Field(min_length=1)], ...]
 Size = Annotated[int, Field(ge=1)]
 
 
@@ -67,7 +73,7 @@ class StopConfig(ConfigModel):
 
 
 class _Pages(ConfigModel):
-    ignore: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    ignore: Ignored = ()
     """Members of an answer, as dotted paths or JSON pointers, and names of headers that look like a number of records
     or pages, a next page or an error, and are none. Others that tell of more than was read, or are only beside no
     records, end the list in doubt."""
@@ -80,8 +86,7 @@ class _Pages(ConfigModel):
 
     @property
     def ignored(self) -> Collection[str]:
-        """`ignore` as JSON pointers and names of headers."""
-        return {*self.ignore, *map(pointer, self.ignore)}
+        return ignored_places(self.ignore)
 
 
 class SinglePage(_Pages):

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from crossdock.errors import RemoteError
 from crossdock.reading.sources import api_error_messages
+from crossdock.reading.sources.signs_of_unread_records import refusing_member
 from crossdock.sources import ApiAnswer
 from crossdock.targets import (
     Answer,
@@ -31,6 +32,7 @@ from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.api_target import explained_outcome
 from crossdock_connectors.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
+from crossdock_connectors.http_json.pagination import ignored_places
 from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, condition, errors_in
 from crossdock_connectors.http_json.target_settings import (
     ID,
@@ -157,7 +159,7 @@ class HttpJsonTarget(ApiTarget):
             shape = replace(shape, record=config.create.id, id="")
         elif expected.target_id is None and config.creates_by_put:  # Location is another name of the record at the path
             expected = replace(expected, path=expected.path.rpartition("/")[0])
-        made = explained_outcome(answer, expected, shape)
+        made = explained_outcome(answer, expected, shape, judged=self._failed is not None)
         if made.kind != "rejected":
             return made
         if expected.target_id is not None:
@@ -213,8 +215,10 @@ class HttpJsonTarget(ApiTarget):
         if batch.status is None and self._failed is None and errors_in(result):
             shape = self.shape(resource)
             target_id = shape.id_of(found_at(_record_of(batch, result), shape.record))
-            if expected.target_id is None and target_id not in {None, "0"}:
-                return Outcome("in_doubt", "the result has both an id and an error")
+            if expected.target_id is None and target_id is not None and not outcomes.is_placeholder(target_id):
+                reason = api_error_messages.message_of(errors_in(result), str)
+                message = f"the result has both an id and an error: {reason}"
+                return Outcome("in_doubt", message, answer.status, reason="rejected")
             answer = replace(answer, status=REFUSED)
         return self.outcome(resource, answer, expected)
 
@@ -231,9 +235,9 @@ class HttpJsonTarget(ApiTarget):
     def _found_by_name(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)
         if self._states_none(resource, body):
-            return Outcome("absent", status=200)
+            return outcomes.nothing_found(answer, body, shape, shape.listed)
         listed = listed_at(body, shape.listed)
-        if is_deleted is None or (shape.absent is None and not isinstance(listed, list)):
+        if is_deleted is None or (shape.absent is None and not (isinstance(listed, list) and listed)):
             return outcomes.of_look_up(answer, expected, shape)
         kept = []
         if shape.absent is None:
@@ -254,11 +258,13 @@ class HttpJsonTarget(ApiTarget):
     def _found_by_id(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)
         if isinstance(self._single[resource].read, PostedRequest) and _is_null(body, shape.record):
-            return Outcome("absent", status=200)
+            return outcomes.nothing_found(answer, body, shape, shape.record)
         made = outcomes.of_look_up(answer, expected, shape)
         if is_deleted is None or not is_deleted(found_at(body, shape.record)):
             return made
-        return replace(made, kind="absent") if made.kind == "found" else Outcome("absent", status=200)
+        if made.kind == "found":
+            return replace(made, kind="absent")
+        return made if refusing_member(body) else Outcome("absent", status=200)
 
     def failed(self, resource: str, answer: ApiAnswer) -> int | None:
         if status := self._declared_failure(answer.body):
@@ -304,6 +310,7 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
             record=config.record,
             listed=(config.look_up.records if config.look_up else None) or "",
             absent=config.look_up.absent if config.look_up else None,
+            ignored=ignored_places(config.look_up.ignore) if config.look_up else frozenset(),
         ),
         name_member=config.name,
         name_limit=min(config.name_max_length, MAX_ID_LENGTH) if config.id == NAME else config.name_max_length,

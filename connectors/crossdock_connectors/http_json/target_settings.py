@@ -16,7 +16,7 @@ from crossdock_connectors.draft_models import MemberName, Members, ResourceKey
 from crossdock_connectors.http_json.credentials import HeaderName
 from crossdock_connectors.http_json.job_settings import JobResourceConfig
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
-from crossdock_connectors.http_json.pagination import Place
+from crossdock_connectors.http_json.pagination import Ignored, Place
 from crossdock_connectors.http_json.recognized_answers import FailedAnswer, OutdatedAnswer, RepeatedAnswer
 from crossdock_connectors.http_json.request_templates import texts_in
 
@@ -55,6 +55,9 @@ class LookUpByName(OtherRequest):
     of a list, if records are a part of them: ``data.orders.edges.*.node``."""
     total: Place | None = None
     """Where the answer has the number of all records: if it is 0, the list may be missing."""
+    ignore: Ignored = ()
+    """Members of an answer, as dotted paths or JSON pointers, and names of headers that look like an error, a number of
+    records or a next page, and are none. An empty list beside others does not say that there is no such record."""
     absent: str | None = None
     """In place of ``records``, if the answer is about one record, as that of ``read`` is: part of the body of the 404
     for a name that no record has, in upper or lower case. A 404 without it is a wrong path. An empty text takes each

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.integration.delivery.harness import (
+    PROBE,
     PRODUCTS,
     Answer,
     Bench,
@@ -222,6 +223,94 @@ def test_a_404_to_a_delete_is_in_doubt_where_nothing_can_be_read(
     bench.carry_out([deleting(bench.binding(0))])
     assert platform.told() == ["POST", "DELETE"]
     assert (bench.bound(), bench.unsettled()) == (1, {"0": "in_doubt"})
+
+
+REFUSED = b'{"success": false, "id": "prd_9", "message": "unknown SKU"}'
+
+
+@pytest.mark.parametrize("settings", [{}, VERIFY], ids=["keys", "no keys"])
+def test_a_create_that_is_refused_beside_an_id_is_a_dead_letter(
+    bench: Bench, platform: Platform, shelf: Shelf, settings: dict[str, Any]
+) -> None:
+    """The look-up by name shows that nothing was made; the same request would only be answered alike."""
+    bench.settings, bench.clock = settings, ManualClock()
+    platform.script = lambda seen: (200, {}, REFUSED) if seen.method == "POST" else shelf(seen)
+    bench.deliver(1)
+    assert platform.told() == ["POST", "GET"]
+    assert (bench.bound(), bench.dead_letters(), bench.unsettled()) == (0, {"0": "rejected"}, {})
+    assert bench.settled[-1].outcome.message == "answered success with an error: unknown SKU"
+
+
+def test_a_create_that_is_made_in_spite_of_an_error_is_delivered(
+    bench: Bench, platform: Platform, shelf: Shelf
+) -> None:
+    """Such as one that is not yet indexed: the look-up shows the record, which is bound and not made again."""
+    bench.clock = ManualClock()
+
+    def reports(seen: Seen) -> Answer:
+        status, headers, body = shelf(seen) or (0, {}, b"")
+        return (
+            status,
+            headers,
+            body.replace(b"{", b'{"errors": ["not indexed yet"], ', 1 if seen.method == "POST" else 0),
+        )
+
+    platform.script = reports
+    bench.deliver(1)
+    assert platform.told() == ["POST", "GET"]
+    assert (bench.bound(), len(shelf.held), bench.unsettled(), bench.dead_letters()) == (1, 1, {}, {})
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+def test_a_change_that_reports_an_error_is_looked_up(
+    bench: Bench, platform: Platform, shelf: Shelf, method: str, *, is_done: bool
+) -> None:
+    """It is delivered if the target shows it, and otherwise a dead letter; it is not sent again in either case."""
+    bench.clock = ManualClock()
+    bench.deliver(1)
+    binding = bench.binding(0)
+
+    def refuses(seen: Seen) -> Answer:
+        if seen.method != method:
+            return shelf(seen)
+        if is_done:
+            shelf(seen)
+        return 200, {}, b'{"status": "error", "message": "locked"}'
+
+    platform.script = refuses
+    bench.carry_out([deleting(binding) if method == "DELETE" else updating(binding, binding.payload | {"name": "y"})])
+    assert len(platform.of(method)) == 1
+    assert (bench.dead_letters(), bench.unsettled()) == ({} if is_done else {"0": "rejected"}, {})
+
+
+CACHED = ({"age": "600"}, {"x-cache": "HIT"})
+NO_LIST = (b'{"success": false, "data": []}', b'{"data": [], "total": 1}', b'{"data": [], "next_cursor": "abc"}')
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [*[(each, b'{"data": []}') for each in CACHED], *[({}, each) for each in NO_LIST]],
+    ids=str,
+)
+def test_a_look_up_that_fails_in_a_200_makes_nothing_twice(
+    bench: Bench, platform: Platform, shelf: Shelf, headers: dict[str, str], body: bytes
+) -> None:
+    """The answer to a create is lost, and two look-ups say nothing: the third one finds the product."""
+    bench.settings, bench.clock = VERIFY | {"retry": {"attempts": 5, "base_s": 0.001}}, ManualClock()
+    fails = [True, True]
+
+    def script(seen: Seen) -> Answer:
+        if seen.method == "GET" and PROBE not in seen.path and fails:
+            fails.pop()
+            return 200, headers, body
+        answer = shelf(seen)
+        return None if seen.method == "POST" else answer
+
+    platform.script = script
+    bench.deliver(1)
+    assert (platform.told(), fails) == (["POST", "GET", "GET", "GET"], [])
+    assert (bench.bound(), len(shelf.held), bench.unsettled()) == (1, 1, {})
 
 
 def test_a_delete_of_what_others_changed_ends(bench: Bench, platform: Platform, shelf: Shelf) -> None:

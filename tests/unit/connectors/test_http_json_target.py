@@ -662,9 +662,41 @@ def test_look_ups() -> None:
     assert kind({"data": {"orders": [void, {**void, "id": 3}]}}) == "removed"
     assert kind({"data": {"orders": [{**void, "reference": "wms:2"}]}}) == "unavailable"
     assert kind({"data": {"orders": []}}) == "absent"
+    assert kind({"data": {"orders": [], "total": 1}}) == "unavailable"
     assert kind({"state": "void"}, target_id="1") == "absent"
     assert kind({"data": {"orders": [live, live]}}) == "unavailable"
     assert kind({"data": {}}) == "unavailable"
+
+
+def test_signs_of_other_things_in_a_look_up_are_declared() -> None:
+    """Such as the number of all records of the account beside an empty list. A total of 0 does not hide errors."""
+    look_up = {"path": "/orders", "params": {"reference": "{name}"}, "records": "data", "total": "found"}
+
+    def kind(body: Any, **more: Any) -> str:
+        made = target(look_up=look_up | more, deleted={"field": "state", "equals": "void"})
+        return made.found("orders", Answer(200, {}, exact_json.dumps(body)), ExpectedRecord(name="wms:1")).kind
+
+    assert kind({"data": [], "recordsTotal": 5000}) == "unavailable"
+    assert kind({"data": [], "recordsTotal": 5000}, ignore=["recordsTotal"]) == "absent"
+    assert kind({"data": [], "recordsTotal": 5000, "error": "timeout"}, ignore=["recordsTotal"]) == "unavailable"
+    assert (kind({"found": 0}), kind({"found": 0, "success": False})) == ("absent", "unavailable")
+
+
+def test_an_error_that_looks_like_a_deleted_record_shows_none() -> None:
+    """The condition of ``deleted`` may hold for anything that is not an open record."""
+    made = target(deleted={"field": "open", "empty": True})
+    by_id = ExpectedRecord(target_id="7", name="wms:1")
+    told = [made.found("orders", Answer(200, {}, body), by_id).kind for body in (b'{"error":"busy"}', b'{"id":7}')]
+    assert told == ["unavailable", "absent"]
+
+
+@pytest.mark.parametrize(
+    ("failed", "kind"), [(None, "in_doubt"), ({"when": {"field": "success", "equals": "false"}}, "delivered")]
+)
+def test_the_rule_of_a_config_decides_about_errors(failed: Any, kind: str) -> None:
+    """Where ``failed`` says what a refusal is, other members say nothing."""
+    told = Answer(200, {}, b'{"id": 7, "reference": "wms:1", "success": true, "errors": ["late"]}')
+    assert target(failed).outcome("orders", told, ExpectedRecord("/orders", None, "wms:1")).kind == kind
 
 
 BY_REFERENCE = {"path": "/orders/by-reference/{name}", "absent": "No such order"}

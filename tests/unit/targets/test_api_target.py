@@ -95,6 +95,13 @@ def test_a_refusal_in_a_200_is_what_the_author_says(target: OrderTarget) -> None
     assert written(target, {"data": {"made": None}}).kind == "in_doubt"
 
 
+def test_an_error_beside_a_record_is_in_doubt_where_the_author_says_nothing() -> None:
+    """Nobody knows whether the order was made."""
+    body = {"order": {"order_id": 7, "reference": "wms:1"}, "errors": [{"message": "bad SKU"}]}
+    made = written(connected(OrderTarget()), body)
+    assert (made.kind, made.message) == ("in_doubt", "answered success with an error: bad SKU")
+
+
 def test_throttling_in_a_200_is_waited_for() -> None:
     """By the status that it stands for, a GraphQL code, or the seconds that the connector reads off the answer."""
     target = connected(OrderTarget(), failed=refused)

@@ -385,6 +385,108 @@ def test_an_answer_for_another_record_is_in_doubt(location: str, body: bytes) ->
     assert outcomes.of_answer(told, ExpectedRecord("/v1/things", name="wms:1")).kind == "in_doubt"
 
 
+ORDER = {"id": 7, "externalId": "wms:1"}
+WRAPPED = outcomes.RecordShape(record="/order")
+
+
+def created(
+    body: object, shape: outcomes.RecordShape = outcomes.STANDARD, status: int = 200, *, judged: bool = False
+) -> Outcome:
+    told = Answer(status, {}, json.dumps(body).encode())
+    return outcomes.of_answer(told, ExpectedRecord("/v1/things", name="wms:1"), shape, judged=judged)
+
+
+FINE: list[dict[str, Any]] = [
+    {"errors": [], "error": None, "warnings": ["the price was rounded"]},
+    {"errors": {}, "error": False, "hasErrors": False, "ok": True},
+    {"errors": None, "error": "", "errorCode": 0, "errorMessage": "", "isSuccess": True},
+    {"error": 0, "error_code": "0000", "success": 1, "is_error": "false"},
+    {"success": True, "message": "Created", "code": 0},
+    {"success": "true", "message": "The order was created", "code": 200},
+    {"status": "success", "code": 201, "message": "Order 7 created successfully", "warnings": []},
+    {"status": 201, "statusCode": 201, "responseCode": "00"},
+    {"status": "ok", "result": "created", "type": "order", "state": "new"},
+    {"status": "pending", "code": "SO-500", "result": True},
+    {"status": "on hold", "code": 10000, "timed_out": False},
+    {"ack": "Success", "Status": "OK", "retcode": 0, "throttled": False},
+    {"ack": "Warning", "status": "backordered", "meta": {"status": 200, "errors": []}},
+    {"jsonrpc": "2.0", "error": None, "exceptions": []},
+    {"_shards": {"total": 2, "successful": 1, "failed": 0}, "result": "created"},
+]
+
+
+@pytest.mark.parametrize("beside", FINE, ids=str)
+def test_an_answer_that_reports_no_error_is_delivered(beside: dict[str, Any]) -> None:
+    """Many APIs have members for errors in each answer, and words of success in places of others."""
+    told = [created({"id": 7} | beside), created(ORDER | beside), created({"order": ORDER} | beside, WRAPPED)]
+    assert [each.kind for each in told] == ["delivered"] * 3, told
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"status": "failed"},
+        {"status": "error", "partial": True},
+        {"code": 500, "state": "invalid", "type": "exception"},
+        {"status": 404, "total": 12, "fault": "late", "errorCode": 7},
+    ],
+    ids=str,
+)
+def test_a_written_record_may_have_any_status_of_its_own(own: dict[str, Any]) -> None:
+    """Such as that of an order whose payment failed, in an answer that shows the record."""
+    assert [created(ORDER | own).kind, created({"order": {"id": 7} | own}, WRAPPED).kind] == ["delivered"] * 2
+    told = Answer(200, {}, json.dumps({"id": 7} | own).encode())
+    assert outcomes.of_answer(told, ExpectedRecord(target_id="7")).kind == "delivered"
+
+
+@pytest.mark.parametrize(
+    ("beside", "message"),
+    [
+        ({"success": False, "message": "sku unknown"}, "answered success with an error: sku unknown"),
+        ({"error": "sku unknown"}, "answered success with an error: sku unknown"),
+        ({"message": "Created", "errors": ["sku unknown"]}, "answered success with an error: sku unknown"),
+        ({"errors": {"sku": ["unknown"]}}, "answered success with an error: "),
+        ({"error": True}, "answered success with an error: see "),
+        ({"isSuccess": "false"}, "answered success with an error: "),
+        ({"hasErrors": True}, "answered success with an error: see "),
+    ],
+    ids=str,
+)
+def test_an_error_beside_an_id_is_no_success(beside: dict[str, Any], message: str) -> None:
+    """Nothing may have been made, so it is in doubt, and its reason is kept for a look-up that finds nothing."""
+    inside = created({"order": ORDER | beside}, WRAPPED)
+    listed = created({"results": [{"order": ORDER} | beside]}, outcomes.RecordShape(record="/results/0/order"))
+    for told in (created(ORDER | beside), created({"order": ORDER} | beside, WRAPPED), inside, listed):
+        assert (told.kind, told.reason, told.message[: len(message)]) == ("in_doubt", "rejected", message)
+    change = Answer(200, {}, json.dumps(beside).encode())
+    assert outcomes.of_answer(change, ExpectedRecord(target_id="7")).kind == "in_doubt"
+    by_name = outcomes.of_answer(change, ExpectedRecord(name="wms:1"), outcomes.RecordShape(id=None))
+    assert by_name.kind == "in_doubt"
+    assert created(ORDER | beside, judged=True).kind == "delivered", "a rule of the target decides"
+
+
+@pytest.mark.parametrize("word", [{"status": "error"}, {"code": 500}, {"result": "failed"}, {"errorCode": 17}], ids=str)
+def test_a_word_of_failure_without_the_record_is_no_success(word: dict[str, Any]) -> None:
+    """Where an answer does not show the record, its status and its code are those of the request."""
+    assert [created({"id": 7} | word).kind, created({"order": ORDER} | word, WRAPPED).kind] == ["in_doubt"] * 2
+    change = Answer(200, {}, json.dumps(word).encode())
+    assert outcomes.of_answer(change, ExpectedRecord(target_id="7")).kind == "in_doubt"
+
+
+def test_several_results_are_no_success_of_one() -> None:
+    """One of them may be an error (RFC 4918, section 11.1)."""
+    assert (created(ORDER, status=207).kind, created(ORDER, status=207, judged=True).kind) == ("in_doubt", "delivered")
+
+
+@pytest.mark.parametrize("no_id", [0, -1, "0", "00000000-0000-0000-0000-000000000000", "error", "null"], ids=repr)
+def test_a_word_in_place_of_an_id_is_none(no_id: object) -> None:
+    """APIs answer so where nothing was made. A record that is already known by it is changed all the same."""
+    assert created({"id": no_id}).kind == "in_doubt"
+    change = Answer(200, {}, json.dumps({"id": no_id}).encode())
+    assert outcomes.of_answer(change, ExpectedRecord(target_id="7")).kind == "in_doubt"
+    assert outcomes.of_answer(change, ExpectedRecord(target_id=str(no_id))).kind == "delivered"
+
+
 OURS = {"id": "x", "externalId": "wms:1"}
 FOREIGN = {"id": "y", "externalId": "wms:2"}
 
@@ -415,6 +517,54 @@ def test_a_look_up_accepts_only_the_record_asked_for(by_id: bool, body: object, 
     subject = ExpectedRecord(target_id="x" if by_id else None, name="wms:1")
     found = outcomes.of_look_up(Answer(200, {}, json.dumps(body).encode()), subject)
     assert (found.kind, found.target_id) == (kind, "x" if kind == "found" else None)
+
+
+@pytest.mark.parametrize(
+    ("beside", "kind"),
+    [
+        ({"total": 0, "page": 1, "pages": 1, "next": None, "previous": None}, "absent"),
+        ({"success": True, "message": "No orders found", "errors": [], "code": 200}, "absent"),
+        ({"status": "success", "has_more": False, "next_cursor": "", "limit": 20, "offset": 0}, "absent"),
+        ({"code": 404}, "absent"),
+        ({"success": False}, "unavailable"),
+        ({"error": "index unavailable"}, "unavailable"),
+        ({"errors": ["timeout"]}, "unavailable"),
+        ({"code": 429}, "unavailable"),
+        ({"status": "error"}, "unavailable"),
+        ({"timed_out": True}, "unavailable"),
+        ({"incomplete_results": True}, "unavailable"),
+        ({"total": 1}, "unavailable"),
+        ({"next_cursor": "abc"}, "unavailable"),
+        ({"has_more": True}, "unavailable"),
+    ],
+    ids=str,
+)
+def test_an_empty_list_is_no_proof_beside_a_sign_of_records_or_an_error(beside: dict[str, Any], kind: str) -> None:
+    """A create whose look-up failed in an answer of success would be sent a second time."""
+    told = Answer(200, {}, json.dumps({"data": []} | beside).encode())
+    found = outcomes.of_look_up(told, ExpectedRecord(name="wms:1"))
+    assert found.kind == kind
+    null = Answer(200, {}, json.dumps({"order": None} | beside).encode())
+    assert outcomes.of_look_up(null, ExpectedRecord(target_id="7"), WRAPPED).kind == kind
+    ignored = outcomes.RecordShape(ignored=frozenset(f"/{name}" for name in beside))
+    assert outcomes.of_look_up(told, ExpectedRecord(name="wms:1"), ignored).kind == "absent"
+
+
+@pytest.mark.parametrize(
+    ("headers", "kind"),
+    [
+        ({"age": "600"}, "unavailable"),
+        ({"x-cache": "HIT"}, "unavailable"),
+        ({"age": "0", "x-cache": "MISS", "cf-cache-status": "DYNAMIC"}, "absent"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("status", "body"), [(200, b'{"data": []}'), (404, b"{}")])
+def test_a_cache_does_not_know_what_was_just_made(headers: dict[str, str], kind: str, status: int, body: bytes) -> None:
+    """What it has found before the create is no answer to a look-up after it."""
+    told = Answer(status, headers, body)
+    found = outcomes.of_look_up(told, ExpectedRecord(target_id=None if status == 200 else "7"))
+    assert (found.kind, outcomes.unless_cached(found, told).kind) == ("absent", kind)
 
 
 BY_ADDRESS = outcomes.RecordShape(id="/url", id_form="/orders/{id}/")

@@ -15,6 +15,7 @@ from crossdock.values.pagination_members import Kind
 _ERROR = re.compile("(odata)?errors?")
 _SUCCESS = re.compile("(is)?success(ful)?|succeeded|ok")
 _PARTIAL = re.compile("(is)?partial(results?|success)?|timedout|incompleteresults?|isincomplete|terminatedearly")
+_REFUSAL = re.compile(f"(has|is)?errors?|{_SUCCESS.pattern}")
 _SIZE = re.compile(
     "(page|max|items|results|records|batch)?(limit|size|length|count|first|top|max|rows|take|results|items|records)"
     "|pagelen|(items|results|records|rows)?perpage"
@@ -193,6 +194,10 @@ class SignsOfMore:
         return is_full and self._header not in {None, *answer.headers, *self._ignored}
 
     @property
+    def place_of_error(self) -> str | None:
+        return self._error
+
+    @property
     def error(self) -> str | None:
         """What shows that a page is not what was asked for, or None."""
         return self._error
@@ -318,6 +323,25 @@ def _meant(kind: Kind, value: Any) -> tuple[str, Any]:
     if kind in {"total", "pages"}:
         return kind, value
     return "previous" if kind == "previous" else "next", pagination_members.follows(kind, value)
+
+
+def nothing_listed(answer: ApiAnswer, records: str | None, ignored: Collection[str] = ()) -> SignsOfMore:
+    """Return the signs of an answer that has nothing at the JSON pointer *records*, and that no page follows."""
+    signs = SignsOfMore(Paginator(), records, ignored)
+    signs.take(answer, 0)
+    return signs
+
+
+def refusing_member(record: Any) -> str | None:
+    """Return the member of a record in an answer that says that the request failed, or None.
+
+    Only its errors and its success count: a status or a code may be the record's own.
+    """
+    for name, value in record.items() if isinstance(record, Mapping) else ():
+        plain = pagination_members.plain_name(name)
+        if _REFUSAL.fullmatch(plain) and _may_report_error(plain, value, has_records=False):
+            return str(name)
+    return None
 
 
 def _page_size(params: Iterable[tuple[str, str | int | None]]) -> tuple[str, int] | None:

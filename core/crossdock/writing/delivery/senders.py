@@ -260,7 +260,7 @@ class Senders:
                 return target.outcome(intent.resource, answer, self._expected(intent))
             case "look_up":
                 expected = ExpectedRecord(target_id=intent.target_id, name=self._name(intent))
-                return target.found(intent.resource, answer, expected)
+                return outcomes.unless_cached(target.found(intent.resource, answer, expected), answer)
             case "stage":
                 return outcomes.of_stage(answer)
             case "ping":

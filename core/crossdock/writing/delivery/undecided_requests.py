@@ -35,7 +35,10 @@ class UndecidedRequests:
         _reduce(task)
         if task.purpose == "send" and outcome.kind != "unavailable":
             retry_state.ambiguous = True
-            rule = self._target.resources[task.intent.resource].endpoint.rule(task.intent.operation)
+            endpoint, operation = self._target.resources[task.intent.resource].endpoint, task.intent.operation
+            is_refusal = outcome.kind == "in_doubt" and outcome.reason is not None  # again, it would be answered alike
+            rule = endpoint.rule_without_key(operation) if is_refusal else endpoint.rule(operation)
+            retry_state.refusal = replace(outcome, kind="rejected") if is_refusal else None
             if rule == "park":
                 self._stop_if_hopeless(retry_state, outcome)
                 decisions.settle("in_doubt", task.intent, outcome)

@@ -10,7 +10,7 @@ from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.wait_after_throttling import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
-from crossdock.reading.sources.api import Api
+from crossdock.reading.sources.api import Api, succeeds
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
@@ -78,7 +78,9 @@ class ApiTarget(ConnectorTarget):
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
             return throttled
-        return explained_outcome(self.with_status(resource, answer), expected, self.shape(resource))
+        is_success = 200 <= answer.status < 300
+        judged = is_success and (type(self).failed is not ApiTarget.failed or self.api.failed is not succeeds)
+        return explained_outcome(self.with_status(resource, answer), expected, self.shape(resource), judged=judged)
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
@@ -95,7 +97,8 @@ class ApiTarget(ConnectorTarget):
         422 is a refusal of the record, 409 one of a repeated name, 404 a missing record, 429 throttling, 503 leaves a
         write in doubt. None if it did not fail. By default what `Api.failed` says.
 
-        An answer that also has the record was carried out, whatever errors it has beside it.
+        An answer that also has the record was carried out, whatever errors it has beside it. Without this method and
+        `Api.failed`, one that reports an error is in doubt.
         """
         return self.api.status_of_failure(answer)
 
@@ -197,9 +200,9 @@ def _finds_nothing(target: Target, client: Client, resource: str) -> bool:
     raise UnavailableError(f"{request.path.partition('?')[0]}: {found.message}", where=target.address, hint=hint)
 
 
-def explained_outcome(answer: Answer, expected: ExpectedRecord, shape: RecordShape) -> Outcome:
+def explained_outcome(answer: Answer, expected: ExpectedRecord, shape: RecordShape, *, judged: bool = False) -> Outcome:
     """Return the outcome of a write, as `of_answer`, with the reason in an answer that is no problem document."""
-    outcome = outcomes.of_answer(answer, expected, shape)
+    outcome = outcomes.of_answer(answer, expected, shape, judged=judged)
     if outcome.message != f"HTTP {answer.status}":
         return outcome
     message = api_error_messages.reason(answer.body, answer.headers.get("content-type", ""), str)

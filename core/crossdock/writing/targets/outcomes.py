@@ -8,9 +8,11 @@ from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import CrossdockError, RecordError
-from crossdock.pacing.rate_limit_headers import retry_after_s
+from crossdock.pacing.rate_limit_headers import age_s, cache_hit, retry_after_s
 from crossdock.pacing.wait_after_throttling import throttled_wait_s
-from crossdock.reading.sources.signs_of_unread_records import is_fine
+from crossdock.reading.sources import api_error_messages
+from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.reading.sources.signs_of_unread_records import nothing_listed, refusing_member
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.reading.transport.problem_answers import Problem
@@ -20,6 +22,9 @@ from crossdock.values.field_types import is_target_id
 from crossdock.values.json_paths import MISSING, found_at, listed_at
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
+_COPIES = frozenset({"/_shards"})  # a write of Elasticsearch is done where it has reached the first copy
+_MULTI_STATUS = 207  # RFC 4918, 11.1
+_NO_IDS = frozenset({"0", "-1", "null", "none", "undefined", "error", "00000000-0000-0000-0000-000000000000"})
 
 _THROTTLED = 429
 MAX_ETAG = 512  # characters; RFC 9110 sets no bound, and the state keeps one with each record
@@ -45,6 +50,7 @@ class Outcome:
     Attributes:
         retry_after_s: The pause that the server asks for; None if it does not.
         target_id: The id of a delivered record, if the answer names it.
+        reason: Why a record is rejected; of one in doubt, why it is unless a look-up shows that it was written.
         etag: The record's version, for ``If-Match``; None without one, or with one of more than `MAX_ETAG` characters.
         changed_at: When the record was last changed, as the target states it; None if it does not.
         held: All members that a look-up found, also of a removed record that the target still shows; for an absent
@@ -115,6 +121,8 @@ class RecordShape:
             the 404 that says that no record has this name, in upper or lower case. Any other 404 is a wrong path. An
             empty text takes every 404. None for a list.
         changed: In a record, when it was last changed.
+        ignored: JSON pointers to members of an answer to a look-up, and names of headers, that look like an error, a
+            number of records or a next page, and are none.
     """
 
     id: str | None = "/id"
@@ -124,6 +132,7 @@ class RecordShape:
     listed: str = "/data"
     absent: str | None = None
     changed: str = "/updatedAt"
+    ignored: frozenset[str] = frozenset()
 
     def id_of(self, record: Any) -> str | None:
         """Return the id of *record*; None without a valid one."""
@@ -153,15 +162,20 @@ class RecordShape:
 STANDARD = RecordShape()
 
 
-def of_answer(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STANDARD) -> Outcome:
+def of_answer(
+    answer: Answer, subject: ExpectedRecord, shape: RecordShape = STANDARD, *, judged: bool = False
+) -> Outcome:
     """Return the outcome of a write.
 
     A 500, 502, 504 or 408 may come from a gateway after the write was executed, so it is in doubt. So is a success
-    whose body is broken, has no valid id, or names another record.
+    whose body is broken, reports an error, has no valid id, or names another record.
+
+    Args:
+        judged: Whether a rule of the target has found no error in the body.
     """
     status = answer.status
     if 200 <= status < 300:
-        return _success(answer, subject, shape)
+        return _success(answer, subject, shape, judged=judged)
     problem = problem_answers.read(status, answer.body)
     wait = retry_after_s(answer.headers)
     kind: Class = "in_doubt"
@@ -183,7 +197,7 @@ def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STA
 
     A platform that ignores the parameter answers with other records. So an answer by external id must be a list with
     exactly that record, or an empty list; an answer by id, or one without a list, must have that id and the expected
-    external id.
+    external id. Nothing is believed to be absent beside an error, or a sign that there are records.
     """
     by_id = subject.target_id is not None
     is_one = by_id or shape.absent is not None
@@ -197,22 +211,42 @@ def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STA
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
     listed = [found_at(body, shape.record)] if is_one else listed_at(body, shape.listed)
-    is_empty = listed == [] or (is_one and listed == [None])
-    if is_empty and _says_none(body, shape, by_id=by_id):
-        return Outcome("absent", status=200)
+    is_told = not by_id or bool(shape.record)  # a body that is null says nothing of an id
+    if listed == [] or (is_one and listed == [None] and is_told):
+        return nothing_found(answer, body, shape, shape.record if is_one else shape.listed)
     if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject, shape):
         why = f": it has no id at {shape.id}" if by_id and shape.id and shape.id_of(listed[0]) is None else ""
-        what = "an error and no record" if listed == [] else f"a different record{why}"
-        return Outcome("unavailable", f"answered a look-up with {what}", answer.status)
+        return Outcome("unavailable", f"answered a look-up with a different record{why}", answer.status)
     etag = _etag(answer) if is_one else None  # otherwise it belongs to the list
     changed_at = shape.changed_at(listed[0])
     return Outcome("found", "", 200, None, shape.id_of(listed[0]), etag, changed_at, held=listed[0])
 
 
-def _says_none(body: Any, shape: RecordShape, *, by_id: bool) -> bool:
-    """Return whether nothing is in place of the record, and no error is the reason. A null body says nothing."""
-    is_told, beside = not by_id or bool(shape.record), body if isinstance(body, dict) else {}
-    return is_told and is_fine(beside.get("errors")) and is_fine(beside.get("error"))
+def nothing_found(answer: Answer, body: Any, shape: RecordShape, place: str) -> Outcome:
+    """Return the outcome of a look-up whose answer has no record at *place*: none is absent if its body shows more.
+
+    Without a status, because it shows nothing about the filter.
+    """
+    read = ApiAnswer("", body, answer.status, answer.headers)
+    sign = nothing_listed(read, place.partition("/*")[0] or None, shape.ignored).text()
+    if sign is None:
+        return Outcome("absent", status=answer.status)
+    reason = api_error_messages.message_of(body, str)
+    sign = f"{sign}: {reason}" if reason else sign
+    advice = "if that says something else, declare it as ignored"
+    return Outcome("unavailable", f"answered a look-up without a record, although {sign}; {advice}")
+
+
+def unless_cached(outcome: Outcome, answer: Answer) -> Outcome:
+    """Return the *outcome* of a look-up; an absent record is none if *answer* is older than the question."""
+    if outcome.kind != "absent":
+        return outcome
+    age = age_s(answer.headers)
+    hit = f"{age:,} s old" if age else cache_hit(answer.headers)
+    if hit is None:
+        return outcome
+    message = f"answered a look-up from a cache ({hit}), which may not know the record yet: exclude look-ups from it"
+    return Outcome("unavailable", message, outcome.status)
 
 
 def _missing(answer: Answer, text: str) -> Outcome:
@@ -248,17 +282,31 @@ def _is_running(problem: Problem, wait_s: float | None) -> bool:
     return problem.status == 408 or (problem.status == 409 and (wait_s is not None or "idempoten" in problem.kind))
 
 
-def _success(answer: Answer, subject: ExpectedRecord, shape: RecordShape) -> Outcome:
+def _success(answer: Answer, subject: ExpectedRecord, shape: RecordShape, *, judged: bool) -> Outcome:
     try:
         body = exact_json.loads(answer.body) if answer.body else {}
     except ValueError:
         return Outcome("in_doubt", "answered success with a broken body", answer.status)
+    record = found_at(body, shape.record)
+    if not judged and (place := _reported_error(answer, body, record, subject, shape)) is not None:
+        places = place, place.rpartition("/")[0], ""
+        texts = (api_error_messages.message_of(found_at(body, each), str) for each in places)
+        message = f"answered success with an error: {next(filter(None, texts), f'see {place}')}"
+        return Outcome("in_doubt", message, answer.status, reason="rejected")
+    if answer.status == _MULTI_STATUS and not judged:
+        return Outcome("in_doubt", "answered with several results, of which some may be errors", answer.status)
+    return _written(answer, record, subject, shape)
+
+
+def _written(answer: Answer, record: Any, subject: ExpectedRecord, shape: RecordShape) -> Outcome:
+    """Return the outcome of a success that reports no error, by the ids that it has."""
     if shape.id is None:  # the answer may show another record, such as the stock that was adjusted
         return Outcome("delivered", status=answer.status, target_id=subject.name)
-    record = found_at(body, shape.record)
     located = _id_in_location(answer.headers.get("location", ""), subject.path)
     stated = [shape.stated_id(record), located, subject.target_id]
     ids = {str(each) for each in stated if isinstance(each, str | int) and not isinstance(each, bool)}
+    if placeholders := {each for each in ids if is_placeholder(each)} - {subject.target_id}:
+        return Outcome("in_doubt", f"answered success with {min(placeholders)} in place of an id", answer.status)
     if not ids:
         return Outcome("in_doubt", "answered success without an id", answer.status)
     if not all(map(is_target_id, ids)):
@@ -268,6 +316,33 @@ def _success(answer: Answer, subject: ExpectedRecord, shape: RecordShape) -> Out
     if len(ids) > 1 or subject.name not in {None, _or(shape.name_of(record), subject.name)}:
         return Outcome("in_doubt", "answered success for another record", answer.status)
     return Outcome("delivered", "", answer.status, None, ids.pop(), _etag(answer), shape.changed_at(record))
+
+
+def is_placeholder(target_id: str) -> bool:
+    """Return whether APIs answer with this where a record was not made, in place of an id."""
+    return target_id.lower() in _NO_IDS
+
+
+def _reported_error(answer: Answer, body: Any, record: Any, subject: ExpectedRecord, shape: RecordShape) -> str | None:
+    """Return the member of an answer of success that reports an error, or None.
+
+    Beside a record, or in place of one, any status or code counts. If the whole answer is the record, it may have them
+    as its own.
+    """
+    names = shape.record.split("/")
+    for place in ("/".join(names[: depth + 1]) for depth in range(len(names))):
+        if (member := refusing_member(found_at(body, place))) is not None:
+            return f"{place}/{member}"
+    if not shape.record and (shape.id is None or _shows(record, subject, shape)):
+        return None
+    read = ApiAnswer("", body, answer.status, answer.headers)
+    return nothing_listed(read, shape.record or None, _COPIES).place_of_error
+
+
+def _shows(record: Any, subject: ExpectedRecord, shape: RecordShape) -> bool:
+    """Return whether an answer is the record that was written, and not only a word about it."""
+    is_named = shape.name_of(record) is not MISSING
+    return is_named or (subject.name is None if subject.target_id is None else shape.id_of(record) is not None)
 
 
 def _or(found: Any, other: Any) -> Any:

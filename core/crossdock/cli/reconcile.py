@@ -17,6 +17,7 @@ from crossdock.cli.plain_text import aligned_decimals, counted, say
 from crossdock.cli.shared_options import MOST, common_options, example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
+from crossdock.values.json_times import time_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -146,10 +147,9 @@ def _check_options(out: Path | None, sample: int | None, seed: int | None, *, re
 
 
 def _facts(found: Reconciliation) -> dict[str, Any]:
-    from crossdock.values import exact_json
 
     return {
-        "at": exact_json.time_text(found.at),
+        "at": time_text(found.at),
         "compared": dict(found.compared),
         "differences": [
             {"resource": resource, "class": name, "records": number}

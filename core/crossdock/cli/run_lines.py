@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from crossdock.values.exact_json import time_text
+from crossdock.values.json_times import time_text
 from crossdock.values.run_messages import document_of
 from crossdock.values.state_words import RecordState, RecordTerm, RowTerm, RunState, StateWord
 from crossdock.values.tally import IN, OUT, OpenCounts

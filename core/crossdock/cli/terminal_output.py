@@ -13,7 +13,7 @@ from crossdock.cli.plain_text import counted, say, warn
 from crossdock.cli.shared_options import echo_document
 from crossdock.printable import printable, printable_json
 from crossdock.values.display_times import duration_text, instant_text
-from crossdock.values.exact_json import time_text
+from crossdock.values.json_times import time_text
 from crossdock.values.progress import Silent, Unit
 from crossdock.values.run_messages import RunMessage, error_texts, remarks
 

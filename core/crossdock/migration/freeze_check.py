@@ -15,7 +15,7 @@ from crossdock.migration.waves import wave_streams
 from crossdock.runs.plan_result import PlanResult
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import duration_text
-from crossdock.values.exact_json import time_text
+from crossdock.values.json_times import time_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import polars as pl
 from crossdock.delta import fingerprint
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
-from crossdock.values import exact_json
+from crossdock.values.json_times import time_text
 from crossdock.values.record_keys import trimmed_key
 from crossdock.writing.delivery.operations import Operation
 
@@ -104,7 +104,7 @@ class References:
             return self._ids[self._scoped_key(value, name_of)]
         if isinstance(value, list):
             return [self.resolved(item, name_of) for item in value]
-        return exact_json.time_text(value) if isinstance(value, date) else value
+        return time_text(value) if isinstance(value, date) else value
 
     def _scoped_key(self, reference: Reference, name_of: NameOf) -> ScopedKey:
         namespace, key = name_of(reference)

@@ -21,6 +21,7 @@ from crossdock.state import Intent, State
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.values.decimal_context import EXACT, total
+from crossdock.values.json_times import time_text
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.merge_patch import holds
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
@@ -120,7 +121,7 @@ class LookUps:
         since = (intent.first_sent_at or self._clock.now()) - BEFORE - timedelta(seconds=behind_s)
         cursor, similar = None, list[Candidate]()
         for _ in range(PAGES):
-            text = exact_json.time_text(since)
+            text = time_text(since)
             listed, cursor = self._page(resource, target.page(resource, text, cursor, PAGE_SIZE))
             similar += [
                 self._candidate(intent, Outcome("found", target_id=each["id"], held=each))

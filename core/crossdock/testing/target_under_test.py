@@ -16,6 +16,7 @@ from crossdock.testing.connector_context import context
 from crossdock.testing.connector_under_test import ConnectorUnderTest, method_of
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
+from crossdock.values.json_times import time_text
 from crossdock.values.record_keys import key_text
 from crossdock.writing.targets.guarded_target import unguarded
 from crossdock.writing.targets.merge_patch import difference
@@ -243,7 +244,7 @@ def json_value(value: Any, of_reference: Callable[[Reference], Any]) -> Any:
         case list():
             return [json_value(inner, of_reference) for inner in value]
         case date():
-            return exact_json.time_text(value)
+            return time_text(value)
     return value
 
 

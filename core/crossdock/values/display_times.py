@@ -1,4 +1,4 @@
-"""Instants and durations as text for people; `crossdock.values.exact_json.time_text` is their form in JSON."""
+"""Instants and durations as text for people; `crossdock.values.json_times.time_text` is their form in JSON."""
 
 from __future__ import annotations
 

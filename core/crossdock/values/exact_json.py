@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Clamped, Context, Decimal, InvalidOperation, Overflow, Rounded, Subnormal
 from functools import lru_cache
 from typing import Any
 
 import msgspec
+
+from crossdock.values.json_times import time_text
 
 JsonValue = Any
 _has_whole_characters = re.compile(
@@ -61,15 +63,6 @@ def decimal_text(value: Decimal) -> str:
 @lru_cache(maxsize=4096)
 def _number_text(digits: str) -> msgspec.Raw:
     return msgspec.Raw(decimal_text(Decimal(digits)).encode())
-
-
-def time_text(value: date) -> str:
-    """Format a day in ISO 8601, or an instant in RFC 3339, in UTC with ``Z``. A naive time is a ValueError."""
-    if not isinstance(value, datetime):
-        return value.isoformat()
-    if value.tzinfo is None:
-        raise ValueError("a time without a time zone is not an instant")
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def dumps(value: JsonValue) -> bytes:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from crossdock.cli.plain_text import counted
-from crossdock.values.exact_json import time_text
+from crossdock.values.json_times import time_text
 
 if TYPE_CHECKING:
     from crossdock.migration.already_on_platform import Match

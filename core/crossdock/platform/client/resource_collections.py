@@ -21,8 +21,8 @@ from crossdock.platform.client.response_models import (
     StoredMovement,
 )
 from crossdock.resources import InventoryLot, Invoice, LedgerAccount, ResourceModel
-from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
+from crossdock.values.json_times import time_text
 
 Input = TypeVar("Input", bound=ResourceModel)
 Kept = TypeVar("Kept", bound=Stored)
@@ -57,7 +57,7 @@ class ResourceCollection(Generic[Input, Kept]):
             external_id: Only the one with this ``externalId``. Invoices have none.
             page_size: Resources of one answer, 1 to 1,000.
         """
-        query = {"updatedSince": exact_json.time_text(updated_since)} if updated_since else {}
+        query = {"updatedSince": time_text(updated_since)} if updated_since else {}
         query |= {} if external_id is None else {"externalId": external_id}
         return self._pages(self._path, self._stored, query, page_size)
 

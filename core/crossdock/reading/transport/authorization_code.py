@@ -24,7 +24,7 @@ from crossdock.reading.transport.oauth_tokens import ClientAuth
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
 from crossdock.values.addresses import endpoint, web_address
 from crossdock.values.config_models import Secret
-from crossdock.values.exact_json import time_text
+from crossdock.values.json_times import time_text
 
 _OTHER_REFUSALS = frozenset({"invalid_client", "unauthorized_client", "unsupported_grant_type"})  # of any token
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"

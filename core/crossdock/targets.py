@@ -1,7 +1,7 @@
 """Targets, to which operations are sent. The platform is one; a connector may declare another for its connections."""
 
 from crossdock.pacing.rate_limit_headers import RateHeaders
-from crossdock.reading.transport.http_results import Answer
+from crossdock.reading.transport.http_results import AmbiguousError, Answer
 from crossdock.writing.files.file_content import FileContentConfig, FileRecord
 from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS
 from crossdock.writing.targets.api_target import ApiTarget
@@ -23,6 +23,7 @@ from crossdock.writing.targets.target import (
 
 __all__ = [
     "ACKNOWLEDGEMENTS",
+    "AmbiguousError",
     "Answer",
     "ApiTarget",
     "BatchProfile",

@@ -17,9 +17,17 @@ import httpx
 
 from crossdock import ConfigModel
 from crossdock.errors import RefusedError, UnauthorizedError
-from crossdock.pacing.wait_after_throttling import throttled_wait_s
-from crossdock.reading.transport.http_results import AmbiguousError
-from crossdock.targets import Answer, ApiTarget, Client, ExpectedRecord, Outcome, RecordShape, Request, body_of
+from crossdock.targets import (
+    AmbiguousError,
+    Answer,
+    ApiTarget,
+    Client,
+    ExpectedRecord,
+    Outcome,
+    RecordShape,
+    Request,
+    body_of,
+)
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, found_at, text_of
 from crossdock.writing.targets.api_target import explained_outcome
@@ -74,7 +82,7 @@ def outcomes_of(answer: Answer, config: BulkJob, expected: Sequence[ExpectedReco
     """Return what an answer of `exchanged` to the second part says of each record, or of all of them."""
     match answer.status:
         case 429:
-            return Outcome("throttled", "too many requests", _THROTTLED, throttled_wait_s(answer.headers, answer.body))
+            return explained_outcome(answer, ExpectedRecord(), RecordShape())
         case 202:
             message = f"the results of the job are not there after {config.wait_s:g} s"
             return Outcome("pending", message, _PENDING, config.poll_s, receipt=answer.body.decode())

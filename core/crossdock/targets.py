@@ -1,7 +1,7 @@
 """Targets, to which operations are sent. The platform is one; a connector may declare another for its connections."""
 
 from crossdock.pacing.rate_limit_headers import RateHeaders
-from crossdock.reading.transport.http_results import AmbiguousError, Answer
+from crossdock.reading.transport.http_results import AmbiguousError, Answer, TooLargeError
 from crossdock.writing.files.file_content import FileContentConfig, FileRecord
 from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS
 from crossdock.writing.targets.api_target import ApiTarget
@@ -45,6 +45,7 @@ __all__ = [
     "Rule",
     "Target",
     "TargetResource",
+    "TooLargeError",
     "Update",
     "body_of",
 ]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.chaos import processes
 from tests.e2e.bulk_job_projects import VENDORS, BulkJobProject
 from tests.partners.bulk_jobs import BulkJobs, Fault, FaultKind, Step
@@ -116,7 +117,7 @@ def test_a_job_that_is_not_done_is_asked_by_the_next_run(tmp_path: Path, vendor:
     project.export("1,Name,", "2,Name,")
     done = project.run("sync")
     assert done.exit_code != 0
-    assert "the results of the job are not there" in done.stdout + done.stderr
+    assert "the job has no results after 0 s" in done.stdout + done.stderr
     assert "the next run asks again; nothing is sent twice" in done.stdout + done.stderr
     api.finish_jobs()
     project.configure(wait_s=60)
@@ -136,6 +137,41 @@ def test_a_job_that_fails_leaves_in_doubt_what_no_result_names(tmp_path: Path, v
     assert ["".join(sorted(project.listed(state))) for state in ("rejected", "in-doubt")] == known[vendor]
     said = {*project.listed("rejected").values(), *project.listed("in-doubt").values()}
     assert all("the job failed" in each for each in said)
+
+
+def test_a_job_that_the_api_has_forgotten_is_in_doubt(tmp_path: Path, vendor: str, api: BulkJobs) -> None:
+    """A person settles it, and a later version of the record is sent."""
+    project = BulkJobProject(tmp_path, vendor, api, wait_s=0)
+    api.polls_until_done = 9
+    project.export("1,Name,")
+    project.run("sync")
+    api.jobs.clear()
+    assert project.run("sync").exit_code == 1
+    assert project.listed("in-doubt").keys() == {"1"}
+    resolved = project.run("records", "resolve", "wms.records", "1", "--delivered", "--yes")
+    assert resolved.exit_code == 0, resolved.stderr
+    project.configure(wait_s=60)
+    project.export("1,Other,")
+    project.sync()
+    assert "Other" in str(api.records["wms:1"])
+
+
+def test_a_job_is_in_doubt_if_the_config_has_none_any_more(tmp_path: Path, vendor: str, api: BulkJobs) -> None:
+    """It was started, and nothing else knows of it; the tally balances."""
+    project = BulkJobProject(tmp_path, vendor, api, wait_s=0)
+    api.polls_until_done = 9
+    project.export("1,Name,")
+    project.run("sync")
+    document = yaml.safe_load(project.config.read_text())
+    resource = document["connections"]["vendor"]["target"]["resources"]["records"]
+    for name in ("job", "content", "records_per_file"):
+        del resource[name]
+    resource["create"] = "POST /records"
+    project.config.write_text(yaml.safe_dump(document))
+    done = project.run("sync")
+    assert (done.exit_code, "the config has another place now" in done.stdout + done.stderr) == (1, False), done.stdout
+    assert project.listed("in-doubt").keys() == {"1"}
+    assert executed(api) == {"wms:1": 1}
 
 
 def test_other_hosts_are_named_and_get_no_credentials(tmp_path: Path, vendor: str, api: BulkJobs) -> None:

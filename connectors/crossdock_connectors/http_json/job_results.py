@@ -7,12 +7,13 @@ import io
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from crossdock.errors import RefusedError
 from crossdock.targets import ExpectedRecord, Outcome
 from crossdock.values import exact_json
-from crossdock.values.json_paths import MISSING, found_at, text_of
+from crossdock.values.json_paths import MISSING, found_at, member_name, text_of
 from crossdock_connectors.http_json.job_settings import JobResults
 from crossdock_connectors.http_json.recognized_answers import condition
 
@@ -37,11 +38,11 @@ def results_in(content: bytes, each: JobResults, most: int) -> Iterator[Result]:
 
 def _key(row: Any, each: JobResults) -> str | None:
     found = found_at(row, each.record or each.number or "")
-    if not isinstance(found, str | int) or found == "" or isinstance(found, bool):
+    if not isinstance(found, str | int | Decimal) or found == "" or isinstance(found, bool):
         return None
     if each.number is None:
         return str(found)
-    digits = str(found)
+    digits = text_of(found) or ""
     is_number = digits.isascii() and digits.isdecimal() and len(digits) < _MANY and int(digits) >= each.first_number
     return str(int(digits) - each.first_number) if is_number else None
 
@@ -49,13 +50,18 @@ def _key(row: Any, each: JobResults) -> str | None:
 def _unpacked(content: bytes, most: int) -> bytes:
     if not content.startswith(_GZIP):
         return content
-    unpacking = zlib.decompressobj(wbits=31)
-    try:
-        found = unpacking.decompress(content, most)
-    except zlib.error as error:
-        raise _wrong(f"the results are damaged: {error}") from None
-    if not unpacking.eof:
-        raise _wrong(f"the results are cut, or more than {most:,} bytes")
+    found = b""
+    while content:  # of several members: RFC 1952, section 2.2
+        unpacking = zlib.decompressobj(wbits=31)
+        try:
+            found += unpacking.decompress(content, most - len(found) + 1)
+        except zlib.error as error:
+            raise _wrong(f"the results are damaged: {error}") from None
+        if len(found) > most:
+            raise _wrong(f"the results have more than {most:,} bytes: raise max_answer_bytes of the connection")
+        if not unpacking.eof:
+            raise _wrong("the results are cut")
+        content = unpacking.unused_data
     return found
 
 
@@ -63,11 +69,16 @@ def _rows(content: bytes, each: JobResults) -> Iterator[Any]:
     try:
         text = content.decode("utf-8-sig")
         if each.format == "csv":
-            yield from csv.DictReader(io.StringIO(text, newline=""), strict=True)
+            csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+            rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+            column = member_name((each.record or each.number or "/").removeprefix("/"))
+            if column not in (rows.fieldnames or ()):
+                raise _wrong(f"the results have no column {column}")
+            yield from rows
         elif each.format == "json_lines":
             yield from (exact_json.loads(line) for line in text.split("\n") if line.strip())
         else:
-            found = found_at(exact_json.loads(text), each.records) if text.strip() else []
+            found = found_at(exact_json.loads(text), each.records)
             if not isinstance(found, list):
                 raise _wrong(f"the results have no list at {each.records or 'the top'}")
             yield from found
@@ -95,24 +106,33 @@ class ToldResults:
 
     def outcomes(self, expected: Sequence[ExpectedRecord]) -> list[Outcome]:
         """Return the outcome of each record of the file, in their order."""
+        names = {_name_of(each) for each in expected}
+        others = [*(self._by_name.keys() - names), *(self._by_place.keys() - {str(n) for n in range(len(expected))})]
+        if others:  # it cannot be known which record each of them is about
+            self._accepts_others = False
+            self._message = f"{self._message}, and some name no record of the file"
         return [self._outcome(place, each) for place, each in enumerate(expected)]
 
     def _outcome(self, place: int, expected: ExpectedRecord) -> Outcome:
-        name = expected.target_id or expected.name or ""
+        name = _name_of(expected)
         found = [*self._by_name.get(name, ()), *self._by_place.get(str(place), ())]
         refused = [reason for is_refused, reason in found if is_refused]
         if refused and len(refused) == len(found):
             said = "; ".join(dict.fromkeys(filter(None, refused))) or self._failure
-            return Outcome("rejected", said or "the job refused it without a reason", reason="rejected")
+            return Outcome("rejected", said or "the job refused it without a reason", reason="rejected", receipt="")
         if refused:
-            return Outcome("undecided", "the results of the job both accept and refuse it", 200)
+            return Outcome("undecided", "the results of the job both accept and refuse it", 200, receipt="")
         if found or self._accepts_others:
-            return Outcome("delivered", status=200, target_id=name)
-        return Outcome("undecided", self._message, 200)
+            return Outcome("delivered", status=200, target_id=name, receipt="")
+        return Outcome("undecided", self._message, 200, receipt="")
+
+
+def _name_of(expected: ExpectedRecord) -> str:
+    return expected.target_id or expected.name or ""
 
 
 def _by_key(results: Sequence[Sequence[Any]]) -> Mapping[str, Sequence[tuple[bool, str]]]:
     found = defaultdict[str, list[tuple[bool, str]]](list)
     for key, is_refused, reason in results:
-        found[key].append((is_refused, reason))
+        found[key or ""].append((is_refused, reason))
     return found

@@ -18,7 +18,7 @@ from crossdock_connectors.http_json.request_templates import Path, texts_in
 
 NAME = "name"
 _KEPT = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(?:\.[^{}]+)?\}")
-_HOST = re.compile(r"(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?")
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?")
 _Kept = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$")]
 
 
@@ -34,6 +34,12 @@ def _address(text: str) -> str:
     return text
 
 
+def _without_name(keep: Mapping[str, str]) -> Mapping[str, str]:
+    if NAME in keep:
+        raise ValueError("must not have name, which is the name of the file")
+    return keep
+
+
 _Address = Annotated[str, AfterValidator(_address)]
 
 
@@ -42,7 +48,7 @@ class JobRequest(OtherRequest):
 
     method: Literal["GET", "POST", "PUT", "PATCH"] | None = None
     """Default: POST with a body or a GraphQL query, otherwise GET."""
-    keep: Mapping[_Kept, Place] = {}
+    keep: Annotated[Mapping[_Kept, Place], AfterValidator(_without_name)] = {}
     """Values of its answer that later requests use, by names of your choice, such as ``job: id``. Members of one are
     ``{NAME.MEMBER}``, and so are the fields of a list of objects with ``name`` and ``value``."""
 
@@ -86,6 +92,13 @@ class JobState(JobRequest):
     """The states of a job that has ended before all records were carried out. What no result names is in doubt."""
     message: Place | None = None
     """Where its answer says why the job failed."""
+
+    @model_validator(mode="after")
+    def _states_differ(self) -> Self:
+        all_of_them = [*self.unstarted, *self.done, *self.failed]
+        if twice := [state for state in all_of_them if all_of_them.count(state) > 1]:
+            raise misplaced(("done",), f"has {twice[0]} twice, in one of unstarted, done and failed")
+        return self
 
 
 class JobResults(ConfigModel):

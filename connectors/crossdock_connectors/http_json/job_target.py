@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from crossdock.errors import RecordError
 from crossdock.sources import ApiAnswer
 from crossdock.targets import (
     Answer,
@@ -70,8 +71,16 @@ class HttpJsonJobTarget(HttpJsonTarget):
     def destination(self, resource: str) -> str:
         return f"{self.address} by {self._jobs[resource].start.path}"
 
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        if resource in self._forms:
+            raise RecordError("target_failed", "a record that was written by a job cannot be looked up")
+        return super().look_up(resource, name, target_id)
+
     def ping(self, resource: str) -> Request:
-        return Request("GET", "/") if resource in self._forms else super().ping(resource)
+        if resource not in self._forms:
+            return super().ping(resource)
+        job = self._jobs[resource]
+        return Request("GET", (job.prepare[0] if job.prepare else job.start).path.partition("{")[0].rstrip("/") or "/")
 
     # ---- answers
 

@@ -11,11 +11,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 import httpx
 
-from crossdock import ConfigModel
 from crossdock.errors import RefusedError, UnauthorizedError
 from crossdock.targets import (
     AmbiguousError,
@@ -26,6 +25,7 @@ from crossdock.targets import (
     Outcome,
     RecordShape,
     Request,
+    TooLargeError,
     body_of,
 )
 from crossdock.values import exact_json
@@ -37,9 +37,12 @@ from crossdock_connectors.http_json.job_results import Result, ToldResults, resu
 from crossdock_connectors.http_json.job_settings import NAME, BulkJob, JobRequest, JobResults, JobState, names_in
 from crossdock_connectors.http_json.request_templates import with_key
 
-_PENDING, _UNKNOWN = 202, 409  # statuses of the answers of an exchange
+_OK, _PENDING, _UNKNOWN = 200, 202, 409  # statuses of the answers of an exchange
 _THROTTLED = 429
 _LATER = frozenset({408, 425, 500, 502, 503, 504})
+_GONE = frozenset({404, 410})
+_NO_SEGMENTS = frozenset({"", ".", ".."})
+_AGAIN = "the next run goes on where this one has stopped, and starts nothing twice"
 _ANY = {"accept": "*/*"}
 _IN_PATH = re.compile(r"\{([^{}]+)\}")
 
@@ -54,6 +57,10 @@ class _EndedError(Exception):
 
 class _LackingError(RefusedError):
     """An answer of success has no value that the config keeps."""
+
+
+class _GoneError(RefusedError):
+    """The API has no such job."""
 
 
 def exchanged(
@@ -84,10 +91,11 @@ def outcomes_of(answer: Answer, config: BulkJob, expected: Sequence[ExpectedReco
         case 429:
             return explained_outcome(answer, ExpectedRecord(), RecordShape())
         case 202:
-            message = f"the results of the job are not there after {config.wait_s:g} s"
+            state = answer.headers.get("state", "started")
+            message = f"the job has no results after {config.wait_s:g} s, and its last state is {state!r}"
             return Outcome("pending", message, _PENDING, config.poll_s, receipt=answer.body.decode())
         case 409:
-            return [Outcome("undecided", body_of(answer), _UNKNOWN) for _ in expected]
+            return [Outcome("undecided", body_of(answer), _UNKNOWN, receipt="") for _ in expected]
     return ToldResults(body_of(answer)).outcomes(expected)
 
 
@@ -109,23 +117,26 @@ class _Exchange:
         if upload.url is not None:
             self._at(self._kept[upload.url[1:-1]], upload.method, "upload", content, headers)
         else:
-            self._sent(upload.method, _path(upload.path, self._kept), "upload", content, headers)
+            self._sent(upload.method, self._path(upload.path), "upload", content, headers)
         return self._receipt(200)
 
     def hand_over(self, *, is_first: bool, may_leave: Callable[[], bool]) -> Answer:
+        return self._start(may_leave) if is_first else self._continue(may_leave)
+
+    def _continue(self, may_leave: Callable[[], bool]) -> Answer:
         state = self._config.state
-        if is_first:
-            return self._start(may_leave)
-        if not self._has(state):
-            if self._config.if_lost == "resend":
-                return self._start(may_leave)
-            return _unknown("the answer to the start of the job was lost, so that the API cannot be asked for it")
-        found, message = harmless(lambda: self._state(state))
+        if any(self._kept.get(name) is None for name in names_in(state)):
+            lost = "the answer to the start of the job was lost, so that the API cannot be asked for it"
+            return self._start(may_leave) if self._config.if_lost == "resend" else _unknown(lost)
+        try:
+            found, message = harmless(lambda: self._state(state))
+        except _GoneError:
+            return _unknown("the API does not know the job any more")
         if found in state.unstarted:
             return self._start(may_leave)
         if found in state.done or found in state.failed:
             return harmless(lambda: self._results(message, has_failed=found in state.failed))
-        return self._receipt(_PENDING)
+        return self._receipt(_PENDING, found)
 
     def _start(self, may_leave: Callable[[], bool]) -> Answer:
         try:
@@ -137,26 +148,33 @@ class _Exchange:
     def _state(self, request: JobState) -> tuple[str | None, str]:
         body = body_of(self._asked(request, "state"))
         said = None if request.message is None else found_at(body, request.message)
-        state = found_at(body, request.state)
+        state, around = found_at(body, request.state), request.state
+        while around and not isinstance(state, str):
+            around = around.rpartition("/")[0]
+            if found_at(body, around) is None:  # as GraphQL tells of a node that does not exist
+                raise _GoneError("is null", where=request.path)
         if not isinstance(state, str):
             hint = f"correct {self._place}.state in the config"
             raise RefusedError(f"the answer has no text at {request.state}", where=request.path, hint=hint)
         return state, text_of(said) or "without a reason" if isinstance(said, str) else "without a reason"
 
     def _results(self, message: str, *, has_failed: bool) -> Answer:
-        told, others = dict[str, list[Result]](by_name=[], by_place=[]), list[Result]()
-        is_whole = True
+        told, is_whole = dict[str, list[Result]](by_name=[], by_place=[]), True
         for number, each in enumerate(self._config.results):
             content = self._fetched(each, f"results.{number}")
-            is_whole = is_whole and content is not None
-            found = list(results_in(content or b"", each, self._target.api.max_answer_bytes))
-            told["by_name" if each.record is not None else "by_place"] += [one for one in found if one[0]]
-            others += [one for one in found if not one[0]]
+            if content is None:
+                is_whole = False
+                continue
+            try:
+                found = list(results_in(content, each, self._target.api.max_answer_bytes))
+            except RefusedError as error:
+                where, hint = f"{self._place}.results.{number}", error.hint or _AGAIN
+                raise RefusedError(error.message, where=where, hint=hint) from None
+            told["by_name" if each.record is not None else "by_place"] += found
         failure = f"the job failed: {message}" if has_failed else ""
-        said = [failure or "the results of the job do not name it", *(reason for _, _, reason in others if reason)]
         facts = {
-            "accepts_others": self._config.others == "accepted" and is_whole and not has_failed and not others,
-            "message": "; ".join(dict.fromkeys(said)),
+            "accepts_others": self._config.others == "accepted" and is_whole and not has_failed,
+            "message": failure or "the results of the job do not name it",
             "failure": failure,
         }
         return Answer(200, {}, exact_json.dumps({**told, **facts}))
@@ -164,28 +182,32 @@ class _Exchange:
     def _fetched(self, each: JobResults, what: str) -> bytes | None:
         """Return a list of results, or None if an answer has null in place of what leads to it."""
         for place, request in enumerate(each.prepare):
-            if not self._has(request):
+            if any(self._kept.get(name) is None for name in names_in(request)):
                 return None
             self._asked(request, f"{what}.prepare.{place}")
-        if not self._has(each):
+        if any(self._kept.get(name) is None for name in names_in(each)):
             return None
         if each.url is None:
-            return self._sent("GET", _path(each.path, self._kept), what, None, {}).body
-        return self._at(self._kept[each.url[1:-1]], "GET", what, None, {}).body
-
-    def _has(self, request: ConfigModel) -> bool:
-        return all(self._kept.get(name) is not None for name in names_in(request))
+            answer = self._sent("GET", self._path(each.path), what, None, {})
+        else:
+            answer = self._at(self._kept[each.url[1:-1]], "GET", what, None, {})
+        if answer.status != _OK:
+            raise AmbiguousError(f"{what}: HTTP {answer.status}, and no results yet", where=self._place)
+        return answer.body
 
     # ---- requests
 
     def _asked(self, request: JobRequest, what: str, may_leave: Callable[[], bool] = lambda: True) -> Answer:
         """Send *request*, and keep the values of its answer that it names."""
-        texts = {name: _part(value) for name, value in self._kept.items()}
+        texts = self._texts()
         body = request.content(texts) if request.is_post else None
         params = with_key(request.params, texts)
         pairs = [(key, text) for key, each in params.items() for text in ((each,) if isinstance(each, str) else each)]
-        path = _path(request.path, self._kept) + (f"?{urlencode(pairs)}" if pairs else "")
-        answer = self._judged(self._client.send(request.used_method, path, body=body, may_leave=may_leave), what)
+        path = self._path(request.path) + (f"?{urlencode(pairs)}" if pairs else "")
+        answer = self._client.send(request.used_method, path, body=body, may_leave=may_leave)
+        if isinstance(request, JobState) and answer.status in _GONE:
+            raise _GoneError(f"HTTP {answer.status}", where=request.path)
+        answer = self._judged(answer, what, request.path)
         document = body_of(answer)
         for name, place in request.keep.items():
             value = found_at(document, place)
@@ -198,41 +220,71 @@ class _Exchange:
         return answer
 
     def _sent(self, method: str, path: str, what: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
-        return self._judged(self._client.send(method, path, body=body, headers={**_ANY, **headers}), what)
+        try:
+            return self._judged(self._client.send(method, path, body=body, headers={**_ANY, **headers}), what, path)
+        except TooLargeError as error:
+            raise self._too_large(error, what) from None
+
+    def _too_large(self, error: TooLargeError, what: str) -> RefusedError:
+        hint = f"raise {self._target.place}.max_answer_bytes, or lower records_per_file for later files; {_AGAIN}"
+        return RefusedError(f"{what}: {error.message}", where=self._place, hint=hint)
 
     def _at(self, url: Any, method: str, what: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         """Send a request to an address that an answer gave; credentials only to the host of the API."""
-        own, parts = urlsplit(self._target.address), urlsplit(str(url))
-        host, path = f"{parts.scheme}://{parts.netloc}", parts._replace(scheme="", netloc="").geturl() or "/"
-        if parts[:2] == own[:2] and path.startswith(own.path):
-            return self._sent(method, path.removeprefix(own.path), what, body, headers)
-        is_named = any(_is_host(parts.netloc, each) for each in self._config.hosts)
-        if not is_named or parts.scheme not in {"https", own.scheme}:
-            hint = f"if the API means this host, name it in {self._place}.hosts; it must be https"
-            raise RefusedError(f"{what} is on another host", where=host, hint=hint)
-        with closing(self._target.client_of(host)) as client:
-            return self._judged(client.send(method, path, body=body, headers={**_ANY, **headers}), what)
+        try:
+            parts = urlsplit(urljoin(f"{self._target.address}/", str(url)))
+        except ValueError:
+            raise RefusedError(f"{what}: the API gave an address that cannot be read", where=self._place) from None
+        own, host = urlsplit(self._target.address), f"{parts.scheme}://{parts.netloc}"
+        is_own, is_named = parts[:2] == own[:2], any(_is_host(parts.netloc, each) for each in self._config.hosts)
+        if not is_own and (not is_named or "@" in parts.netloc or parts.scheme not in {"https", own.scheme}):
+            hint = f"if the API means this host, name it in {self._place}.hosts; it must be https, without a user"
+            raise RefusedError(f"{what} is on another host", where=host.rpartition("@")[2], hint=hint)
+        path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
+        try:
+            with closing(self._target.client_of(host, authorized=is_own)) as client:
+                return self._judged(client.send(method, path, body=body, headers={**_ANY, **headers}), what, host)
+        except TooLargeError as error:
+            raise self._too_large(error, what) from None
 
-    def _judged(self, answer: Answer, what: str) -> Answer:
+    def _judged(self, answer: Answer, what: str, where: str) -> Answer:
         """Return an answer of success. Raises errors for others, and `_EndedError` if the rate is limited."""
         if throttled := self._target.throttled(answer):
             raise _EndedError(Answer(_THROTTLED, {"retry-after": str(throttled.retry_after_s or 0)}, b""))
         if answer.status == _THROTTLED:
             raise _EndedError(answer)
-        text = answer.body.decode(errors="replace").casefold()
-        if what == "start" and self._config.busy is not None and self._config.busy.casefold() in text:
-            raise _EndedError(Answer(_THROTTLED, {"retry-after": str(self._config.poll_s)}, b""))
+        text, busy = answer.body.decode(errors="replace").casefold(), self._config.busy
         answer = self._target.with_status(self._resource, answer)
         if answer.status < 300:
             return answer
+        if what == "start" and busy is not None and busy.casefold() in text:
+            raise _EndedError(Answer(_THROTTLED, {"retry-after": str(self._config.poll_s)}, b""))
         said = explained_outcome(answer, ExpectedRecord(), RecordShape()).message
         message = f"{what}: {said}" if str(answer.status) in said else f"{what}: {said} (HTTP {answer.status})"
         if answer.status in _LATER:
-            raise AmbiguousError(message)
+            raise AmbiguousError(message, where=where)
         if answer.status == 401:
-            raise UnauthorizedError(message, where=self._target.address, hint=self._target.advice(self._resource, 401))
-        hint = f"correct {self._place} in the config, or ask what the API lacks; what was not started is tried again"
-        raise RefusedError(message, where=self._target.address, hint=hint)
+            raise UnauthorizedError(message, where=where, hint=self._target.advice(self._resource, 401))
+        hint = f"correct {self._place} in the config, or ask what the API lacks; {_AGAIN}"
+        raise RefusedError(message, where=where, hint=hint)
+
+    def _texts(self) -> dict[str, Any]:
+        """Return what requests have of the kept values, those of members by dotted names as well."""
+        texts = {name: _part(value) for name, value in self._kept.items()}
+        parts = [(name, value) for name, value in texts.items() if isinstance(value, Mapping)]
+        inner = {f"{name}.{key}": text_of(each) or "" for name, value in parts for key, each in value.items()}
+        return texts | inner
+
+    def _path(self, path: str | None) -> str:
+        texts = self._texts()
+
+        def filled(place: re.Match[str]) -> str:
+            text = texts.get(place[1])
+            if not isinstance(text, str) or text in _NO_SEGMENTS:
+                raise RefusedError(f"{{{place[1]}}} of an answer cannot be a part of a path", where=self._place)
+            return quote(text, safe="")
+
+        return _IN_PATH.sub(filled, path or "")
 
     def _form(self, fields: Any, content: bytes) -> tuple[str, bytes]:
         """Return the media type and the body of a form with *fields* and the file."""
@@ -244,8 +296,9 @@ class _Exchange:
         made = httpx.Request("POST", "https://form.invalid", data=data, files={"file": file})
         return made.headers["content-type"], made.read()
 
-    def _receipt(self, status: int) -> Answer:
-        return Answer(status, {}, exact_json.dumps({name: value for name, value in self._kept.items() if name != NAME}))
+    def _receipt(self, status: int, state: str | None = None) -> Answer:
+        receipt = exact_json.dumps({name: value for name, value in self._kept.items() if name != NAME})
+        return Answer(status, {} if state is None else {"state": state}, receipt)
 
 
 def _part(value: Any) -> Any:
@@ -259,11 +312,7 @@ def _unknown(message: str) -> Answer:
     return Answer(_UNKNOWN, {}, exact_json.dumps(message))
 
 
-def _path(path: str | None, kept: Mapping[str, Any]) -> str:
-    return _IN_PATH.sub(lambda place: quote(str(kept.get(place[1], place[0])), safe=""), path or "")
-
-
 def _is_host(found: str, named: str) -> bool:
     """Return whether the host *found* is *named*, or below it for one such as ``*.example.com``."""
-    own, wanted = found.lower(), named.lower()
+    own, wanted = found.lower().removesuffix(":443"), named.lower()
     return own.endswith(wanted[1:]) if wanted.startswith("*.") else own == wanted

@@ -25,8 +25,9 @@ class PlannedFile:
 
 @dataclass(slots=True)
 class _Records:
-    """The records of one file, and the bytes that they take."""
+    """The records of one file, and the bytes that they take. Files are in the order of their *first* records."""
 
+    first: int
     number: int = 0
     size: int = 0
 
@@ -38,6 +39,7 @@ class PlannedFiles:
     targets: Mapping[str, Target]
     _left: Counter[tuple[str, int]] = field(default_factory=Counter)
     _new: dict[tuple[str, str, str, str], list[_Records]] = field(default_factory=dict)
+    _added: int = 0
 
     def takes(self, target: str, resource: str) -> bool:
         """Return whether a target takes records of this resource in files."""
@@ -55,7 +57,8 @@ class PlannedFiles:
         size = 0 if profile.most_bytes is None else known.stored_size(resource, item)
         most = math.inf if profile.most_bytes is None else profile.most_bytes
         if not files or files[-1].number == profile.size or files[-1].size + size > most:
-            files.append(_Records())
+            files.append(_Records(self._added))
+        self._added += 1
         files[-1].number += 1
         files[-1].size += size
 
@@ -71,11 +74,11 @@ class PlannedFiles:
         numbers = {
             target: tx.batches.next_number(target, self.targets[target].first_number) for target, *_ in self._new
         }
-        for (target, resource, *_), files in self._new.items():
-            for records in files:
-                name = self.targets[target].batch_name(resource, numbers[target], at)
-                found.append(PlannedFile(target, name, records.number))
-                numbers[target] += 1
+        groups = [(key, each) for key, files in self._new.items() for each in files]
+        for (target, resource, *_), records in sorted(groups, key=lambda each: (each[0][2], each[1].first)):
+            name = self.targets[target].batch_name(resource, numbers[target], at)
+            found.append(PlannedFile(target, name, records.number))
+            numbers[target] += 1
         return found
 
     def _profile(self, target: str, resource: str) -> BatchProfile | None:

@@ -36,6 +36,8 @@ def results(**settings: Any) -> JobResults:
         ),
         ({"format": "json", "record": "sku"}, "[]", []),
         ({"reason": ["WHY"]}, "ID,WHY\n,no quota\n", [(None, True, "no quota")]),
+        ({}, f'ID\n"{"x" * 9_000}"\n', [("x" * 9_000, False, "")]),
+        ({"format": "json", "record": None, "number": "n"}, '[{"n": 2.0}]', [("1", False, "")]),
         ({"record": None, "number": "N"}, "N\n0\n-1\n1.5\nx\n", [(None, False, "")] * 4),
     ],
 )
@@ -44,15 +46,24 @@ def test_each_format_is_read(settings: dict[str, Any], content: str, found: list
     assert list(results_in(content.encode(), results(**settings), 10_000)) == found
 
 
+def test_all_members_of_a_compressed_file_are_read() -> None:
+    """One that ends early in another has its refusals in the next."""
+    content = gzip.compress(b"ID\na1\n") + gzip.compress(b"a2\n")
+    assert [key for key, _, _ in results_in(content, results(), 10_000)] == ["a1", "a2"]
+
+
 @pytest.mark.parametrize(
     ("settings", "content", "message"),
     [
         ({}, b"ID\n\xff\n", "the results are not csv: 'utf-8'"),
         ({}, b'ID\n"a\n', "the results are not csv: unexpected end of data"),
+        ({}, b"", "the results have no column ID"),
+        ({}, b"<html>busy</html>", "the results have no column ID"),
+        ({"format": "json"}, b" ", "the results are not json: Expecting value"),
         ({"format": "json"}, b'{"items": []}', "the results have no list at the top"),
         ({"format": "json"}, b'{"a": 1, "a": 2}', "the results are not json: an object repeats a member name"),
-        ({}, gzip.compress(b"ID\na1\n")[:-4], "the results are cut, or more than 10,000 bytes"),
-        ({}, gzip.compress(b"ID\n" + b"a" * 10_000), "the results are cut, or more than 10,000 bytes"),
+        ({}, gzip.compress(b"ID\na1\n")[:-4], "the results are cut"),
+        ({}, gzip.compress(b"ID\n" + b"a" * 10_000), "the results have more than 10,000 bytes: raise max_answer_bytes"),
         ({}, b"\x1f\x8b" + b"x" * 30, "the results are damaged"),
     ],
 )
@@ -83,6 +94,9 @@ def test_a_record_has_what_its_results_say() -> None:
     assert told(by_name=[["a", False, ""], ["a", True, "x"]], by_place=[["1", False, ""]]) == [
         ("undecided", "the results of the job both accept and refuse it"), yes,
     ]  # fmt: skip
+    other = "not named, and some name no record of the file"
+    assert told(by_name=[["A", True, "x"]], accepts_others=True) == [("undecided", other)] * 2
+    assert told(by_place=[["2", True, "x"]], accepts_others=True) == [("undecided", other)] * 2
     refused = [["a", True, "too long"], ["a", True, "no mail"], ["a", True, "too long"], ["b", True, ""]]
     assert told(by_name=refused) == [
         ("rejected", "too long; no mail"), ("rejected", "the job refused it without a reason"),

@@ -106,19 +106,23 @@ class Dispatcher:
     def deliver(self, chunks: Iterator[Chunk]) -> bool:
         """Deliver all operations of *chunks*, in their order as far as answers allow.
 
-        It returns False if the target is unavailable and there is other work; call it again then with the same
-        *chunks*. When it raises an error, unsettled operations stay in the state.
+        It returns False if the target is unavailable, or carries out later what it was given, and there is other work;
+        call it again then with the same *chunks*. When it raises an error, unsettled operations stay in the state.
         """
         while self._turn(chunks):
             if self._run.interrupt.is_set():
                 hint = "requests in flight are settled; run again to continue"
                 self._delivery.stop_with(StoppedError("stopped before its end", hint=hint))
-            elif self._queue.circuit_breaker.is_open and not self._in_flight and self._run.may_pause():
+            elif self._waits() and not self._in_flight and self._run.may_pause():
                 return False
         if self._delivery.stop is not None:
             self.put_back()
             raise self._delivery.stop
         return True
+
+    def _waits(self) -> bool:
+        """Whether the target is unavailable, or has not carried out what it was given."""
+        return self._queue.circuit_breaker.is_open or self._queue.is_pending
 
     def put_back(self) -> None:
         """After a stop, leave sent operations that may have been executed in doubt, and all others pending."""

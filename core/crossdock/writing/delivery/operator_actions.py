@@ -143,7 +143,9 @@ def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
 
 def undecided_intents(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
     """Return what a person decides: operations in doubt or overdue, and of a key also one that is handed over."""
-    return _unsettled(tx, choice, "in_doubt", *(("overdue",) if choice.key is None else AWAITED))
+    named = (*AWAITED, "sending")  # a batch that was handed over, about which its target does not decide
+    found = _unsettled(tx, choice, "in_doubt", *(("overdue",) if choice.key is None else named))
+    return [each for each in found if each.status != "sending" or each.place is not None]
 
 
 def pending_intents(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:

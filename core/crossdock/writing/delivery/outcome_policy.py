@@ -110,7 +110,9 @@ class OutcomePolicy:
                 intent.first_sent_at = self._clock.now()
                 decisions.settle("in_doubt", intent, Outcome("in_doubt", MAY_BE_FORGOTTEN))
             return
-        if was_sent and stored.destination != self._target.destination(stored.resource):
+        profile = self._target.resources[stored.resource].batch
+        is_taken = profile is not None and profile.stored
+        if was_sent and not (is_taken and stored.destination == self._target.destination(stored.resource)):
             message = f"may have been handed over to {stored.destination}, and the config has another place now"
             for intent in intents:
                 decisions.explain(intent, Outcome("in_doubt", message), at=self._clock.now())
@@ -260,7 +262,7 @@ class OutcomePolicy:
         profile = self._target.resources[task.intent.resource].batch
         assert profile is not None
         assert task.stored is not None
-        task.retry_state.ambiguous, batch = True, task.stored.id
+        task.retry_state.ambiguous, task.is_pending, batch = True, True, task.stored.id
         if not task.is_led:
             now = self._clock.monotonic()
             if now - self._pending_since.setdefault(batch, now) >= profile.results_within_s:

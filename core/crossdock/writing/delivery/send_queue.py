@@ -171,6 +171,11 @@ class SendQueue:
         return bool(self._ready or self._delayed)
 
     @property
+    def is_pending(self) -> bool:
+        """Whether nothing is left but stored batches that their target carries out later."""
+        return not self._ready and bool(self._delayed) and all(each.task.is_pending for each in self._delayed)
+
+    @property
     def wants_more(self) -> bool:
         """Whether few are ready, and no outage delays the rest. Failing records must not block the others."""
         many = len(self._ready) >= self._limit or len(self._delayed) >= DELAYED * self._limit

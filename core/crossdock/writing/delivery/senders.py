@@ -77,6 +77,7 @@ class SendTask:
         is_led: Whether that first task stands for this one.
         is_staged: Whether the first part of that was sent.
         group: What the operations of its stored batch have in common, once that is known.
+        is_pending: Whether the target carries its stored batch out later, and is only asked whether it has.
         size: The bytes that it takes in a stored batch of limited size, once they are known.
     """
 
@@ -93,6 +94,7 @@ class SendTask:
     is_staged: bool = False
     group: str | None = None
     size: int | None = None
+    is_pending: bool = False
 
     def lead(self, others: Sequence[SendTask], stored: StoredBatch) -> None:
         """Make this task and *others* those of a stored batch."""

@@ -93,7 +93,8 @@ class TurnWriter:
     def commit(self, decisions: Decisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendBatch]) -> None:
         """Commit one turn. *leaving* may be sent within `LEAVE_WITHIN_S` of the lease's confirmation."""
         run, now = self._run, self._clock.now()
-        sending = [task.intent for batch in leaving for task in batch.tasks if task.purpose == "send"]
+        sent = [task for batch in leaving for task in batch.tasks if task.purpose == "send" and not task.is_pending]
+        sending = [task.intent for task in sent]
         for intent in sending:
             intent.mark_sending(now)
         new, known = [*fresh, *decisions.successors], [intent for intent in sending if intent.id]

@@ -157,16 +157,19 @@ class ApiTarget(ConnectorTarget):
         hint = f"; check {self.place}.base_url unless the API has no such list" if unknown else ""
         return f"{self.address} answers{unknown}; can be written: {', '.join(self.resources)}{hint}"
 
-    def client_of(self, address: str) -> Client:
-        """Make a client of another host, such as one that takes files. It gets no credentials.
+    def client_of(self, address: str, *, authorized: bool = False) -> Client:
+        """Make a client of a host, such as one that takes files.
 
         Args:
             address: https, or http on this machine, without a path.
+            authorized: Whether it gets the credentials of the connection: for addresses of the API's own host.
 
         Raises:
             ConfigError: If it is none.
         """
         own = self.api
+        if authorized:
+            return self._client_of(replace(own, base_url=address))
         other = Api(
             address,
             timeout_s=own.timeout_s,

@@ -197,3 +197,41 @@ def test_rows_of_few_groups_are_no_loop(monkeypatch: pytest.MonkeyPatch, groups:
     paginator = CursorInBody("/cursor")
     pages = list(client(handle).pages("/items", paginator=paginator, records="/items", shared_key="group"))
     assert len(pages) == 40
+
+
+def lengths(paginator: Paginator, *sizes: int) -> CrossdockError | None:
+    """Why a list with pages of these lengths, and then a 404, is not whole."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        number = int(request.url.params["page"])
+        if number > len(sizes):
+            return httpx.Response(404, json={"error": "no such page"})
+        first = sum(sizes[: number - 1]) + 1
+        return httpx.Response(200, json={"items": ids(first, first + sizes[number - 1] - 1)})
+
+    return read(handle, paginator)[1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_whole"),
+    [
+        ((2,), True),
+        ((3, 3, 2), True),
+        ((10, 2), True),
+        ((3, 2, 3, 2), False),
+        ((2, 2), False),
+        ((2, 3, 1), False),
+        ((3, 3), False),
+    ],
+)
+def test_a_short_page_shows_the_end_only_where_no_other_page_is_short(sizes: tuple[int, ...], is_whole: bool) -> None:
+    """A filter of the API shortens pages in the middle, and a gateway may refuse the next one."""
+    paginator = PageNumber("/items", size=3, stop=Stop(statuses=frozenset({404})))
+    assert (lengths(paginator, *sizes) is None) is is_whole
+
+
+def test_an_api_may_give_fewer_records_than_are_asked_for() -> None:
+    """Its pages are as long as it wants then, and only a shorter one shows the end."""
+    paginator = PageNumber("/items", size=250, stop=Stop(statuses=frozenset({404})))
+    assert lengths(paginator, 4, 4, 1) is None
+    assert isinstance(lengths(paginator, 4, 4, 4), DoubtfulListError)

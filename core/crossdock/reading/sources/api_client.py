@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
 from crossdock.reading.sources.api_request_sender import ApiRequestSender
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError, ListEvidence, repeated
-from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
+from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator, SizedPages
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfMore
@@ -231,6 +231,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             if not found or evidence is None:
                 raise _in_doubt(read.signs.error, page)
             evidence.is_doubted = True
+        if request.ends:
+            read.note_size(request, page)
         return request, page, found
 
     def _list_answer(
@@ -365,7 +367,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self.close()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _List:
     """A list that is read.
 
@@ -373,6 +375,8 @@ class _List:
         first: The request for its first page.
         records: A JSON pointer to the list of records; None if it is not known.
         sent: The author's parameters, which are never shown.
+        sizes: How many records the pages before the latest one have, each with the number that was asked for.
+        latest: The same of the latest page.
     """
 
     first: ApiRequest
@@ -381,6 +385,30 @@ class _List:
     signs: SignsOfMore
     records: str | None
     sent: frozenset[tuple[str, str]]
+    sizes: set[tuple[int | None, int]] = field(default_factory=set)
+    latest: tuple[int | None, int] | None = None
+
+    def note_size(self, request: ApiRequest, page: ApiAnswer) -> None:
+        asked = request.page_params.get(self.paginator.size_param) if isinstance(self.paginator, SizedPages) else None
+        if self.latest is not None:
+            self.sizes.add(self.latest)
+        found = _records_in(page, self.paginator, self.records) or ()
+        self.latest = asked if isinstance(asked, int) else None, len(found)
+
+    @property
+    def doubt_of_end(self) -> str | None:
+        """Why the length of the latest page does not show that it is the last one; None if it does.
+
+        It must be shorter than was asked for, and than the pages before it, which are all as long: a filter of the API
+        may shorten any page.
+        """
+        asked, number = self.latest or (None, 0)
+        if asked is None or number >= asked or (asked, number) in self.sizes:
+            return "a full page: an API may answer so beyond the pages that it lists"
+        is_alike = len({size for size, _ in self.sizes}) == len(self.sizes)
+        if not is_alike or any(size == asked and other < number for size, other in self.sizes):
+            return "a short page, and earlier ones were short, too: the API may leave out records of any page"
+        return None
 
 
 def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) -> list[Any] | None:
@@ -425,11 +453,8 @@ def _check_end_status(page: ApiAnswer, before: ApiAnswer | None, read: _List, *,
         return
     if before is None:
         raise RemoteError(f"responded with HTTP {page.status} in place of the first page", where=page.address)
-    if (
-        read.paginator.size is None
-        or len(_records_in(before, read.paginator, read.records) or ()) >= read.paginator.size
-    ):
-        sign = f"HTTP {page.status} came after a full page: an API may answer so beyond the pages that it lists"
+    if read.doubt_of_end is not None:
+        sign = f"HTTP {page.status} came after {read.doubt_of_end}"
         raise _in_doubt(f"{sign}; declare its total or number of pages", page)
 
 

@@ -75,8 +75,8 @@ class StopConfig(ConfigModel):
 class _Pages(ConfigModel):
     ignore: Ignored = ()
     """Members of an answer, as dotted paths or JSON pointers, and names of headers that look like a number of records
-    or pages, a next page or an error, and are none. Others that tell of more than was read, or are only beside no
-    records, end the list in doubt."""
+    or pages, a next page or an error, and are none; or the parameter for the size of a single page that may be full.
+    Others that tell of more than was read, or are only beside no records, end the list in doubt."""
     made: ClassVar[type[Paginator]] = Paginator
     needs_records: ClassVar[bool] = False
 

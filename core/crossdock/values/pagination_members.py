@@ -9,31 +9,34 @@ from typing import Any, Literal
 
 Kind = Literal["total", "pages", "next", "more", "last", "previous"]
 
+RECORDS = "(record|item|element|result|row|entr(y|ie)|object|doc(ument)?|match(e)?|hit)s?"
 _NAMES: Mapping[Kind, re.Pattern[str]] = {
     "total": re.compile(
-        "count|(grand)?total|nbhits|(record|item|result|row|odata)s?(count|total)|num(ber)?(of)?(found|records|items)"
-        "|(items|records|results)available"
-        "|total(count|number|size|hits|records|items|elements|results|rows|entries|objects|docs)"
+        f"count|i?(grand|overall)?total(count|num(ber)?|size|of|found|{RECORDS})*|nbhits"
+        f"|({RECORDS}|data)(count|total)|(num(ber)?|nb)(of)?(found|{RECORDS})|(items|records|results)available"
     ),
     "pages": re.compile("pages|lastpage|maxpage|nbpages|(total|num|number)(of)?pages?(count)?|pages?(count|total)"),
     "last": re.compile("last|islast(page)?|done|endofstream|iscomplete"),
     "previous": re.compile("prev(ious)?(page)?(url|uri|link|cursor|token)?|has(prev|previous)(page)?"),
     "more": re.compile(
-        "more(items|pages|records|results)?(available|incollection)?|(is)?truncated"
-        "|has(next|more)(page|pages|records|results|items)?"
+        f"(has|have|is|are|there)*more(pages?|data|{RECORDS})?(available|incollection|left|remaining|exist)?"
+        f"|has(next|additional|further)(pages?|data|{RECORDS})?"
+        f"|(is|has|was|list|data|page|response|{RECORDS})*truncated"
     ),
     "next": re.compile(
-        "next(page)?(url|uri|link|href|sinceid|cursor|token|number|offset|start|marker)?|nextrecordsurl|odatanextlink"
-        "|continuation(token)?|resumptiontoken|lastevaluatedkey|offset"
+        "next(page|records|start)*(url|uri|link|href|sinceid|cursor|token|number|offset|index|key|marker)?"
+        "|continu(e|ation)(token)?|resumptiontoken|lastevaluatedkey|offset"
     ),
 }
-_ENVELOPE = re.compile(
-    "meta|metadata|responsemetadata|searchmetadata|paging|pagination|pagingmetadata|pages?|pageinfo|pagecontext|info|links"
-    "|cursors?|hits|data|additionaldata|results?|response|payload"
-)
+_DESCRIBED = "meta|paging|pagination|pages?|info|context|cursors?|links|hits|data|results?|response|payload"
+_ENVELOPE = re.compile(f"(search|query|list|set|additional)*({_DESCRIBED})(set|{_DESCRIBED})*")
+_NAMESPACE = re.compile(r"@?[A-Za-z]+\.")  # such as @odata. or @iot.
 _XML_ATTRIBUTES = "@attributes"  # of the element that was the list, in JSON made of XML
-_STEP = re.compile("href|ur[il]|link|(starting)?after|cursor|token|page|offset|start")  # members of a next page
+_STEP = re.compile(
+    "href|ur[il]|link|(starting)?after|cursor|token|page|offset|start|[a-z]*continue"
+)  # members of a next page
 _NONE = frozenset({"", "null", "none", "false", "0", "-1"})
+_YES, _NO = frozenset({"true", "yes", "y", "t"}), frozenset({"false", "no", "n", "f"})
 _OTHER = re.compile(r"[\W_]")
 _DIGITS = 18
 
@@ -46,7 +49,8 @@ def plain_name(name: str) -> str:
 
 @lru_cache(4096)
 def member_kind(name: str) -> Kind | None:
-    return next((kind for kind, names in _NAMES.items() if names.fullmatch(plain_name(name))), None)
+    plain = plain_name(_NAMESPACE.sub("", name, count=1))
+    return next((kind for kind, names in _NAMES.items() if names.fullmatch(plain)), None)
 
 
 @lru_cache(4096)
@@ -67,10 +71,10 @@ def whole_number(value: Any) -> int | None:
 
 def follows(kind: Kind, value: Any) -> bool:
     """Return whether a member states that something follows or, for the *kind* ``previous``, precedes."""
-    if kind == "more":
-        return value is True or (isinstance(value, str) and value.lower() == "true")
-    if kind == "last":
-        return value is False or (isinstance(value, str) and value.lower() == "false")
+    if kind in {"more", "last"}:
+        return _is_yes(value) if kind == "more" else _is_no(value)
+    if isinstance(value, list):
+        return any(isinstance(each, dict) and follows(kind, each) for each in value)
     if isinstance(value, dict):
         steps = (
             each for name, each in value.items() if _STEP.fullmatch(plain_name(name)) and not isinstance(each, dict)
@@ -83,12 +87,22 @@ def follows(kind: Kind, value: Any) -> bool:
     return isinstance(value, int) and value > 0
 
 
+def _is_yes(value: Any) -> bool:
+    return value is True or (whole_number(value) or 0) > 0 or (isinstance(value, str) and value.lower() in _YES)
+
+
+def _is_no(value: Any) -> bool:
+    return value is False or (isinstance(value, str) and value.lower() in _NO)
+
+
 def tells_of_next(name: str, value: Any) -> bool:
     if plain_name(name) == "offset":  # a number is that of the request
         return isinstance(value, str) and not value.isdigit() and follows("next", value)
     if plain_name(name) == "lastevaluatedkey":
         return bool(value)
     kind = member_kind(name)
+    if kind == "last" and whole_number(value) == 0:  # of another name, it may be the number of the last page
+        return plain_name(name).startswith("is")
     return kind in {"next", "more", "last"} and follows(kind, value)
 
 

@@ -12,7 +12,9 @@ import pytest
 from tests.unit.sources.test_pagination import client
 
 from crossdock.errors import UnavailableError
+from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.reading.sources.signs_of_unread_records import error_in
 from crossdock.sources import AfterId, CursorInBody, CursorInHeader, LinkHeader, NextUrl, Offset, PageNumber, Paginator
 
 ITEMS = [{"id": number} for number in (1, 2, 3)]
@@ -105,6 +107,38 @@ def read(
         ({"items": ITEMS, "pagingMetadata": {"hasNext": True}}, "/pagingMetadata/hasNext tells"),  # Wix
         ({"items": ITEMS, "length": 523}, "/length is 523"),  # Odoo
         (({"items": ITEMS}, {"X-Total-Pages-Count": "9"}), "x-total-pages-count is 9"),  # Veeqo
+        ({"items": ITEMS, "exceededTransferLimit": True}, "/exceededTransferLimit tells"),  # ArcGIS
+        ({"items": ITEMS, "max_results_reached": True}, "/max_results_reached tells"),
+        ({"items": ITEMS, "metadata": {"remainingItemCount": 5}}, "/metadata/remainingItemCount tells"),  # Kubernetes
+        ({"items": ITEMS, "metadata": {"continue": "abc"}}, "/metadata/continue tells"),
+        ({"items": ITEMS, "continue": {"cmcontinue": "page|41", "continue": "-||"}}, "/continue tells"),  # MediaWiki
+        ({"items": ITEMS, "has_more_data": True}, "/has_more_data tells"),
+        ({"items": ITEMS, "has_more": 1}, "/has_more tells"),
+        ({"items": ITEMS, "has_more": "yes"}, "/has_more tells"),
+        ({"items": ITEMS, "hasNextPage": "Y"}, "/hasNextPage tells"),
+        ({"items": ITEMS, "isLast": 0}, "/isLast tells"),
+        ({"items": ITEMS, "isLastPage": "N"}, "/isLastPage tells"),
+        ({"items": ITEMS, "result_truncated": True}, "/result_truncated tells"),
+        ({"items": ITEMS, "partialData": True}, "/partialData reports an error or a part of the list"),
+        ({"items": ITEMS, "TotalItemCount": 9}, "/TotalItemCount is 9"),
+        ({"items": ITEMS, "number_of_results": 9}, "/number_of_results is 9"),
+        ({"items": ITEMS, "iTotalRecords": 9}, "/iTotalRecords is 9"),
+        ({"items": ITEMS, "result_info": {"total_count": 9}}, "/result_info/total_count is 9"),  # Cloudflare
+        ({"items": ITEMS, "QueryResponse": {"totalCount": 9}}, "/QueryResponse/totalCount is 9"),
+        ({"items": ITEMS, "@iot.nextLink": "https://shop.example/api?$skip=3"}, "/@iot.nextLink tells"),
+        ({"items": ITEMS, "nextStartIndex": 4}, "/nextStartIndex tells"),
+        ({"items": ITEMS, "links": {"next": [{"href": "/api/items?page=2"}]}}, "/links/next tells"),
+        ({"items": ITEMS, "link": [{"relation": "next", "url": "/api/items?page=2"}]}, "/link tells"),  # FHIR
+        ({"items": ITEMS, "links": [{"rel": ["Next"], "href": "/api/items?page=2"}]}, "/links tells"),
+        ({"items": ITEMS, "_shards": {"total": 5, "successful": 3, "failed": 0}}, "/_shards reports"),
+        (({"items": ITEMS}, {"X-Pagination-Total": "9"}), "x-pagination-total is 9"),
+        (({"items": ITEMS}, {"X-Paging-TotalRecordCount": "9"}), "x-paging-totalrecordcount is 9"),
+        (({"items": ITEMS}, {"X-Total-Items": "9"}), "x-total-items is 9"),
+        (({"items": ITEMS}, {"Continuation-Token": "abc"}), "continuation-token tells"),
+        (({"items": ITEMS}, {"X-Has-Next-Page": "true"}), "x-has-next-page tells"),
+        (({"items": ITEMS}, {"X-Next-Page-Token": "abc"}), "x-next-page-token tells"),
+        (({"items": ITEMS}, {"X-Content-Range": "items 0-2/9"}), "x-content-range is 9"),
+        (({"items": ITEMS}, {"Link": '</api/items?page=2>; rel="last"'}), "link is 2"),
     ],
 )
 def test_a_list_of_which_the_answer_tells_more_is_in_doubt(page: Page, says: str) -> None:
@@ -135,11 +169,31 @@ def test_a_list_of_which_the_answer_tells_more_is_in_doubt(page: Page, says: str
         {"items": ITEMS, "draw": 1, "start": 0, "length": 100},  # the size of a page
         {"items": ITEMS, "success": True, "status": "error-free", "code": 500, "error": False, "fault": ["of a part"]},
         ({"items": ITEMS}, {"X-Total-Count": "3", "Link": '</api?page=1>; rel="prev"', "Content-Range": "items 0-2/*"}),
+        {"items": ITEMS, "size": 200, "available": 200, "found": 200, "total_available": 530, "hits": 200},
+        {"items": ITEMS, "remaining": 17, "remaining_count": 17, "rate_limit_reached": True, "capped": False},
+        {"items": ITEMS, "nextSyncToken": "x", "next_since": "2026-01-01", "scroll_id": "x", "end_cursor": "x"},
+        {"items": ITEMS, "query": {"count": 250}, "summary": {"total": 99}, "header": {"total": 120}},
+        {"items": ITEMS, "last": 0, "has_more": "no", "more": "0", "itemsRemaining": 0, "continue": "", "isLast": 1},
+        {"items": ITEMS, "_shards": {"total": 5, "successful": 5, "skipped": 2, "failed": 0}},
+        ({"items": ITEMS}, {"X-RateLimit-Remaining": "17", "X-Cache-Hits": "9", "X-Page": "1", "X-Offset": "25"}),
+        ({"items": ITEMS}, {"Link": '</api?page=1>; rel="last", </api?per_page=100>; rel="first"', "X-Next-Page": ""}),
+        ({"items": ITEMS}, {"X-Content-Type-Options": "nosniff", "X-Request-Count": "40", "X-Total-Time": "120"}),
     ],
 )
 def test_what_agrees_or_is_about_something_else_is_no_doubt(page: Page) -> None:
     """Numbers that fit, empty members, those of records and of other objects, and amounts."""
     assert read(LinkHeader(), page) is None
+
+
+@pytest.mark.parametrize(
+    "warnings", [["backend unavailable"], [{"message": "shard 3 timed out"}], "Throttled"], ids=str
+)
+def test_a_warning_of_an_outage_beside_no_records_is_an_error(warnings: Any) -> None:
+    """Also on the first page; other warnings are none."""
+    for name in ("warnings", "warning"):
+        assert f"/{name} reports an error" in (error_in(ApiAnswer("", {"items": [], name: warnings}), "/items") or "")
+        everyday = {"items": [], name: ["this version ends in 2030", "unknown field"]}
+        assert error_in(ApiAnswer("", everyday), "/items") is None
 
 
 @pytest.mark.parametrize(
@@ -222,6 +276,7 @@ ENVELOPES = [
         {"detail": "Request was throttled. Expected available in 5 seconds."},
         {"messages": [{"type": "error", "text": "x"}]},
         {"warnings": ["some shards did not answer"]},
+        {"failures": [{"shard": 0}]},
         {"notice": "Under maintenance"},
         {"fatal": "x"},
         {"head": {"rc": "500"}},
@@ -389,3 +444,39 @@ def test_a_refused_confirmation_leaves_the_list_in_doubt(status: int) -> None:
 def test_another_last_page_needs_no_header(pages: list[Page], params: dict[str, str]) -> None:
     """It is not full or not the first, its header has no next page, or the API states that there are no more."""
     assert read(LinkHeader(), *pages, params=params) is None
+
+
+def read_single(
+    params: Mapping[str, Any], listed: int, most: int | None, *, in_body: bool, ignore: Sequence[str]
+) -> bool:
+    """Whether a list of so many items, of which the API gives at most *most* and as `limit` says, is accepted."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked = json.loads(request.content or "{}") if in_body else dict(request.url.params)
+        sizes = [number for number in (int(asked.get("limit", listed)), most, listed) if number is not None]
+        return httpx.Response(200, json={"items": [{"id": number} for number in range(min(sizes))]})
+
+    sent: Any = {"json": params} if in_body else {"params": params}
+    try:
+        list(client(handle).pages("/items", **sent, paginator=Paginator(), records="/items", key="id", ignore=ignore))
+    except DoubtfulListError as error:
+        return "its only page has the 3 records that limit asks for" not in str(error)
+    return True
+
+
+@pytest.mark.parametrize("in_body", [False, True])
+def test_a_single_page_as_long_as_was_asked_for_may_be_cut(*, in_body: bool) -> None:
+    """The API may have more, whether its maximum is that number or not: the config says how many it wants."""
+    for most in (None, 3):
+        assert not read_single({"limit": 3}, 5, most, in_body=in_body, ignore=[])
+    assert not read_single({"limit": 3}, 3, None, in_body=in_body, ignore=[])
+    assert read_single({"limit": 3}, 5, None, in_body=in_body, ignore=["limit"])
+    assert read_single({"limit": 4}, 3, None, in_body=in_body, ignore=[])
+    assert read_single({"limit": 1}, 3, None, in_body=in_body, ignore=[])  # the latest one is wanted
+    assert read_single({"id": 3}, 3, None, in_body=in_body, ignore=[])
+
+
+def test_a_size_that_the_api_ignores_cuts_no_list() -> None:
+    """Asked for fewer, it gives as many: its list has that length by chance. So it has if the API says so."""
+    assert read(Paginator(), {"items": ITEMS}, {"items": ITEMS}, params={"limit": "3"}) is None
+    assert read(Paginator(), {"items": ITEMS, "total": 3}, params={"limit": "3"}) is None

@@ -167,7 +167,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         )
         evidence = None if paginator.repeats else collected
         sent = frozenset(pairs(params or {}))
-        signs = SignsOfMore(paginator, records, ignore, sent)
+        signs = SignsOfMore(paginator, records, ignore, made.numbers)
         with self._run.open_lists.opened(evidence):
             yield from self._pages(_List(paginator.first(made), paginator, evidence, signs, records, sent))
 
@@ -249,37 +249,42 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if not is_empty and self._pages_given.setdefault(self._http.digest, asked) != asked:
             lists.read_again()
         if age := age_s(page.headers):
-            self.doubt(page, f"the list comes from a cache, and is {age:,} s old")
+            self.doubt(page, f"the list comes from a cache, and is {age:,} s old", is_incomplete=True)
         elif hit := cache_hit(page.headers):
-            self.doubt(page, f"the list comes from a cache ({hit}), and may be old")
+            self.doubt(page, f"the list comes from a cache ({hit}), and may be old", is_incomplete=True)
 
-    def doubt(self, page: ApiAnswer, text: str) -> None:
-        """Mark the list of *page* as no evidence for removals, and warn of the first reason."""
-        if self._run.open_lists.doubt(text):
+    def doubt(self, page: ApiAnswer, text: str, *, is_incomplete: bool = False) -> None:
+        """Mark the list of *page* as no evidence for removals, and warn of the first reason.
+
+        Args:
+            is_incomplete: Whether the list may lack records, so that no cursor moves that needs all of them.
+        """
+        if self._run.open_lists.doubt(text, is_incomplete=is_incomplete):
             self._warn(page, text)
 
     def _check_end(self, read: _List, evidence: ListEvidence, page: ApiAnswer, *, is_stopped: bool) -> None:
         evidence.check_end(page)
         is_last = is_stopped and read.paginator.stop.when is not None
-        if (sign := read.signs.text(is_stopped=is_last) or self._dropped_header(read)) is not None:
+        if (sign := read.signs.text(is_stopped=is_last) or self._cut_at_its_size(read)) is not None:
             raise _in_doubt(sign, page)
         paginator = read.paginator
         doubt, cap = evidence.doubt, paginator.cap if isinstance(paginator, PageNumber | Offset) else None
         if doubt is None or cap is not None:
             return
-        self._run.open_lists.doubt(doubt)
-        advice = "; if it is whole, declare a larger cap" if isinstance(paginator, PageNumber | Offset) else ""
-        self._warn(page, f"{doubt}{advice}")
+        text = f"{doubt}; if it is whole, declare a larger cap" if isinstance(paginator, PageNumber | Offset) else doubt
+        self._run.open_lists.doubt(text, is_incomplete=True)
+        self._warn(page, text)
 
-    def _dropped_header(self, read: _List) -> str | None:
-        """Return what shows that a proxy drops the header of a next page, or None.
+    def _cut_at_its_size(self, read: _List) -> str | None:
+        """Return why an only page, which is as long as was asked for, may not be the whole list, or None.
 
-        Asked for smaller pages, the API must announce a next one; asked for more than one record, it has no other.
+        Proxies drop the header of a next page: asked for smaller pages, the API must announce one; asked for more than
+        one record, it has no other. Of an answer that is declared to be the whole list, it must ignore the size.
         """
-        if read.signs.lacks_header is None or read.signs.size is None:
+        if read.signs.size is None or not read.signs.may_be_cut:
             return None
         param, size = read.signs.size
-        other = size - 1 or 2
+        header, other = read.paginator.next_header, size - 1 or 2
         try:
             request, answer = self._list_answer(read.first.with_param(param, other), lambda _: None, read.sent)
             found = len(_records_in(answer, read.paginator, read.records) or ())
@@ -288,9 +293,12 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             if isinstance(error, UnauthorizedError | UnavailableError):
                 raise
             found, is_announced = 0, False
+        if header is None:
+            sign = f"its only page has the {size:,} records that {param} asks for, so that there may be more"
+            return None if found == size else sign
         if found == min(other, size) and is_announced == (other < size):
             return None
-        return f"its only page is full, and has no header {read.signs.lacks_header} which would tell of a next page"
+        return f"its only page is full, and has no header {header} which would tell of a next page"
 
     def _warn(self, page: ApiAnswer, text: str) -> None:
         self._run.warn(self._run.open_lists.reader or self._connection, f"{page.address}: {text}")

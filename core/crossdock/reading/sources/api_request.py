@@ -75,7 +75,18 @@ class ApiRequest:
     def with_param(self, name: str, value: int) -> ApiRequest:
         if name in self.page_params:
             return self.with_page(**{name: value})
+        if name in self.variables:
+            return replace(self, variables={**self.variables, name: value})
+        if isinstance(self.json, Mapping) and name in self.json:
+            return replace(self, json={**self.json, name: value})
         return replace(self, params={**self.params, name: value})
+
+    @property
+    def numbers(self) -> list[tuple[str, str]]:
+        """The parameters of the query, and those at the top of the body and the variables that are whole numbers."""
+        sent = (part for part in (self.variables, self.json) if isinstance(part, Mapping))
+        inside = [(name, str(value)) for part in sent for name, value in part.items() if type(value) is int]
+        return [*pairs(self.params), *inside]
 
     def following(self, address: str) -> ApiRequest:
         """Return the request for the page at *address*, which holds all parameters."""

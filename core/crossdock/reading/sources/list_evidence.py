@@ -56,6 +56,8 @@ class OpenLists:
         reader: The stream whose code runs now; empty if none does.
         begun: Streams that have begun a list of an API since this was reset.
         unproved: Streams whose list must be the same in a second reading before a missing record counts as gone.
+        doubted: Why lists are no evidence for removals, by the stream that read them.
+        incomplete: Why some of these may be cut or old, so that no cursor moves that needs all of their records.
         in_pages: Streams whose list had several pages. A record that left it may have moved others to a page that was
             read already, so that a second reading must lack the missing records, too.
     """
@@ -63,7 +65,7 @@ class OpenLists:
     def __init__(self) -> None:
         self.reader = ""
         self.begun, self.unproved, self.in_pages = set[str](), set[str](), set[str]()
-        self.doubted = dict[str, str]()
+        self.doubted, self.incomplete = dict[str, str](), dict[str, str]()
         self._read = defaultdict[str, list[ListEvidence | None]](list)
 
     @contextmanager
@@ -92,6 +94,7 @@ class OpenLists:
         for known in (self.begun, self.unproved, self.in_pages):
             known.discard(stream)
         self.doubted.pop(stream, None)
+        self.incomplete.pop(stream, None)
 
     def read_again(self) -> None:
         """Require a second reading of the current list before a missing record counts as gone."""
@@ -102,8 +105,10 @@ class OpenLists:
         """Whether the reader's list was paged by position, so that changes during the reading can hide records."""
         return self.reader in self.unproved
 
-    def doubt(self, text: str) -> bool:
+    def doubt(self, text: str, *, is_incomplete: bool = False) -> bool:
         """Mark the current list as no evidence. Return False if that is known already."""
+        if is_incomplete:
+            self.incomplete.setdefault(self.reader, text)
         return self.doubted.setdefault(self.reader, text) is text
 
     def __contains__(self, stream: str) -> bool:
@@ -114,7 +119,7 @@ _LISTED_AGAIN = 100
 """As many records at least may be listed again, because they were changed meanwhile, before a list is a loop."""
 _IDLE_PAGES = 1_000
 """As many pages in a row may have only records that differ from earlier ones by what each page has anew."""
-USUAL_CAPS = frozenset({1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000})
+USUAL_CAPS = frozenset({1_000, 2_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000})
 """Numbers of records at which known APIs cut lists silently, even in the total that they state."""
 
 
@@ -322,17 +327,18 @@ class PagePositions:
 def _is_position(name: str, found: _Parameter) -> bool:
     if found.requests > 1:
         return bool(found.counts) or found.ascends
-    if found.last in {1, 2} and _is_page(name):
+    if found.last in {1, 2} and is_page(name):
         return True
     return bool(found.counts) and (_PLACE.search(name) is not None or _SIZE.search(name) is None)
 
 
-def _is_page(name: str) -> bool:
+def is_page(name: str) -> bool:
+    """Return whether a parameter with this name is the number of a page."""
     return _PAGE.fullmatch(pagination_members.plain_name(name)) is not None
 
 
 def _is_place(name: str) -> bool:
-    return _is_page(name) or _PLACE.search(name) is not None
+    return is_page(name) or _PLACE.search(name) is not None
 
 
 def _numbers(request: ApiRequest, following: ApiRequest) -> Iterator[tuple[_Place, int]]:

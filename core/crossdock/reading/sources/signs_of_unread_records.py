@@ -6,20 +6,26 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.reading.sources.list_evidence import is_page
 from crossdock.reading.sources.pagination import Paginator, SizedPages, link_target
 from crossdock.values import exact_json, pagination_members
-from crossdock.values.pagination_members import Kind
+from crossdock.values.pagination_members import RECORDS
 
 _ERROR = re.compile("(odata)?errors?")
 _SUCCESS = re.compile("(is)?success(ful)?|succeeded|ok")
-_PARTIAL = re.compile("(is)?partial(results?|success)?|timedout|incompleteresults?|isincomplete|terminatedearly")
+_PARTIAL = re.compile(
+    "(is|has)?partial(data|list|page|response|results?|success)?"
+    "|timedout|incompleteresults?|isincomplete|terminatedearly"
+)
 _REFUSAL = re.compile(f"(has|is)?errors?|{_SUCCESS.pattern}")
 _SIZE = re.compile(
     "(page|max|items|results|records|batch)?(limit|size|length|count|first|top|max|rows|take|results|items|records)"
     "|pagelen|(items|results|records|rows)?perpage"
 )
+_SHARDS = "failed", "total", "successful"
 _FAILED = frozenset({"error", "fail", "failed", "failure", "partial"})
 # The following count beside an empty list only, and if no page with records had the same.
 _FAULT = re.compile(
@@ -38,12 +44,19 @@ _FAILURE = re.compile(
     "|throttl|too_?many|timed?_?out|quota|(request|access|permission)_?denied|unavailable|maintenance|forbidden"
     "|unauthori[sz]ed|busy|invalid(?!_page)|overload"
 )
+_BESIDE_FAULT = re.compile(  # what else an answer has that only reports an error, such as a problem (RFC 9457)
+    "title|instance|path|(time)?stamp|(request|trace|correlation|log|debug)id|retry(after)?|jsonrpc|version"
+    "|(documentation|more|help)?(info|url|uri|link|links|docs?)"
+)
 _SEPARATORS = re.compile(r"[\W_]+")
 _FINE = re.compile(
     "0*|ok|okay|(is)?success(ful|fully)?|succeeded|none|null|nil|false|no|noerrors?|na|normal|2[0-9][0-9]"
 )
 _FALSE = frozenset({"0", "false", "no", "n", "none"})
 _MESSAGE = re.compile("(status|response|result)?(messages?|msgs?)|details?|reason")
+_REPORTED = _ERROR, _SUCCESS, _PARTIAL, _FAULT, _TEXT_OF_FAULT, _CODE, _STATUS, _REPORT, _MESSAGE, _BESIDE_FAULT
+_WARNING = re.compile("warn(ing)?s?(msgs?|messages?|texts?)?")
+_OUTAGE = re.compile("unavailable|timed?_?out|throttl|too_?many_?requests|overload|limit_?(was_?)?exceeded")
 _WHOLE = re.compile("(is)?(valid|completed?|finished|ready)")  # false is a doubt only after records
 _UNFINISHED = re.compile("pending|processing|running|queued|waiting|loading|inprogress|starting|notready|degraded")
 # Beside an empty list, any other member is a doubt if no page with records said anything there, but for these.
@@ -68,29 +81,14 @@ _OF_FAULT = re.compile(
     "|degraded|throttl|stale"
 )
 _MOST_KNOWN = 10_000  # places of such members; with more, they are data
-_HEADERS: Mapping[str, Kind] = {
-    "total": "total",
-    "total-count": "total",
-    "x-total": "total",
-    "x-total-count": "total",
-    "x-total-results": "total",
-    "x-wp-total": "total",
-    "x-pagination-total-count": "total",
-    "pagination-count": "total",
-    "pagination-total": "total",
-    "x-pages": "pages",
-    "x-total-pages": "pages",
-    "x-total-pages-count": "pages",
-    "x-page-count": "pages",
-    "x-wp-totalpages": "pages",
-    "x-pagination-page-count": "pages",
-    "x-next": "next",
-    "x-next-page": "next",
-    "x-next-cursor": "next",
-    "x-ms-continuationtoken": "next",
-    "x-has-more": "more",
-}
-_JSON_HEADER = "x-pagination"
+_HEADER = re.compile(r"(x-)?((ms|wp|paging|pagination|pager|list)-)*")  # before the name that a member would have
+_JSON_HEADERS = frozenset({"x-pagination", "pagination", "x-paging", "paging"})
+_CONTENT_RANGES = "content-range", "x-content-range"
+_LEFT = re.compile(  # what is left of a list, or a limit that it has reached; other values say nothing
+    f"remaining({RECORDS}|pages?)(count)?|({RECORDS}|pages?)(remaining|left)(count)?|capped"
+    f"|((max|size|transfer|{RECORDS})*limit|max({RECORDS})?)(was|is|has|been)*(exceeded|reached)"
+    f"|exceeded(max|size|transfer|{RECORDS})*limit"
+)
 _FIRST = frozenset({"first", "isfirst", "firstpage", "isfirstpage"})
 _NO_WORD = re.compile(r".*(offset|links|last_?evaluated_?key)", re.IGNORECASE)
 """Members that do not state that there is no next page: a request's offset, and links of other kinds."""
@@ -119,10 +117,10 @@ class SignsOfMore:
         self._records, self._ignored = records, {*ignored, *(name.lower() for name in ignored)}
         self._ends_empty, self._counts = paginator.ends_empty, paginator.counted
         self._compares_total = paginator.total is not None
-        self._header = paginator.next_header
+        self._header, self._is_single = paginator.next_header, type(paginator) is Paginator
         declared = {paginator.size_param: paginator.size} if isinstance(paginator, SizedPages) else {}
         self.size = _page_size([*declared.items(), *params])
-        self._is_cut = False  # the only page so far is full, and has no such header
+        self._is_cut = False  # the only page so far is full, and nothing says whether another one follows
         self._numbers: dict[str, tuple[str, int]] | None = None  # name, lowest and highest number, if each page has it
         self._read: int | None = 0
         self._pages = 0
@@ -189,9 +187,13 @@ class SignsOfMore:
         return not (is_usual or _OF_PAGE.fullmatch(name) or _says_none(value))
 
     def _may_be_cut(self, answer: ApiAnswer, records: int) -> bool:
-        """Return whether a full first page lacks the header of a next one. Of several, the last may lack it."""
-        is_full = self._pages == 1 and self.size is not None and self.size[1] == records > 0
-        return is_full and self._header not in {None, *answer.headers, *self._ignored}
+        """Return whether a full first page lacks the header of a next one, or is the only page that there can be.
+
+        Of several pages, the last may lack it. Who asks for one record wants no other.
+        """
+        if self._pages > 1 or self.size is None or self.size[1] != records or self.size[0] in self._ignored:
+            return False
+        return records > 1 if self._is_single else self._header not in {None, *answer.headers, *self._ignored}
 
     @property
     def place_of_error(self) -> str | None:
@@ -231,9 +233,9 @@ class SignsOfMore:
         return self._said_last and self._is_trusted
 
     @property
-    def lacks_header(self) -> str | None:
-        """The header whose absence is the only sign that a full page is the last one; None if there is another sign."""
-        return self._header if self._is_cut and not self._has_all else None
+    def may_be_cut(self) -> bool:
+        """Whether the only page is as long as was asked for, and no sign says whether there are more records."""
+        return self._is_cut and not self._has_all
 
     @property
     def _has_all(self) -> bool:
@@ -241,16 +243,21 @@ class SignsOfMore:
 
     def _found(self, answer: ApiAnswer) -> Iterator[tuple[str, str, Any]]:
         for name, value in answer.headers.items():
-            if name == _JSON_HEADER:
-                yield from islice(self._members(_json(value), name, 1), _MEMBERS)
-            elif kind := _HEADERS.get(name):
-                yield name, *_meant(kind, value)
-        _, of, total = answer.headers.get("content-range", "").partition("/")
-        if of:
-            yield "content-range", "total", total
-        for relation in ("next", "prev"):
-            if _has_link(answer.headers.get("link", ""), relation):
-                yield "link", "next" if relation == "next" else "previous", True
+            if name in _JSON_HEADERS and isinstance(described := _json(value), dict):
+                yield from islice(self._members(described, name, 1), _MEMBERS)
+            elif (found := _said_of_pages(_HEADER.sub("", name, count=1), value)) is not None:
+                yield name, *found
+        for name in _CONTENT_RANGES:
+            _, of, total = answer.headers.get(name, "").partition("/")
+            if of:
+                yield name, "total", total
+        links = answer.headers.get("link", "")
+        if _link(links, "next") is not None:
+            yield "link", "next", True
+        elif (number := _page_of(_link(links, "last"))) is not None:
+            yield "link", "pages", number
+        if _link(links, "prev") is not None:
+            yield "link", "previous", True
         yield from islice(self._members(answer.body, "", 0), _MEMBERS)
 
     def _members(self, value: Any, place: str, depth: int) -> Iterator[tuple[str, str, Any]]:
@@ -281,6 +288,8 @@ class SignsOfMore:
         if _TEXT_OF_FAULT.fullmatch(plain) or _MESSAGE.fullmatch(plain):
             is_well = any(map(_is_all_well, map(pagination_members.plain_name, around), around.values()))
             return ("none", None) if is_well else _verdict(name, value)
+        if _WARNING.fullmatch(plain) and _OUTAGE.search(_SEPARATORS.sub("_", str(value).lower())):
+            return _verdict(name, value)
         is_verdict = any(names.fullmatch(plain) for names in (_FAULT, _SUCCESS, _CODE, _STATUS, _WHOLE))
         return _verdict(name, value) if is_verdict else None
 
@@ -300,29 +309,56 @@ def error_in(
     return signs.error
 
 
+def error_instead(
+    answer: ApiAnswer, place: str, ignored: Collection[str] = (), other: ApiAnswer | None = None
+) -> str | None:
+    """Return what shows that *answer* reports an error in place of the one record at *place*, or None.
+
+    Without a place the answer is the record, which may have an error of its own: it is none if it has nothing else, and
+    the record in *other* has other members.
+    """
+    found = answer.at(place)
+    is_empty = not found or (isinstance(found, dict) and all(value is None for value in found.values()))
+    if place or is_empty:
+        return error_in(answer, place, ignored, other) if is_empty else None
+    if not isinstance(found, dict) or (
+        other is not None and isinstance(other.body, dict) and {*found} == {*other.body}
+    ):
+        return None
+    told = [pagination_members.plain_name(name) for name, value in found.items() if value not in (None, "", [], {})]
+    is_report = all(any(names.fullmatch(name) for names in _REPORTED) for name in told)
+    is_word = len(told) == 1 and (_MESSAGE.fullmatch(told[0]) or _STATUS.fullmatch(told[0]))
+    return error_in(answer, place, ignored) if is_report and not is_word else None
+
+
 def _verdict(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
     return "verdict", (pagination_members.plain_name(name), value)
 
 
 def _said(name: str, value: Any) -> tuple[str, Any] | None:
-    kind, plain = pagination_members.member_kind(name), pagination_members.plain_name(name)
-    if kind == "next":
-        return "next", pagination_members.tells_of_next(name, value)
-    if kind is not None:
-        return _meant(kind, value)
+    plain = pagination_members.plain_name(name)
+    if (found := _said_of_pages(name, value)) is not None:
+        return found
     if plain in _FIRST and value is False:
         return "previous", True
-    if plain == "links" and isinstance(value, list):
+    if plain in {"link", "links"} and isinstance(value, list):
         return "next", any(map(_is_next_link, value))
     return ("error", None) if _reports_error(plain, value) else None
 
 
-def _meant(kind: Kind, value: Any) -> tuple[str, Any]:
+def _said_of_pages(name: str, value: Any) -> tuple[str, Any] | None:
+    """Return what a member or header says about pages and numbers of records, or None."""
+    kind = pagination_members.member_kind(name)
     if kind == "pages" and isinstance(value, bool):
         return "next", not value  # it says whether this is the last page
     if kind in {"total", "pages"}:
         return kind, value
-    return "previous" if kind == "previous" else "next", pagination_members.follows(kind, value)
+    if kind == "previous":
+        return "previous", pagination_members.follows(kind, value)
+    if kind is not None:
+        return "next", pagination_members.tells_of_next(name, value)
+    is_left = _LEFT.fullmatch(pagination_members.plain_name(name)) and pagination_members.follows("more", value)
+    return ("next", True) if is_left else None
 
 
 def nothing_listed(answer: ApiAnswer, records: str | None, ignored: Collection[str] = ()) -> SignsOfMore:
@@ -366,13 +402,14 @@ def _reports_error(name: str, value: Any) -> bool:
     if _PARTIAL.fullmatch(name):
         return value is True
     if name == "shards" and isinstance(value, Mapping):  # of Elasticsearch
-        return bool(pagination_members.whole_number(value.get("failed")))
+        failed, total, successful = map(pagination_members.whole_number, map(value.get, _SHARDS))
+        return bool(failed) or (total is not None and successful is not None and successful < total)
     return name == "status" and isinstance(value, str) and value.lower() in _FAILED
 
 
 def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
     """Return whether a member beside an empty list looks like an error. After records, any unusual code does."""
-    if _FAULT.fullmatch(name) or _TEXT_OF_FAULT.fullmatch(name):
+    if any(names.fullmatch(name) for names in (_FAULT, _TEXT_OF_FAULT, _WARNING)):
         return not is_fine(value)
     if _SUCCESS.fullmatch(name):
         return str(value).lower() in _FALSE or _is_failed(value)
@@ -398,9 +435,21 @@ def _is_all_well(name: str, value: Any) -> bool:
 
 def is_fine(value: Any) -> bool:
     """Return whether *value* at the place of an error says that there is none."""
-    if isinstance(value, dict | list):
-        return all(map(is_fine, value.values() if isinstance(value, dict) else value))
+    if isinstance(value, list):
+        return all(is_fine(each) and not (isinstance(each, dict) and _has_number(each)) for each in value)
+    if isinstance(value, dict):
+        return all(map(is_fine, value.values()))
     return value is None or value is False or _FINE.fullmatch(pagination_members.plain_name(str(value))) is not None
+
+
+def _has_number(item: Mapping[str, Any]) -> bool:
+    """Return whether a member that is no code has a number, such as the one of a shard that failed."""
+    plain = ((pagination_members.plain_name(name), value) for name, value in item.items())
+    return any(pagination_members.whole_number(value) == 0 and not _is_code(name) for name, value in plain)
+
+
+def _is_code(name: str) -> bool:
+    return any(names.fullmatch(name) for names in (_CODE, _FAULT, _STATUS))
 
 
 def _is_failed(value: Any) -> bool:
@@ -414,11 +463,22 @@ def _says_none(value: Any) -> bool:
 
 
 def _is_next_link(link: Any) -> bool:
-    return isinstance(link, Mapping) and link.get("rel") == "next" and bool(link.get("href", True))
-
-
-def _has_link(field: str, relation: str) -> bool:
-    try:
-        return link_target(field, relation) is not None
-    except ValueError:  # the paginator that reads it reports the error
+    if not isinstance(link, Mapping):
         return False
+    relation = link.get("rel", link.get("relation"))
+    relations = relation if isinstance(relation, list) else [relation]
+    is_next = any(isinstance(each, str) and "next" in each.lower().split() for each in relations)
+    return is_next and bool(link.get("href", link.get("url", True)))
+
+
+def _link(field: str, relation: str) -> str | None:
+    try:
+        return link_target(field, relation)
+    except ValueError:  # the paginator that reads it reports the error
+        return None
+
+
+def _page_of(address: str | None) -> int | None:
+    """Return the number of the page at *address*; None if it names none."""
+    params = parse_qsl(urlsplit(address or "").query)
+    return next((pagination_members.whole_number(value) for name, value in params if is_page(name)), None)

@@ -13,6 +13,7 @@ from tests.e2e.folder_project import FolderProject
 from tests.ended_commands import Done
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest, PartnerServer, serving
 
+from crossdock.reading.sources import list_evidence
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
 
@@ -266,6 +267,35 @@ def test_a_night_without_records_moves_no_cursor(
     shop.answering = lambda _: answer
     nights.night(0, 4)
     shop.answering = shop.page
+    nights.night()
+    assert nights.held == nights.truth
+
+
+@pytest.mark.nightly(but=["old-unsorted", "cut-windows"])
+@pytest.mark.parametrize(
+    "continues",
+    [
+        {"cursor": {"column": "changed", "as": "instant", "sorted": False}},
+        {"windows": {"size": "7d"}, "params": {"since": "{start}", "to": "{end}"}},
+    ],
+    ids=["unsorted", "windows"],
+)
+@pytest.mark.parametrize("why", ["cut", "old"])
+def test_a_list_that_may_be_cut_or_old_moves_no_cursor(
+    nights: Nights, monkeypatch: pytest.MonkeyPatch, continues: Mapping[str, Any], why: str
+) -> None:
+    """It has as many records as some APIs list, or a cache gave it: what it lacks is read in the next night."""
+    shop = nights.shop
+    monkeypatch.setattr(list_evidence, "USUAL_CAPS", {3} if why == "cut" else set())
+    first = {"first": nights.at(days=-3)} if "windows" in continues else {}
+    nights.begin({**CHANGES, "pagination": {"kind": "single_page"}, **continues, **first})
+    shop.items = items(range(SIZE), nights.at(hours=-2))
+    headers = {"age": "7200"} if why == "old" else {}
+    shop.answering = lambda _: PartnerAnswer(200, {"items": shop.items[:3]}, headers)
+    for _ in range(2):
+        assert "the next run reads the list again" in nights.night(4).stderr
+    assert len(nights.held) == 3
+    shop.answering = lambda request: PartnerAnswer(200, {"items": shop.listed(request)})
     nights.night()
     assert nights.held == nights.truth
 

@@ -96,9 +96,14 @@ class Checkpoint:
 
     An instant of the last seven days moves the cursor only if a row or a deleted key was yielded since the checkpoint
     before: a source that is out of order may list nothing.
+
+    Attributes:
+        needs_whole_list: Whether *cursor* is right only if the lists before it were whole, as at the end of a span of
+            time. It is then not reached if one is in doubt. The place of a record in a sorted list is right anyway.
     """
 
     cursor: str
+    needs_whole_list: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ class Window:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        return Checkpoint(instant_cursor(self.end))
+        return Checkpoint(instant_cursor(self.end), needs_whole_list=True)
 
 
 def windows(

@@ -25,6 +25,10 @@ EMPTY_AGAIN = timedelta(days=7)
 """For so long, a time up to which nothing was listed is read again: an API that is out of order may list nothing."""
 
 
+_HELD = (
+    "what was read is delivered, and the next run reads the list again; read it in smaller windows or parts, or ask the"
+    " API itself"
+)
 _SORT = "request the records in that order"
 _SORT_INSTANTS = f"{_SORT}, or declare the cursor with sorted: false"
 _SORT_OTHERS = f"{_SORT}; a cursor of numbers needs as: integer, one of times as: instant"
@@ -50,11 +54,14 @@ class ReadParts:
             the cursor before.
         by_its_clock: Returns what the source's clock showed at a local moment, never later than that moment. Changes
             have the times of the source's clock.
+        doubt_of_list: Returns why a list that was read may be cut or old; None if nothing shows that. A cursor that is
+            right only if all was listed does not move past it.
         reread_to: The position up to which an earlier run has read. No part ends before it: versions of a record that
             were replaced since would be sent once more.
 
     Attributes:
         doubt: Why records may be missing although everything was read; None if there is no reason.
+        held: Why the cursor stays although the list was read to its end; None if it moves.
         latest: The latest cursor of a source that is not sorted; empty if there is none.
         future: A remark about dates in the future; empty if there are none.
     """
@@ -68,12 +75,15 @@ class ReadParts:
         whole: bool,
         is_open: Callable[[], bool] = lambda: False,
         by_its_clock: Callable[[datetime], datetime] = lambda moment: moment,
+        doubt_of_list: Callable[[], str | None] = lambda: None,
         reread_to: str = "",
     ) -> None:
         self._items, self._declared, self._clock, self._whole = items, declared, clock, whole
         self._by_its_clock, self._reread_to = by_its_clock, reread_to
         self._is_open, self._reached = is_open, ""  # a cursor that may be stored once no list is open
+        self._doubt_of_list, self._is_held = doubt_of_list, False
         self.doubt: DoubtfulListError | None = None
+        self.held: DoubtfulListError | None = None
         self._asked_at = self._began = clock.now()
         self._highest = self._highest_position = ""
         self.latest = ""
@@ -122,8 +132,9 @@ class ReadParts:
             for item in self._items:
                 is_checkpoint = isinstance(item, Checkpoint)
                 if isinstance(item, Checkpoint):
+                    self._is_held = self._is_held or (item.needs_whole_list and self._doubt_of_list() is not None)
                     is_checkpoint = is_shown or not self._is_recent(item.cursor)
-                    if is_checkpoint:
+                    if is_checkpoint and not self._is_held:
                         self._reached, is_shown = self._not_in_future(item.cursor), False
                 else:
                     read = item.rows.height if isinstance(item.rows, pl.DataFrame) else 0
@@ -139,12 +150,18 @@ class ReadParts:
                 if is_checkpoint and is_new and rows >= PART_ROWS and not self._whole:
                     return
             self.cursor = self._reached or self.cursor
+            self.held = self._held()
         except DoubtfulListError as error:
             self.doubt = error
         self.ended = True
 
     def close(self) -> None:
         self._items.close()
+
+    def _held(self) -> DoubtfulListError | None:
+        text = self._doubt_of_list()
+        is_unsorted = self._declared is not None and not self._declared.sorted
+        return DoubtfulListError(text, hint=_HELD) if text is not None and (self._is_held or is_unsorted) else None
 
     def _is_recent(self, cursor: str) -> bool:
         """Return whether *cursor* is an instant of the last `EMPTY_AGAIN`, or later."""

@@ -35,7 +35,7 @@ class SourcePhases:
         self._bound, self._state, self._since = bound, state, since
         declared = bound.stream.cursor
         given = declared.pull_since(since) if declared else since
-        self._changes = self._parts(given, declared, whole=whole)
+        self._changes = self._parts(given, declared, whole=whole, doubt_of_list=self._doubt_of_list)
         self._look = SecondReading(bound, lambda: pulled_batches(bound, given))
         self._list: ReadParts | None = None
         self._cursor: str | None = None
@@ -47,7 +47,17 @@ class SourcePhases:
         self._unread: set[Phase] = set()
         self.error: CrossdockError | None = None
 
-    def _parts(self, since: str | None, declared: Cursor | None, *, whole: bool) -> ReadParts:
+    def _doubt_of_list(self) -> str | None:
+        return self._bound.context.run.open_lists.incomplete.get(self._bound.name)
+
+    def _parts(
+        self,
+        since: str | None,
+        declared: Cursor | None,
+        *,
+        whole: bool,
+        doubt_of_list: Callable[[], str | None] = lambda: None,
+    ) -> ReadParts:
         bound, run = self._bound, self._bound.context.run
         return ReadParts(
             pulled_batches(bound, since),
@@ -56,6 +66,7 @@ class SourcePhases:
             whole=whole,
             is_open=lambda: bound.name in run.open_lists,
             by_its_clock=lambda moment: run.by_clock_of(bound.context.connection, moment),
+            doubt_of_list=doubt_of_list,
             reread_to=declared.reread_to(self._since) if declared and self._since else "",
         )
 
@@ -106,9 +117,11 @@ class SourcePhases:
             self._reset_cursor(error)
             raise
         parts = self._changes if self.phase == "changes" else self._list if self.phase == "list" else None
-        if parts is not None and parts.doubt is not None:  # all of it is delivered, but nothing of it is evidence
-            proof.doubt = self._bound.context.run.failures.setdefault(self._bound.name, parts.doubt)
-            self._reset_cursor(parts.doubt)
+        doubt = None if parts is None else parts.doubt or parts.held
+        if parts is not None and doubt is not None:  # all of it is delivered, but nothing of it is evidence
+            proof.doubt = self._bound.context.run.failures.setdefault(self._bound.name, doubt)
+            if parts.doubt is not None:
+                self._reset_cursor(parts.doubt)
         if not self.has_more:
             self.close()
         return counted

@@ -249,3 +249,33 @@ def test_a_cursor_does_not_pass_to_a_date_in_the_future(kind: str, values: list[
     read(found)
     assert found.cursor == reached
     assert ("in the future" in found.future) is (reached != values[-1])
+
+
+def test_a_list_in_doubt_moves_no_cursor_that_needs_all_of_it() -> None:
+    """The cursor stays at the end of the window before; what is read afterwards is given nevertheless."""
+    doubts: list[str | None] = [None, "the list may be cut", "the list may be cut"]
+
+    def pull() -> Generator[RawBatch | Checkpoint, None, None]:
+        for number, doubt in enumerate(doubts):
+            doubts[0] = doubt
+            yield page(number, 0, 1, 2)
+            yield Checkpoint(f"2026-01-0{number + 1}T00:00:00Z", needs_whole_list=True)
+
+    found = ReadParts(pull(), None, ManualClock(NOW), whole=False, doubt_of_list=lambda: doubts[0])
+    first = "2026-01-01T00:00:00Z"
+    assert read(found) == [(["page 0"], first), (["page 1"], first), (["page 2"], first), ([], first)]
+    assert found.doubt is None
+    assert "the list may be cut" in str(found.held)
+
+
+@pytest.mark.parametrize(("is_sorted", "is_held"), [(True, False), (False, True)])
+def test_a_sorted_list_in_doubt_is_continued(is_sorted: bool, is_held: bool) -> None:
+    """What it lacks comes after its last record, and so after its cursor."""
+    cursor = CURSOR.model_copy(update={"sorted": is_sorted})
+
+    def pull() -> Generator[RawBatch | Checkpoint, None, None]:
+        yield page(1, 0, 1)
+
+    found = ReadParts(pull(), cursor, ManualClock(NOW), whole=False, doubt_of_list=lambda: "the list may be cut")
+    read(found)
+    assert (found.held is not None) is is_held

@@ -137,7 +137,8 @@ class Shipments(AmazonStream):
             reached = exact_json.loads(since)["since"]
         else:
             return
-        yield Checkpoint(exact_json.dumps({"since": reached, "open": sorted(set(still_open))}).decode())
+        cursor = exact_json.dumps({"since": reached, "open": sorted(set(still_open))}).decode()
+        yield Checkpoint(cursor, needs_whole_list=True)
 
     def fetch(self, ctx: AmazonContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         for name in (name for (key,) in keys for name in names_of(key, self.settings.orders.namespace)):

@@ -35,7 +35,7 @@ class Bills(ShipBobStream):
         params = {"FromDate": begin.date().isoformat(), "SortOrder": "Ascending"}
         for bills, address in cursor_pages(ctx, "/invoices", "invoice_id", **params):
             yield RawBatch.json([self._with_lines(ctx, bill) for bill in bills], source=address)
-        yield Checkpoint(instant_cursor(now))
+        yield Checkpoint(instant_cursor(now), needs_whole_list=True)
 
     def _with_lines(self, ctx: ShipBobContext, bill: object) -> object:
         path = f"/invoices/{at_path(bill, 'invoice_id')}/transactions"

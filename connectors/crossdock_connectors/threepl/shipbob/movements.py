@@ -89,7 +89,7 @@ class Departures(_OwnRows):
                     rows += self._rows(ctx, JsonElement(order, ""), found, aside)
             yield RawBatch.json(rows, source=address)
         aside.check(f"{ctx.connection}.{self.name}")
-        yield Checkpoint(started)
+        yield Checkpoint(started, needs_whole_list=True)
 
     def _rows(self, ctx: ShipBobContext, order: JsonElement, found: Received, aside: SetAside) -> list[Item]:
         rows: dict[tuple[str | None, Place], Item] = {}

@@ -133,7 +133,7 @@ class Shipments(ShipBobStream):
         started = instant_cursor(ctx.run.clock.now())
         for items, address in order_pages(ctx, since):
             yield RawBatch.json(map(self._named, items), source=address)
-        yield Checkpoint(started)
+        yield Checkpoint(started, needs_whole_list=True)
 
     def fetch(self, ctx: ShipBobContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         names = [name for (key,) in keys for name in names_of(key, self.settings.orders.namespace)]

@@ -9,13 +9,15 @@ from pydantic import model_validator
 
 from crossdock import Context, RecordError, RefusedError
 from crossdock.errors import CrossdockError, RemoteError, StoppedError, UnauthorizedError
-from crossdock.sources import UnavailableError
+from crossdock.reading.sources.signs_of_unread_records import error_instead
+from crossdock.sources import ApiAnswer, UnavailableError
 from crossdock.values.config_models import is_stated, misplaced
 from crossdock.values.json_paths import at_path, found_at, text_of
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.other_requests import OtherRequest
 from crossdock_connectors.http_json.pagination import Pagination, Place
 
+_ERROR_HINT = "name in ignore of the pagination what is no error"
 _FAILED = "\x1dfailed"
 """The only member of what takes the place of an answer that cannot be used; no API has such a name."""
 
@@ -52,11 +54,18 @@ class ExpandedMember(OtherRequest):
         return [name for text in texts for name in request_templates.columns_in(text)]
 
 
-def expanded(ctx: Context[Any], item: Any, members: Mapping[str, ExpandedMember], paging: Pagination, key: str) -> Any:
+def expanded(
+    ctx: Context[Any],
+    item: Any,
+    members: Mapping[str, ExpandedMember],
+    paging: Pagination,
+    key: str,
+    answers: dict[str, ApiAnswer],
+) -> Any:
     """Return *item* with what the requests of *members* have answered, in their order; a later one may use an earlier.
 
     What the API refuses, or answers in another form, is an error of this record alone: `problem` finds it. *key* is
-    the place of *members* in the config.
+    the place of *members* in the config, and *answers* keeps the latest one with a record for each of them.
 
     Raises:
         UnauthorizedError, UnavailableError: As `ctx.api.request`.
@@ -66,7 +75,7 @@ def expanded(ctx: Context[Any], item: Any, members: Mapping[str, ExpandedMember]
         if ctx.run.interrupt.is_set():
             raise StoppedError("stopped between two records", hint="run again to continue")
         try:
-            value = _answered(ctx, item, member, member.pagination or paging, f"{key}.{name}")
+            value = _answered(ctx, item, member, member.pagination or paging, f"{key}.{name}", answers)
         except (UnauthorizedError, UnavailableError):
             raise
         except (RefusedError, RemoteError) as error:
@@ -89,7 +98,14 @@ def problem(item: Any, members: Mapping[str, ExpandedMember]) -> RecordError | N
     return None
 
 
-def _answered(ctx: Context[Any], item: Any, member: ExpandedMember, paging: Pagination, key: str) -> Any:
+def _answered(
+    ctx: Context[Any],
+    item: Any,
+    member: ExpandedMember,
+    paging: Pagination,
+    key: str,
+    answers: dict[str, ApiAnswer],
+) -> Any:
     values = {name: text_of(at_path(item, name)) or "" for name in member.names}
     path = request_templates.path_of(member.path, values)
     if path is None or not all(values.values()):
@@ -103,8 +119,12 @@ def _answered(ctx: Context[Any], item: Any, member: ExpandedMember, paging: Pagi
     if member.records is None:
         answer = ctx.api.request("POST" if member.is_post else "GET", path, **request)
         found = found_at(answer.body, member.record)
+        if sign := error_instead(answer, member.record, paging.ignored, answers.get(key)):
+            message = f"has no record at {member.record or 'the top'}: {sign}"
+            raise RefusedError(message, where=answer.address, hint=_ERROR_HINT)
         if not isinstance(found, dict):
             raise RefusedError(f"has no record at {member.record or 'the top'}", where=answer.address)
+        answers[key] = answer
         return found
     paginator, listed = paging.paginator(member.records), list[Any]()
     pages = ctx.api.pages(path, paginator=paginator, records=member.records, ignore=paging.ignored, **request)

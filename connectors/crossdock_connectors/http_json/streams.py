@@ -17,7 +17,7 @@ from crossdock.mapping.cursors import Cursor, Window, instant_cursor
 from crossdock.reading.sources.list_evidence import changed
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.reading.sources.signs_of_unread_records import error_in
+from crossdock.reading.sources.signs_of_unread_records import error_instead
 from crossdock.records import ELEMENT, JSON, LINE, Record, column_named, with_paths
 from crossdock.resources import ResourceModel
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
@@ -182,9 +182,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 if is_left_out({column: text_of(at_path(item, column)) for column in columns}):
                     return item, False
             whole = completed(ctx, item, self._config.rest)
-            made = expansion.expanded(ctx, whole, members, self._pagination, key)
+            made = expansion.expanded(ctx, whole, members, self._pagination, key, answers)
             return made, any(at_path(made, name) is not None for name in members)
 
+        answers = ctx.shared(f"{key} answers", dict[str, ApiAnswer])
         failing = ctx.shared(key, FailingRecords)
         return failing.asked(items, asked, lambda item, error: expansion.failed(item, members, error))
 
@@ -244,13 +245,13 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             except NotFoundError:
                 yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
                 continue
+            if sign := error_instead(answer, fetch.record, self._pagination.ignored, other):
+                message = f"has no record at {fetch.record or 'the top'}: {sign}"
+                raise RefusedError(message, where=answer.address, hint=_NOT_DELETED)
             if fetch.is_post and found_at(answer.body, fetch.record) in (None, []):  # the member is there
-                if sign := error_in(answer, fetch.record, self._pagination.ignored, other):
-                    message = f"has no record at {fetch.record or 'the top'}: {sign}"
-                    raise RefusedError(message, where=answer.address, hint=_NOT_DELETED)
                 yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
             else:
-                other = answer
+                other = answer if answer.at(fetch.record) else other
                 yield self._fetched(ctx, answer, fetch.record)
 
     def _deleted(self, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:

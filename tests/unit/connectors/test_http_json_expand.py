@@ -102,6 +102,66 @@ def test_a_list_that_cannot_be_read_is_a_dead_letter_of_its_record(answer: Any, 
     assert "/items/1/lines" in first.problem.message
 
 
+ERRORS: list[dict[str, Any]] = [
+    {"error": "rate limit"},
+    {"errors": ["x"]},
+    {"success": False, "message": "busy"},
+    {"code": 429, "message": "too many"},
+    {"status": "error", "message": "Rate limit exceeded"},
+    {"timestamp": "2026-03-01", "status": 500, "error": "Internal Server Error", "path": "/makers/7"},
+    {"type": "about:blank", "title": "Busy", "status": 503, "detail": "come back", "instance": "/makers/7"},
+    {"success": False, "data": None, "error": {"code": "E1"}},
+]
+
+
+@pytest.mark.parametrize("place", ["", "maker"])
+@pytest.mark.parametrize("error", ERRORS, ids=str)
+def test_an_error_in_place_of_a_record_is_no_record(error: dict[str, Any], place: str) -> None:
+    """Its members would be emptied at the platform. What has this meaning in a record is named in ``ignore``."""
+    body = {**error, "maker": {}} if place else error
+    api = Api(lambda request: body if "makers" in request.url.path else answered(request))
+    named = {"sku": "id", "name": {"from": "made.name", "default": "nobody"}}
+    form = {"expand": {"made": {"path": "/makers/{maker}", "record": place}}, "map": named}
+    first, second = api.read(form, pagination={"kind": "single_page"}).records
+    assert first.problem is not None
+    assert (first.problem.code, first.problem.pointer) == ("unmatched", "made")
+    assert " reports an error" in first.problem.message
+    assert (second.members or {})["name"] == "nobody"  # which names none
+    trial = api.read(form, pagination={"kind": "single_page", "ignore": [*error, "error/code"]})
+    assert [each.problem for each in trial.records] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"name": "ACME", "error": "payment refused", "status": "failed"},
+        {"id": 7, "status": "failed", "message": "declined"},
+        {"status": "failed"},
+        {"message": "Sorry that I failed to come"},
+        {"code": "M7", "message": "limited edition"},
+        {"errors": [], "success": True},
+    ],
+    ids=str,
+)
+def test_a_record_may_have_an_error_of_its_own(record: dict[str, Any]) -> None:
+    """Beside other members, or where an error has more to say."""
+    api = Api(lambda request: record if "makers" in request.url.path else answered(request))
+    form = {"expand": {"made": {"path": "/makers/{maker}"}}, "map": {"sku": "id", "name": {"const": "n"}}}
+    assert [each.problem for each in api.read(form, pagination={"kind": "single_page"}).records] == [None, None]
+
+
+def test_a_record_has_the_members_of_another_one() -> None:
+    """The state of a payment is a record, although it says what an error says."""
+    states = {"7": {"status": "paid", "message": ""}, "8": {"status": "error", "message": "declined"}}
+
+    def answer(request: httpx.Request) -> Any:
+        listed = {"items": [{"id": 1, "maker": 7}, {"id": 2, "maker": 8}]}
+        return states[request.url.path.rpartition("/")[2]] if "makers" in request.url.path else listed
+
+    form = {"expand": {"made": {"path": "/makers/{maker}"}}, "map": {"sku": "id", "name": "made.status"}}
+    assert skus(Api(answer).read(form, pagination={"kind": "single_page"})) == ["1", "2"]
+
+
 @pytest.mark.parametrize(("status", "error"), [(401, RemoteError), (500, UnavailableError)])
 def test_an_api_that_fails_ends_the_reading(status: int, error: type[Exception]) -> None:
     """It would fail for each record, so none of them is blamed."""

@@ -225,3 +225,21 @@ def test_what_only_a_search_without_a_record_says_may_be_an_error() -> None:
 
     with pytest.raises(RefusedError, match="/fatal is beside no records"):
         fetched(Api(answer), ["1", "2"], **MARKED, **SEARCH)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"item": [], "success": False},
+        {"item": {}, "error": "throttled"},
+        {"item": {"id": None}, "error": "throttled"},
+        {"item": [], "code": 429},
+    ],
+    ids=str,
+)
+def test_a_fetch_that_failed_does_not_say_that_there_is_no_record(answer: dict[str, Any]) -> None:
+    """A record that is not there for three runs is fetched no more."""
+    get = {"fetch": {"path": "/items/{id}", "record": "item"}}
+    with pytest.raises(RefusedError, match="has no record at /item: /[a-z]+ reports an error"):
+        fetched(Api(lambda _: answer), ["1"], **MARKED, **get)
+    assert fetched(Api(lambda _: {"item": [], "success": True}), ["1"], **MARKED, **get) == Rows()

@@ -28,8 +28,8 @@ from crossdock_connectors.shop.streams import CREDIT_NOTE, Dialect, Read
 from crossdock_connectors.shop.woocommerce import lists, mapping, named_records
 from crossdock_connectors.shop.woocommerce.invoicing import invoice_due, refund_rows
 from crossdock_connectors.shop.woocommerce.lists import Item, WooContext, number_of
-from crossdock_connectors.shop.woocommerce.parts_of_records import UnreadParts
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
+from crossdock_connectors.unread_parts import UnreadParts
 
 
 class WooCommerceDialect(Dialect[WooCommerceSettings]):

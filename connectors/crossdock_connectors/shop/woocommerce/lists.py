@@ -16,8 +16,8 @@ from crossdock.sources import OverlappingPages
 from crossdock.values.json_paths import MISSING, at_path
 from crossdock_connectors.json_rows import joined
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Feed, Pages, read_once
-from crossdock_connectors.shop.woocommerce.parts_of_records import UnreadParts
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
+from crossdock_connectors.unread_parts import UnreadParts
 
 WooContext = Context[WooCommerceSettings]
 Item = dict[str, Any]
@@ -78,7 +78,7 @@ def with_refunds(ctx: WooContext, order: Any, unread: UnreadParts) -> Any:
     if number is None or named in ([], None, MISSING):
         return order
     found, address = list[Any](), ""
-    with unread.set_aside():
+    with unread.requesting():
         try:
             for page in ctx.api.pages(f"{API}/orders/{number}/refunds", {"per_page": MOST, **EXACT}):
                 found, address = [*found, *page.items("")], page.address
@@ -177,7 +177,7 @@ def variants(ctx: WooContext, products: Iterable[Any], unread: UnreadParts, fiel
             continue
         if at_path(product, "manage_stock") is True:
             yield product
-        with unread.set_aside():
+        with unread.requesting():
             yield from _variations(ctx, product, fields)
 
 

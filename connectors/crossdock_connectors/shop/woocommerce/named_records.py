@@ -22,7 +22,7 @@ from crossdock_connectors.shop.woocommerce.lists import (
     pages,
     variants,
 )
-from crossdock_connectors.shop.woocommerce.parts_of_records import UnreadParts
+from crossdock_connectors.unread_parts import UnreadParts
 
 WITHOUT_REFUNDS = (
     "the shop has no list of refunds, as those before WooCommerce 9.0: a credit note is fetched by the key of its order"

@@ -12,7 +12,7 @@ from crossdock import InventoryLotDraft, ProductDraft, Record, RecordError, Refe
 from crossdock.resources import Tracking
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.threepl.record_values import Products, parcels, plain, status_of, units
-from crossdock_connectors.threepl.unread_parts import check_part, objects
+from crossdock_connectors.unread_parts import check_part, objects
 
 _SHIPPED = frozenset(map(plain, ("Complete", "CompletePartialled")))
 _FINAL = _SHIPPED | set(map(plain, ("Cancelled", "Unfulfillable", "Invalid")))

@@ -37,7 +37,7 @@ from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.record_values import Products as ProductNames
 from crossdock_connectors.threepl.record_values import key_in, names_of
 from crossdock_connectors.threepl.settings import MAPPED
-from crossdock_connectors.threepl.unread_parts import part
+from crossdock_connectors.unread_parts import part
 
 INVENTORY = "/fba/inventory/v1/summaries"
 ORDERS = "/fba/outbound/2020-07-01/fulfillmentOrders"

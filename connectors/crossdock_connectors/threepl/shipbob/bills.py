@@ -17,7 +17,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
     cursor_pages,
     owners_of_items,
 )
-from crossdock_connectors.threepl.unread_parts import part
+from crossdock_connectors.unread_parts import part
 
 LATE = timedelta(days=30)
 """How long after its day a bill may appear, as in ShipBob's own default."""

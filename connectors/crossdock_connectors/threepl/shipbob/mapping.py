@@ -21,7 +21,7 @@ from crossdock.values.decimal_context import total
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.threepl.record_values import Products, parcels, plain, status_of, units
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
-from crossdock_connectors.threepl.unread_parts import check_part, objects
+from crossdock_connectors.unread_parts import check_part, objects
 
 SENT = plain("Completed")
 _CANCELLED = plain("Cancelled")

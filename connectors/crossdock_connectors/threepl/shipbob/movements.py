@@ -26,7 +26,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
     owner_of,
 )
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
-from crossdock_connectors.threepl.unread_parts import SetAside, check_part, objects, part
+from crossdock_connectors.unread_parts import UnreadParts, check_part, objects, part
 
 Place = tuple[str | None, str | None, str | None]
 """The texts of inventory id, lot and location."""
@@ -81,7 +81,7 @@ class Departures(_OwnRows):
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
         started = instant_cursor(ctx.run.clock.now())
-        found, aside = received(ctx), SetAside()
+        found, aside = received(ctx), UnreadParts()
         for orders, address in order_pages(ctx, since):
             rows = list[Item]()
             for order in orders:
@@ -91,7 +91,7 @@ class Departures(_OwnRows):
         aside.check(f"{ctx.connection}.{self.name}")
         yield Checkpoint(started, needs_whole_list=True)
 
-    def _rows(self, ctx: ShipBobContext, order: JsonElement, found: Received, aside: SetAside) -> list[Item]:
+    def _rows(self, ctx: ShipBobContext, order: JsonElement, found: Received, aside: UnreadParts) -> list[Item]:
         rows: dict[tuple[str | None, Place], Item] = {}
         for shipment in mapping.shipments_of(order):
             number = shipment.value.get("id")
@@ -126,7 +126,7 @@ class Received:
 
     def __init__(self) -> None:
         self.rows = list[Item]()
-        self.aside = SetAside()
+        self.aside = UnreadParts()
         self.brought: dict[Place, Any] = {}
         self._unread = set[str | None]()
 

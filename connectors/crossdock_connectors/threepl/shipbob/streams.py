@@ -30,7 +30,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
 )
 from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
-from crossdock_connectors.threepl.unread_parts import SetAside, objects
+from crossdock_connectors.unread_parts import UnreadParts, objects
 
 
 class Products(ShipBobStream):
@@ -46,7 +46,7 @@ class Products(ShipBobStream):
         self.skip = {"other_owner": self.other_owner, "without_stock": without_stock}
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
-        aside = SetAside()
+        aside = UnreadParts()
         for items, address in cursor_pages(ctx, "/product", "id"):
             rows = list[Any]()
             for item in items:
@@ -87,7 +87,7 @@ class Stock(ShipBobStream):
         self.skip = {"other_owner": self.other_owner}
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
-        aside = SetAside()
+        aside = UnreadParts()
         for items, address in cursor_pages(ctx, "/inventory-level/lots", "inventory_id"):
             rows = list[Item]()
             for item in items:

@@ -132,10 +132,11 @@ class TestShopify(ShopifyExample, TargetContract):
         return {"data": {"inventoryItem": record}}
 
     def listing(self, resource: str, records: Sequence[Any]) -> Any:
+        whole = {"hasNextPage": False}
         if resource == "stock":
-            return {"data": {"inventoryItems": {"nodes": list(records)}}}
+            return {"data": {"inventoryItems": {"nodes": list(records), "pageInfo": whole}}}
         order = {"id": f"gid://shopify/Order/{ORDERS[0]}", "fulfillments": list(records)}
-        return {"data": {"order": {**order, "fulfillmentOrders": {"nodes": []}}}}
+        return {"data": {"order": {**order, "fulfillmentOrders": {"nodes": [], "pageInfo": whole}}}}
 
     def missing(self, resource: str) -> Answer:
         return Answer(200, {}, exact_json.dumps({"data": {"inventoryItem": None}}))

@@ -11,16 +11,16 @@ from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest
 
 ShopFault = Literal[
     "critical_error", "late_critical_error", "maintenance", "too_many_requests",
-    "notice", "null", "object", "cut_json", "cut_body", "slow",
+    "notice", "null", "object", "nulls", "cut_json", "cut_body", "slow",
 ]  # fmt: skip
 """``critical_error``: PHP stops, and WordPress shows a page. ``late_critical_error``: it stops after the request was
 carried out. ``maintenance``: WordPress is being updated. ``too_many_requests``: a security plugin refuses the request.
 Nothing is carried out by `critical_error`, `maintenance` and `too_many_requests`; the others are faults of answers:
 
 ``notice``: PHP writes a warning before the JSON, so that status and content type are those of a page. ``null`` is the
-body. ``object``: a list whose indexes have a gap, which PHP writes as an object. ``cut_json``: PHP stopped while it
-wrote the JSON. ``cut_body``: the connection ends before the body does. ``slow``: the answer waits for
-`Faulty.released`.
+body. ``object``: a list whose indexes have a gap, which PHP writes as an object. ``nulls``: null for each element of a
+list. ``cut_json``: PHP stopped while it wrote the JSON. ``cut_body``: the connection ends before the body does.
+``slow``: the answer waits for `Faulty.released`.
 """
 _PAGE = {"content-type": "text/html; charset=UTF-8"}
 _NOTICE = b"<br />\n<b>Warning</b>:  Undefined array key &quot;sku&quot; in <b>/wp-content/plugins/x.php</b><br />\n"
@@ -80,6 +80,7 @@ _SPOILED: dict[str, Callable[[PartnerAnswer], PartnerAnswer]] = {
     "notice": lambda answer: PartnerAnswer(200, _NOTICE + answer.content(), _PAGE),
     "null": lambda answer: replace(answer, body=b"null"),
     "object": _object,
+    "nulls": lambda answer: replace(answer, body=[None] * len(answer.body)),
     "cut_json": lambda answer: replace(answer, body=_half(answer)),
     "cut_body": _cut_body,
 }

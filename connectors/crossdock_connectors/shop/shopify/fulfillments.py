@@ -1,7 +1,8 @@
 """Parcels as Shopify's fulfillments: the shipped units of fulfillment orders.
 
 Source: shopify.dev/docs/api/admin-graphql/2026-10/mutations/fulfillmentCreate. The mutation knows no idempotency keys,
-so the order is looked up first, and again after an ambiguous answer: a parcel is there if its number is.
+so the order is looked up first, and again after an ambiguous answer: a parcel is there if its number is. It is absent
+only if all that may have it was told: a part of the answer that is missing or null is a `RecordError`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import Any
 
 from crossdock import RecordError
 from crossdock.targets import Outcome
+from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify.pages import number_of
+from crossdock_connectors.unread_parts import objects, text_or_null
 
 _MOST = 100  # fulfillments of an order that are read
 _PARCELS = 20  # tracking numbers of a fulfillment that are read
@@ -36,38 +39,45 @@ _TAKEN = ("unfulfillable", "quantity", "remaining")
 
 
 def found(order: Any, order_id: str, number: str) -> Outcome:
-    if not isinstance(order, dict):
+    """Return what the look-up of an order shows about the parcel with this number."""
+    if order is None:
         return Outcome("rejected", f"the shop has no order {order_id}", 200, reason="missing")
-    for shipment in _objects(order.get("fulfillments")):
-        numbers = [parcel.get("number") for parcel in _objects(shipment.get("trackingInfo"))]
-        if number in numbers and shipment.get("status") not in _ENDED:
-            return Outcome("found", status=200, target_id=number_of(str(shipment.get("id"))), held={})
-    open_orders = _objects(at_path(order, "fulfillmentOrders.nodes"))
-    if not all(_is_whole(one) for one in open_orders):
-        return Outcome("unavailable", "the answer lacks members of a fulfillment order", 200)
-    if cut := _cut(order, open_orders):
+    read = JsonElement(order, "/data/order")
+    parcels = [(each, _numbers(each)) for each in objects(read, "/fulfillments")]
+    for shipment, numbers in parcels:
+        if number in numbers and shipment.at("/status", str) not in _ENDED:
+            return Outcome("found", status=200, target_id=number_of(shipment.at("/id", str)), held={})
+    if cut := _cut(read, [numbers for _, numbers in parcels]):
         return Outcome("rejected", f"the order has more than {cut}, which are not all read", 200)
-    return Outcome("absent", status=200, held={"fulfillmentOrders": open_orders})
+    to_ship = objects(read, "/fulfillmentOrders/nodes")
+    for one in to_ship:
+        _check(one)
+    return Outcome("absent", status=200, held={"fulfillmentOrders": [one.value for one in to_ship]})
 
 
-def _is_whole(one: Mapping[str, Any]) -> bool:
-    lines = at_path(one, "lineItems.nodes")
-    return isinstance(one.get("id"), str) and isinstance(lines, list) and all(map(_is_line, lines))
+def _numbers(shipment: JsonElement) -> list[str | None]:
+    return [text_or_null(parcel, "number") for parcel in objects(shipment, "/trackingInfo")]
 
 
-def _is_line(line: Any) -> bool:
-    return isinstance(at_path(line, "id"), str) and isinstance(at_path(line, "remainingQuantity"), int)
+def _check(one: JsonElement) -> None:
+    """Raise RecordError if something of a fulfillment order is missing of which the request is made."""
+    one.at("/id", str)
+    one.at("/status", str)
+    for line in objects(one, "/lineItems/nodes"):
+        line.at("/id", str)
+        line.at("/remainingQuantity", int)
+        text_or_null(line, "sku")
 
 
-def _cut(order: Mapping[str, Any], open_orders: list[dict[str, Any]]) -> str | None:
+def _cut(order: JsonElement, numbers: list[list[str | None]]) -> str | None:
     """Return what the shop has beyond the limits of the look-up, where the parcel or its units may be."""
-    if len(_objects(order.get("fulfillments"))) >= _MOST:
+    if len(numbers) >= _MOST:
         return f"{_MOST - 1} fulfillments"
-    if any(len(_objects(each.get("trackingInfo"))) >= _PARCELS for each in _objects(order.get("fulfillments"))):
+    if any(len(each) >= _PARCELS for each in numbers):
         return f"{_PARCELS - 1} tracking numbers in a fulfillment"
-    if at_path(order, "fulfillmentOrders.pageInfo.hasNextPage") is True:
+    if order.at("/fulfillmentOrders/pageInfo/hasNextPage", bool):
         return "20 fulfillment orders"
-    if any(at_path(one, "lineItems.pageInfo.hasNextPage") is True for one in open_orders):
+    if any(one.at("/lineItems/pageInfo/hasNextPage", bool) for one in objects(order, "/fulfillmentOrders/nodes")):
         return "100 lines in a fulfillment order"
     return None
 
@@ -118,7 +128,7 @@ def _chosen(items: Any, orders: list[Any]) -> list[dict[str, Any]] | None:
 
 
 def _units(one: Mapping[str, Any], missing: dict[str, int] | None) -> Iterator[tuple[str, int]]:
-    for line in _objects(at_path(one, "lineItems.nodes")):
+    for line in one["lineItems"]["nodes"]:
         units = line["remainingQuantity"]
         if missing is not None:
             units = min(units, missing.get(line.get("sku") or "", 0))
@@ -126,7 +136,3 @@ def _units(one: Mapping[str, Any], missing: dict[str, int] | None) -> Iterator[t
                 missing[line["sku"]] -= units
         if units > 0:
             yield line["id"], units
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

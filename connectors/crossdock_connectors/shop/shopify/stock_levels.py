@@ -1,7 +1,7 @@
 """Stock as Shopify's inventory quantities, which are set if they have not changed since the look-up just before.
 
 Source: shopify.dev/docs/api/admin-graphql/2026-10/mutations/inventorySetQuantities. The directive ``@idempotent`` is
-required as of version 2026-04.
+required as of version 2026-04. A part of a look-up that is missing is a `RecordError`, and so is null unless it answers.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from crossdock.targets import Outcome
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_access import JsonElement
+from crossdock.values.json_paths import MISSING
 from crossdock_connectors.shop.shopify.pages import number_of
+from crossdock_connectors.unread_parts import objects, text_or_null
 
 _LEVEL = (
     'inventoryLevel(locationId: $location) { isActive quantities(names: ["available", "on_hand"]) { name quantity } }'
@@ -45,12 +47,11 @@ def search(sku: str) -> str:
 
 def of_sku(found: Any, sku: str, location: str, name: str) -> Outcome:
     """Return the stock of the one item with *sku* in the connection *found*."""
-    if at_path(found, "pageInfo.hasNextPage") is True:
+    read = JsonElement(found, "/data/inventoryItems")
+    if read.at("/pageInfo/hasNextPage", bool):
         message = f"the shop finds more than 10 items for the SKU {sku}, which are not all read"
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
-    items = at_path(found, "nodes")
-    items = items if isinstance(items, list) else []
-    same = [item for item in items if isinstance(item, dict) and item.get("sku") == sku]
+    same = [item.value for item in objects(read, "/nodes") if text_or_null(item, "sku") == sku]
     if len(same) > 1:
         message = f"the shop has {len(same)} variants with the SKU {sku}"
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
@@ -61,23 +62,24 @@ def of_sku(found: Any, sku: str, location: str, name: str) -> Outcome:
 
 def of_id(item: Any, target_id: str, name: str) -> Outcome:
     number, _, location = target_id.partition("-")
-    if isinstance(item, dict) and number_of(str(item.get("id"))) != number:
+    if item is not None and number_of(JsonElement(item, "/data/inventoryItem").at("/id", str)) != number:
         return Outcome("unavailable", "answered a look-up with a different record", 200)
     return of_item(item, location, name)
 
 
 def of_item(item: Any, location: str, name: str) -> Outcome:
-    if not isinstance(item, dict):
+    if item is None:
         return Outcome("rejected", "the shop no longer has this variant", 200, reason="missing")
-    level = item.get("inventoryLevel")
-    if not isinstance(level, dict) or level.get("isActive") is not True:
+    read = JsonElement(item, "/data/inventoryItem")
+    level = item.get("inventoryLevel", MISSING)
+    if level is None or not read.at("/inventoryLevel/isActive", bool):
         message = f"is not stocked at the location {location} of the shop"
         return Outcome("rejected", message, 200, reason="missing", pointer="/location")
-    quantities = level.get("quantities")
-    held = {each.get("name"): each.get("quantity") for each in quantities or () if isinstance(each, dict)}
-    if not isinstance(held.get(name), int):
+    quantities = objects(read, "/inventoryLevel/quantities")
+    held = {each.at("/name", str): each.at("/quantity", int) for each in quantities}
+    if name not in held:
         return Outcome("in_doubt", f"the answer has no quantity {name}", 200)
-    target_id = f"{number_of(str(item.get('id')))}-{location}"
+    target_id = f"{number_of(read.at('/id', str))}-{location}"
     return Outcome("found", status=200, target_id=target_id, held={"quantity": held[name]})
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from crossdock import RecordError
 from crossdock.targets import (
     Answer,
     ApiTarget,
@@ -29,6 +30,7 @@ from crossdock_connectors.shop.shop_drafts import Fulfillment, StockLevel, two_p
 from crossdock_connectors.shop.shopify import answers, fulfillments, stock_levels
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
+from crossdock_connectors.unread_parts import unclear
 
 _OF_FULFILLMENT = "the id of the shop's order and the tracking number"
 _OF_STOCK = "the SKU and the location, by the shop's id or by its code in the setting locations"
@@ -149,7 +151,12 @@ class ShopifyTarget(ApiTarget):
             return failed if failed.kind in {"throttled", "unauthorized"} else replace(failed, kind="unavailable")
         if failed is not None:
             return replace(failed, kind="unavailable") if failed.kind == "in_doubt" else failed
-        body = body_of(answer)
+        try:
+            return self._found(resource, body_of(answer), expected)
+        except RecordError as error:
+            return unclear(error)
+
+    def _found(self, resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
         if resource == "stock" and expected.target_id is not None:
             return stock_levels.of_id(at_path(body, "data.inventoryItem"), expected.target_id, self._quantity)
         if "|" not in (expected.name or ""):

@@ -1,7 +1,8 @@
 """Parcels as tracking items of WooCommerce's extension Shipment Tracking.
 
 Source: woocommerce.com/document/shipment-tracking. It has no idempotency keys and accepts a number twice, so the items
-of the order are looked up first, and again after an ambiguous answer: a parcel is there if its number is.
+of the order are looked up first, and again after an ambiguous answer: a parcel is there if its number is. It is absent
+only if each item was told: one that is no object, or has no number or id, is a `RecordError`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from crossdock.targets import Outcome
+from crossdock.values.json_access import JsonElement
+from crossdock.values.json_paths import text_of
 from crossdock.values.record_keys import key_parts_of
+from crossdock_connectors.unread_parts import objects
 
 _TRACKING = "/wp-json/wc-shipment-tracking/v3"
 
@@ -37,7 +41,7 @@ def created(payload: Mapping[str, Any]) -> dict[str, Any]:
 def delivered(item: Any, status: int, name: str) -> Outcome:
     order, number = key_parts_of(name)
     target_id = _id_of(item, order)
-    if target_id is None or item.get("tracking_number") != number:
+    if target_id is None or text_of(item.get("tracking_number")) != number:
         return Outcome("in_doubt", "answered success without the tracking item, or with another one", status)
     return Outcome("delivered", status=status, target_id=target_id)
 
@@ -50,12 +54,18 @@ def found(items: Any, name: str | None, target_id: str | None) -> Outcome:
         return Outcome("absent", status=200)
     if not isinstance(items, list):
         return Outcome("unavailable", "answered a look-up without a list", 200)
-    for item in items:
-        own = _id_of(item, order)
-        is_added = own == target_id if target_id is not None else item.get("tracking_number") == key_parts_of(number)[0]
-        if own is not None and is_added:
+    for item in objects(JsonElement(items, ""), ""):
+        if target_id is None and _number_of(item) != key_parts_of(number)[0]:
+            continue
+        own = f"{order}-{item.at('/tracking_id', str)}"
+        if target_id in {None, own}:
             return Outcome("found", status=200, target_id=own, held={})
     return Outcome("absent", status=200, held={})
+
+
+def _number_of(item: JsonElement) -> str:
+    """Return the number of a tracking item, which may be empty. A plugin may have written it as a number."""
+    return "" if item.value.get("tracking_number") == "" else item.identifier("/tracking_number")
 
 
 def _id_of(item: Any, order: str) -> str | None:

@@ -13,7 +13,9 @@ from urllib.parse import quote
 
 from crossdock import RecordError
 from crossdock.targets import Outcome
+from crossdock.values.json_access import JsonElement
 from crossdock_connectors.shop.woocommerce.lists import API
+from crossdock_connectors.unread_parts import objects
 
 FIELDS = "id,sku,parent_id,manage_stock,stock_quantity"
 
@@ -35,7 +37,7 @@ def path(target_id: str) -> str:
 def of_sku(products: Any, sku: str) -> Outcome:
     if not isinstance(products, list):
         return Outcome("unavailable", "answered a look-up without a list", 200)
-    same = [product for product in products if isinstance(product, dict) and product.get("sku") == sku]
+    same = [product.value for product in objects(JsonElement(products, ""), "") if product.at("/sku", str) == sku]
     if len(same) > 1:
         message = f"the shop has {len(same)} products with the SKU {sku}"
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")

@@ -29,6 +29,7 @@ from crossdock.values.record_keys import key_parts_of
 from crossdock_connectors.shop.shop_drafts import StockLevel
 from crossdock_connectors.shop.woocommerce import parcels, stock_look_ups
 from crossdock_connectors.shop.woocommerce.lists import API
+from crossdock_connectors.unread_parts import unclear
 
 
 class Parcel(ResourceModel):
@@ -142,15 +143,10 @@ class WooCommerceTarget(ApiTarget):
             return missing
         if answer.status != 200:
             return _unanswered(super().outcome(resource, answer, expected))
-        body = body_of(answer)
-        match resource:
-            case "fulfillments":
-                return parcels.found(body, expected.name, expected.target_id)
-            case "order_status":
-                return _status(body, expected.target_id or expected.name)
-        if expected.target_id is not None:
-            return stock_look_ups.of_id(body, expected.target_id)
-        return stock_look_ups.of_sku(body, key_parts_of(expected.name or "")[0])
+        try:
+            return _found(resource, body_of(answer), expected)
+        except RecordError as error:
+            return unclear(error)
 
     def advice(self, resource: str, status: int | None) -> str:
         match status:
@@ -161,6 +157,17 @@ class WooCommerceTarget(ApiTarget):
             case 404:
                 return f"check {self.place}.base_url"
         return f"check {self.place}"
+
+
+def _found(resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
+    match resource:
+        case "fulfillments":
+            return parcels.found(body, expected.name, expected.target_id)
+        case "order_status":
+            return _status(body, expected.target_id or expected.name)
+    if expected.target_id is not None:
+        return stock_look_ups.of_id(body, expected.target_id)
+    return stock_look_ups.of_sku(body, key_parts_of(expected.name or "")[0])
 
 
 def _order_path(order: str) -> str:

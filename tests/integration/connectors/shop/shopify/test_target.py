@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
-from tests.partners.shop_writes_stage import CREATE, LOOK_UP_STOCK, SET, ShopWrites, shop_writes
+from tests.partners.shop_writes_stage import CREATE, LOOK_UP, LOOK_UP_STOCK, SET, ShopWrites, shop_writes
 from tests.partners.shopify.access import ALL_SCOPES
 from tests.partners.shopify.cost import STANDARD
 from tests.partners.shopify.fake_shop import Interruption
@@ -18,6 +19,8 @@ from tests.partners.shopify.site import Site
 from tests.waiting import eventually
 
 from crossdock.sandbox import SandboxServer
+from crossdock.values import exact_json
+from crossdock.values.json_paths import replaced_at
 
 
 @pytest.fixture(name="sandbox", scope="module")
@@ -83,6 +86,27 @@ def test_a_parcel_in_doubt_is_looked_up(shop: ShopWrites, kind: Interruption) ->
     assert synced(shop) == 0
     assert shop.numbers(order) == ["N1"]
     assert shop.watched.count(CREATE) == (1 if kind == "internal_error_after" else 2)
+
+
+@pytest.mark.parametrize("place", ["/fulfillments", "/fulfillments/0/trackingInfo", "/fulfillments/0"])
+def test_a_look_up_with_null_does_not_tell_a_parcel_again(shop: ShopWrites, place: str) -> None:
+    """The answer to the create is lost, and the look-up after it has null in place of what it found."""
+    order, key = shop.order()
+    shop.parcel(key, "N1", LAMP=1)
+    once = iter([True])
+
+    def lost(request: PartnerRequest) -> PartnerAnswer | None:
+        if CREATE in request.body:
+            shop.site.shop.answer(request)
+            return PartnerAnswer(502, {})
+        if shop.watched.count(CREATE) and LOOK_UP in request.body and next(once, False):
+            given = shop.site.shop.answer(request)
+            return replace(given, body=replaced_at(exact_json.loads(given.content()), f"/data/order{place}", None))
+        return None
+
+    shop.watched.before = lost
+    assert synced(shop) == 0
+    assert (shop.numbers(order), shop.watched.count(CREATE), next(once, None)) == (["N1"], 1, None)
 
 
 def test_a_parcel_that_is_absent_is_created_from_fresh_facts(shop: ShopWrites) -> None:

@@ -157,6 +157,17 @@ def test_a_parcel_in_doubt_is_looked_up(opened: ShopWrites, fault: ShopFault) ->
     assert [each["tracking_number"] for each in placed.tracking] == ["N1"]
 
 
+@pytest.mark.parametrize("fault", ["null", "object", "nulls"])
+def test_a_look_up_that_cannot_be_read_does_not_tell_a_parcel_again(opened: ShopWrites, fault: ShopFault) -> None:
+    """The answer to the create is lost, and the look-up after it has no items, although the shop has one."""
+    placed = order(opened)
+    opened.faulty.plan("late_critical_error", sending("POST"))
+    opened.faulty.plan(fault, lambda asked: asked.method == "GET" and bool(placed.tracking))
+    opened.parcel(placed, "N1")
+    opened.synced()
+    assert [each["tracking_number"] for each in placed.tracking] == ["N1"]
+
+
 def test_an_order_that_is_missing_is_one_dead_letter(opened: ShopWrites) -> None:
     """The other parcels arrive."""
     placed = order(opened)

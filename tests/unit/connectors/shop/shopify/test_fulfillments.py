@@ -8,6 +8,7 @@ import pytest
 
 from crossdock import RecordError
 from crossdock.targets import Outcome
+from crossdock.values.json_paths import at_pointer
 from crossdock_connectors.shop.shopify.fulfillments import create_input, found, refused
 
 
@@ -52,7 +53,9 @@ def test_a_parcel_is_there_if_its_number_is() -> None:
     assert (there.kind, there.target_id) == ("found", "9")
     for status in ("CANCELLED", "ERROR", "FAILURE"):
         assert found(shown_order(shipped=[fulfillment("N1", status)]), "1", "N1").kind == "absent"
-    assert found(shown_order(shipped=[fulfillment("N10"), {}]), "1", "N1").kind == "absent"
+    unnumbered = {**fulfillment("N0"), "trackingInfo": [{"number": None}]}
+    untracked = {**fulfillment("N0"), "trackingInfo": []}
+    assert found(shown_order(shipped=[fulfillment("N10"), unnumbered, untracked]), "1", "N1").kind == "absent"
 
 
 def test_a_parcel_may_be_among_the_numbers_that_are_not_read() -> None:
@@ -87,6 +90,53 @@ def test_what_is_not_read_whole_decides_nothing() -> None:
         outcome = found(order, "1", "X")
         assert (outcome.kind, what in outcome.message) == ("rejected", True)
     assert found(many, "1", "N7").kind == "found"
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        "/fulfillments",
+        "/fulfillments/0",
+        "/fulfillments/0/trackingInfo",
+        "/fulfillments/0/trackingInfo/0",
+        "/fulfillmentOrders",
+        "/fulfillmentOrders/pageInfo",
+        "/fulfillmentOrders/nodes",
+        "/fulfillmentOrders/nodes/0",
+        "/fulfillmentOrders/nodes/0/id",
+        "/fulfillmentOrders/nodes/0/status",
+        "/fulfillmentOrders/nodes/0/lineItems",
+        "/fulfillmentOrders/nodes/0/lineItems/pageInfo",
+        "/fulfillmentOrders/nodes/0/lineItems/nodes",
+        "/fulfillmentOrders/nodes/0/lineItems/nodes/0",
+        "/fulfillmentOrders/nodes/0/lineItems/nodes/0/remainingQuantity",
+    ],
+)
+def test_a_part_that_is_null_or_missing_is_not_absent(pointer: str) -> None:
+    """The parcel, or its units, may be there: told again, it would be there twice."""
+    order = shown_order(to_ship(1, line(1, "A", 2)), shipped=[fulfillment("N0")])
+    assert found(order, "1", "N1").kind == "absent"
+    around, _, name = pointer.rpartition("/")
+    holder: Any = at_pointer(order, around)
+    place: Any = int(name) if isinstance(holder, list) else name
+    holder[place] = None
+    with pytest.raises(RecordError):
+        found(order, "1", "N1")
+    if isinstance(holder, dict):
+        del holder[place]
+        with pytest.raises(RecordError):
+            found(order, "1", "N1")
+
+
+def test_a_text_that_may_be_null_must_be_told() -> None:
+    """A parcel without a number and a line without a SKU have null, which is not the same as a member that lacks."""
+    shipped, units = {**fulfillment("N0"), "trackingInfo": [{"number": None}]}, line(1, None, 2)
+    assert found(shown_order(to_ship(1, units), shipped=[shipped]), "1", "N1").kind == "absent"
+    del units["sku"]
+    with pytest.raises(RecordError, match="is missing"):
+        found(shown_order(to_ship(1, units)), "1", "N1")
+    with pytest.raises(RecordError, match="is missing"):
+        found(shown_order(shipped=[{**shipped, "trackingInfo": [{}]}]), "1", "N1")
 
 
 # ---- the request

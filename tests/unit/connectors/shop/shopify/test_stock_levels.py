@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
+from crossdock import RecordError
 from crossdock_connectors.shop.shopify.stock_levels import of_item, of_sku, search, set_input
+
+
+def listed(*items: Any, more: bool = False) -> dict[str, Any]:
+    return {"nodes": list(items), "pageInfo": {"hasNextPage": more}}
 
 
 def item(sku: str = "LAMP", number: int = 7, **level: Any) -> dict[str, Any]:
@@ -18,7 +23,7 @@ def item(sku: str = "LAMP", number: int = 7, **level: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "quantity"), [("on_hand", 5), ("available", 3)])
 def test_the_quantity_that_the_settings_name_is_found(name: str, quantity: int) -> None:
     """The id has the item and the location, by which it is looked up from then on."""
-    found = of_sku({"nodes": [item("lamp", 8), item(), "odd"]}, "LAMP", "42", name)
+    found = of_sku(listed(item("lamp", 8), {**item(number=9), "sku": None}, item()), "LAMP", "42", name)
     assert (found.kind, found.target_id, found.held) == ("found", "7-42", {"quantity": quantity})
     assert of_item(item(), "42", name) == found
 
@@ -33,17 +38,17 @@ def test_the_quantity_that_the_settings_name_is_found(name: str, quantity: int) 
 )
 def test_a_sku_must_be_that_of_one_variant(items: list[Any], reason: str, message: str) -> None:
     """Shopify's search ignores case, and nothing of the shop forbids a SKU twice."""
-    found = of_sku({"nodes": items}, "LAMP", "42", "on_hand")
+    found = of_sku(listed(*items), "LAMP", "42", "on_hand")
     assert (found.kind, found.reason, found.pointer, found.message) == ("rejected", reason, "/sku", message)
 
 
 def test_a_search_that_is_cut_shows_no_variant() -> None:
     """The variant, or another one with its SKU, may be among those that are not read."""
-    found = of_sku({"nodes": [item()], "pageInfo": {"hasNextPage": True}}, "LAMP", "42", "on_hand")
+    found = of_sku(listed(item(), more=True), "LAMP", "42", "on_hand")
     assert (found.kind, found.reason, found.pointer) == ("rejected", "conflict", "/sku")
 
 
-@pytest.mark.parametrize("shown", [{"inventoryLevel": None}, {}, {"inventoryLevel": {"isActive": False}}])
+@pytest.mark.parametrize("shown", [{"inventoryLevel": None}, {"inventoryLevel": {"isActive": False}}])
 def test_a_product_that_is_not_stocked_there_is_rejected(shown: dict[str, Any]) -> None:
     """Shopify would carry out nothing, and tell no error."""
     found = of_item({"id": "gid://shopify/InventoryItem/7", **shown}, "42", "on_hand")
@@ -53,8 +58,28 @@ def test_a_product_that_is_not_stocked_there_is_rejected(shown: dict[str, Any]) 
 def test_what_is_not_told_is_not_guessed() -> None:
     """A deleted item is missing; an answer without the quantity decides nothing."""
     assert (of_item(None, "42", "on_hand").kind, of_item(None, "42", "on_hand").reason) == ("rejected", "missing")
-    for quantities in (None, [], [{"name": "on_hand", "quantity": None}], ["odd"]):
-        assert of_item(item(quantities=quantities), "42", "on_hand").kind == "in_doubt"
+    assert of_item(item(quantities=[]), "42", "on_hand").kind == "in_doubt"
+    for quantities in (None, [{"name": "on_hand", "quantity": None}], ["odd"]):
+        with pytest.raises(RecordError):
+            of_item(item(quantities=quantities), "42", "on_hand")
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        None,
+        {"nodes": None, "pageInfo": {"hasNextPage": False}},
+        {"nodes": [], "pageInfo": None},
+        listed(None),
+        listed({"id": "gid://shopify/InventoryItem/7"}),
+        listed({"id": "gid://shopify/InventoryItem/7", "sku": "LAMP"}),
+        listed(item(isActive=None)),
+    ],
+)
+def test_a_part_that_is_null_or_missing_is_not_a_missing_variant(found: Any) -> None:
+    """The shop may have the variant, and the quantity may be counted at the location."""
+    with pytest.raises(RecordError):
+        of_sku(found, "LAMP", "42", "on_hand")
 
 
 def test_a_quantity_replaces_the_one_that_was_found() -> None:

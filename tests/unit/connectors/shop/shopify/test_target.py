@@ -92,6 +92,27 @@ def test_a_look_up_that_fails_decides_nothing(target: ShopifyTarget, status: int
         assert found.kind == "unavailable"
 
 
+@pytest.mark.parametrize(
+    ("resource", "expected", "data"),
+    [
+        ("fulfillments", ExpectedRecord(name="1001|N1"), {"order": {"id": "1", "fulfillments": None}}),
+        ("fulfillments", ExpectedRecord(name="1001|N1"), {}),
+        (
+            "stock",
+            ExpectedRecord(name="LAMP|42"),
+            {"inventoryItems": {"nodes": None, "pageInfo": {"hasNextPage": False}}},
+        ),
+        ("stock", ExpectedRecord(target_id="7-42"), {}),
+    ],
+)
+def test_a_look_up_that_lacks_a_part_is_in_doubt(
+    target: ShopifyTarget, resource: str, expected: ExpectedRecord, data: Any
+) -> None:
+    """It is asked again, and after repeated failures left to the next run, without the others."""
+    outcome = target.found(resource, Answer(200, {}, exact_json.dumps({"data": data})), expected)
+    assert (outcome.kind, "answered a look-up that cannot be read: /data/" in outcome.message) == ("in_doubt", True)
+
+
 def test_a_look_up_may_be_throttled_or_refused(target: ShopifyTarget) -> None:
     """It is the first request about each record, so a wrong token shows there; a pause that is asked for is obeyed."""
     expected = ExpectedRecord(name="1001|N1")

@@ -45,12 +45,13 @@ def with_found_refunds(order: Any, found: Mapping[str, Any], existing: Collectio
     """Return *order* with those of its refunds that were *found*.
 
     One that was not found was deleted with its order. If the order is one of the *existing*, the shop has not told of
-    the refund, and the list is marked as cut.
+    the refund, and the list is marked as cut. So it is if one has no id. What is no list is refused where it is needed.
     """
-    ids = refund_ids(order)
-    if not ids:
+    ids, named = refund_ids(order), at_path(order, "refunds")
+    if not isinstance(named, list) or not named:
         return order
-    cut = ["refunds"] if order.get("id") in existing and not found.keys() >= set(ids) else []
+    is_cut = len(ids) < len(named) or (order.get("id") in existing and not found.keys() >= set(ids))
+    cut = ["refunds"] if is_cut else []
     return {**order, "refunds": [found[gid] for gid in ids if gid in found], **_marks(cut)}
 
 

@@ -64,5 +64,11 @@ def is_settled(refund: Any) -> bool:
     return not any(at_path(each, "status") in _NOT_YET for each in found)
 
 
+def check_transactions(refund: JsonAccess) -> None:
+    """Raise RecordError if a refund does not tell whether its money has been paid."""
+    for each in refund.each("/transactions/nodes"):
+        each.at("/status", str)
+
+
 def _is_zero(amount: Any) -> bool:
     return isinstance(amount, str) and not amount.strip("0.")

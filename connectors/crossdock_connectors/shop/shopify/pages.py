@@ -86,10 +86,12 @@ def _whole(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> Any:
     if child is None or not isinstance(record, dict):
         return record
     connection = _connection(record, child)
-    if not isinstance(connection, dict) or not isinstance(connection.get("nodes"), list):
-        return record
-    nodes, page = [*connection["nodes"]], connection.get("pageInfo")
-    if isinstance(page, dict) and page.get("hasNextPage"):
+    page = at_path(connection, "pageInfo")
+    is_whole = isinstance(at_path(connection, "nodes"), list) and isinstance(at_path(page, "hasNextPage"), bool)
+    if not is_whole:
+        return record  # which is refused where its children are needed
+    nodes = [*connection["nodes"]]
+    if page["hasNextPage"]:
         more = further(ctx, shop_list.type_name, record, child, page)
         if more is None:
             return _DELETED

@@ -16,7 +16,7 @@ from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.record_values import product_of, text
 from crossdock_connectors.shop.sale import Sale, SoldItem, least
 from crossdock_connectors.shop.settings import ChargeKind
-from crossdock_connectors.shop.shopify.invoicing import is_settled
+from crossdock_connectors.shop.shopify.invoicing import check_transactions, is_settled
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
@@ -141,6 +141,7 @@ def paid_back(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings:
     money that was kept back, and negative for money beyond the lines; its tax is added to its amount.
     """
     lists = {name: _whole_list(refund, name) for name in ("refundLineItems", "refundShippingLines", "orderAdjustments")}
+    check_transactions(refund)
     lines, shipping, adjustments = lists.values()
     items = tuple(
         SoldItem(

@@ -1,7 +1,7 @@
 """Stock as Shopify's inventory quantities, which are set if they have not changed since the look-up just before.
 
 Source: shopify.dev/docs/api/admin-graphql/2026-10/mutations/inventorySetQuantities. The directive ``@idempotent`` is
-required as of version 2026-04. A part of a look-up that is missing is a `RecordError`, and so is null unless it answers.
+required as of version 2026-04. A part of a look-up that is missing is a `RecordError`, and null too unless it answers.
 """
 
 from __future__ import annotations

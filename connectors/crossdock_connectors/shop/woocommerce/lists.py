@@ -13,7 +13,7 @@ from crossdock import Context
 from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.sources import OverlappingPages
-from crossdock.values.json_paths import MISSING, at_path
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_rows import joined
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Feed, Pages, read_once
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
@@ -73,9 +73,12 @@ def _orders(ctx: WooContext, since: str | None, statuses: Iterable[str]) -> Page
 
 
 def with_refunds(ctx: WooContext, order: Any, unread: UnreadParts) -> Any:
-    """Return *order* with full refunds. If some may be missing, it is marked, and *unread* gets the reason."""
+    """Return *order* with full refunds. If some may be missing, it is marked, and *unread* gets the reason.
+
+    Only an empty list means that it has none: an order without the member, or with null, may have some.
+    """
     number, named = number_of(order), at_path(order, "refunds")
-    if number is None or named in ([], None, MISSING):
+    if number is None or named == []:
         return order
     found, address = list[Any](), ""
     with unread.requesting():

@@ -15,6 +15,7 @@ from crossdock_connectors.shop.record_values import product_of, text
 from crossdock_connectors.shop.sale import Sale, SoldItem, least
 from crossdock_connectors.shop.settings import ChargeKind
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
+from crossdock_connectors.unread_parts import objects, objects_if_there
 
 _NOTHING = Decimal(0)
 _OF_SAME_WORTH = ", and the platform has no others; name one of the same worth in the setting currencies, as {GGP: GBP}"
@@ -117,9 +118,8 @@ def kept(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale
 
 def paid_back(refund: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
     """Return a refund as a negative sale: returned units, and the part of its amount that its lines do not explain."""
-    lines, shipping, fees = (
-        refund.each(f"/{kind}", default=()) for kind in ("line_items", "shipping_lines", "fee_lines")
-    )
+    lines = objects(refund, "/line_items")
+    shipping, fees = (objects_if_there(refund, kind) for kind in ("shipping_lines", "fee_lines"))
     items = _with_units([_item(line, amounts.of(line, "/total"), settings) for line in lines])
     total = -amounts.total(refund, "/amount")
     charges: dict[ChargeKind, Decimal] = {

@@ -87,6 +87,19 @@ def test_refunds_that_an_order_names_are_not_passed_over(change: Change, read: i
     assert rows(Changing(shop, "/refunds", change), "orders")[:2] == (2, None)
 
 
+@pytest.mark.parametrize("told", [{}, {"refunds": None}, {"refunds": {"0": {"id": 103}}}])
+def test_an_order_that_does_not_name_its_refunds_may_have_some(told: dict[str, Any]) -> None:
+    """Only an empty list says that it has none: its list of refunds is read, and the credit note is there."""
+
+    def unnamed(given: PartnerAnswer) -> PartnerAnswer:
+        orders = [{name: value for name, value in order.items() if name != "refunds"} | told for order in given.body]
+        return replace(given, body=orders)
+
+    shop = shop_of(True, False)
+    assert rows(Changing(shop, "/orders", unnamed), "invoices")[::2] == (3, "")
+    assert rows(Changing(shop, "/orders", unnamed), "orders")[::2] == (2, "")
+
+
 def test_a_refund_of_an_order_that_is_gone() -> None:
     """The order was deleted while it was read, and nothing can be read again."""
     shop = shop_of(True, False)

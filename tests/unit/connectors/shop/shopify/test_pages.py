@@ -13,13 +13,13 @@ import httpx
 import pytest
 from tests.partners.partner_transport import transport
 from tests.partners.shopify.order_lines import Line
-from tests.partners.shopify.reading import drafts, shop_context
+from tests.partners.shopify.reading import drafts, json_record, shop_context
 from tests.partners.shopify.site import Site
 from tests.partners.shopify.watched import WatchedShop
 
-from crossdock import Context
+from crossdock import Context, RecordError
 from crossdock.sources import GraphQLError, UnavailableError
-from crossdock_connectors.shop.shopify.pages import changed_since, number_of, record_pages, with_children
+from crossdock_connectors.shop.shopify.pages import changed_since, number_of, record_pages, whole, with_children
 from crossdock_connectors.shop.shopify.queries import ORDERS, STOCK, ShopList
 
 
@@ -58,6 +58,16 @@ def test_children_of_further_pages_are_read(count: int) -> None:
     with run(site) as ctx:
         [record] = records(ctx)
     assert [line["name"] for line in record["lineItems"]] == [f"Item {number}" for number in range(count)]
+
+
+@pytest.mark.parametrize("page", [None, {}, {"hasNextPage": None}])
+def test_children_that_do_not_say_whether_they_are_all_are_refused(page: Any) -> None:
+    """The record stays as it was read, so that it is a dead letter where its children are needed."""
+    order = {"id": "gid://shopify/Order/1", "lineItems": {"nodes": [], "pageInfo": page}}
+    with run(Site()) as ctx:
+        assert whole(ctx, ORDERS, [order]) == [order]
+    with pytest.raises(RecordError, match="should be a list"):
+        json_record(order).each("/lineItems")
 
 
 def test_children_inside_another_object_are_read() -> None:

@@ -90,7 +90,20 @@ def test_a_refund_that_the_shop_does_not_tell_of_is_not_left_out() -> None:
         json_record(found).each("/refunds")
 
 
-@pytest.mark.parametrize("order", [None, 5, {}, {"refunds": None}, {"refunds": []}, {"refunds": [None, {"id": 5}]}])
+@pytest.mark.parametrize("odd", [None, 5, {}, {"id": None}])
+def test_a_refund_without_an_id_is_not_left_out(odd: Any) -> None:
+    """It cannot be requested: the order is marked, and becomes a dead letter where all refunds are needed."""
+    site = Site()
+    order = site.shop.orders.place(Line(site.lamp, 3), email="a@example.com")
+    told = site.shop.orders.refund(order, {"LAMP": 1}).id
+    for refunds, known in (([odd], []), ([odd, {"id": told}], [told])):
+        [found] = completed(site, [{"id": order.id, "refunds": refunds}])
+        assert [refund["id"] for refund in found["refunds"]] == known
+        with pytest.raises(RecordError, match="has more elements"):
+            json_record(found).each("/refunds")
+
+
+@pytest.mark.parametrize("order", [None, 5, {}, {"refunds": None}, {"refunds": []}])
 def test_an_order_without_refunds_stays_as_it_is(order: Any) -> None:
     """Whatever stands in their place, and nothing is requested."""
     site = Site()

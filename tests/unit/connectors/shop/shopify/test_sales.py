@@ -174,7 +174,7 @@ def test_the_tax_of_an_adjustment_is_added_to_its_amount() -> None:
     """Whether prices include tax or not."""
     whole = {"nodes": [], "pageInfo": {"hasNextPage": False}}
     adjustment = {"amountSet": bag("-13.64"), "taxAmountSet": bag("-1.36")}
-    lists = {"refundLineItems": whole, "refundShippingLines": whole}
+    lists = {"refundLineItems": whole, "refundShippingLines": whole, "transactions": whole}
     refund = json_record(
         {**lists, "orderAdjustments": {**whole, "nodes": [adjustment]}, "totalRefundedSet": bag("15.00")}
     )
@@ -194,6 +194,18 @@ def test_a_refund_whose_payments_are_not_told_is_refused() -> None:
     with pytest.raises(RecordError) as caught:
         charged(record, Amounts(record, "shop"), OWN)
     assert caught.value.pointer == "/refunds/0/transactions/nodes"
+
+
+@pytest.mark.parametrize("nodes", [None, [None], [{}], [{"status": None}]])
+def test_a_credit_note_needs_the_state_of_its_payments(nodes: Any) -> None:
+    """A refund whose money may be on its way yet is no credit note."""
+    whole = {"nodes": [], "pageInfo": {"hasNextPage": False}}
+    lists = dict.fromkeys(("refundLineItems", "refundShippingLines", "orderAdjustments"), whole)
+    refund = json_record({**lists, "transactions": {**whole, "nodes": nodes}, "totalRefundedSet": bag("1.00")})
+    order = an_order()
+    with pytest.raises(RecordError) as caught:
+        paid_back(refund, order, Amounts(order, "shop"), OWN)
+    assert (caught.value.pointer or "").startswith("/transactions/nodes")
 
 
 def test_an_exchange_for_something_cheaper_is_a_credit_note_with_its_worth() -> None:

@@ -144,7 +144,7 @@ def test_a_total_that_is_finer_than_its_currency_is_counted(currency: str, total
 
 def test_a_currency_of_woocommerce_that_iso_4217_has_not() -> None:
     """The dead letter names the setting, which says what it is worth; refunds are in the same currency."""
-    pound = order(line("1.00"), total="1.00", currency="GGP", refunds=[{"id": 9, "amount": "1.00"}])
+    pound = order(line("1.00"), total="1.00", currency="GGP", refunds=[{"id": 9, "amount": "1.00", "line_items": []}])
     with pytest.raises(RecordError, match="setting currencies, as {GGP: GBP}") as caught:
         mapping.order(record(pound), settings())
     assert caught.value.pointer == "/currency"
@@ -239,6 +239,21 @@ def test_a_refund_with_its_tax_needs_no_adjustment() -> None:
     assert charges(draft.items)["charge-shipping"] == -5
     assert charges(draft.items)["charge-refund"] == Decimal("-4.55")
     assert sum(charges(draft.items).values()) == -70
+
+
+@pytest.mark.parametrize("kind", ["line_items", "shipping_lines", "fee_lines"])
+def test_lines_of_a_refund_that_are_null_are_not_none(kind: str) -> None:
+    """Its units would not come back. Old versions have no lines of shipping and fees."""
+    [row] = refund_rows({**order(total="0"), "refunds": [REFUND]}, due=True)
+    assert {"shipping_lines", "fee_lines"}.isdisjoint(row)
+    odds: tuple[Any, ...] = (None, {}, [None])
+    for odd in odds:
+        with pytest.raises(RecordError) as caught:
+            mapping.credit_note(record({**row, kind: odd}), settings())
+        assert (caught.value.pointer or "").startswith(f"/{kind}")
+    del row["line_items"]
+    with pytest.raises(RecordError, match="is missing"):
+        mapping.credit_note(record(row), settings())
 
 
 def test_a_refund_without_money_is_not_due() -> None:

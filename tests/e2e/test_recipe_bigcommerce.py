@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.partners.bigcommerce import BASE, INCOMPLETE, TOKEN, WINDOW_MS, BigCommerce, BigCommerceError
+from tests.partners.bigcommerce import (
+    BASE,
+    CANCELLED,
+    DECLINED,
+    INCOMPLETE,
+    TOKEN,
+    WINDOW_MS,
+    BigCommerce,
+    BigCommerceError,
+)
 from tests.partners.partner_server import PartnerRequest
 from tests.partners.shop_recipe import Recipe, recipe
 
@@ -111,6 +120,30 @@ def test_what_a_3pl_ships_and_has_goes_back(shop: tuple[Recipe, BigCommerce]) ->
     assert (known["status"], {each["number"] for each in known["tracking"]}) == ("Shipped", {"T0", "T1"})
     assert syncs.delivered() == 0
     assert len(syncs.depot.effects) == 1
+
+
+@pytest.mark.parametrize("status", [CANCELLED, DECLINED])
+def test_an_order_that_is_cancelled_after_it_was_sent(shop: tuple[Recipe, BigCommerce], status: int) -> None:
+    """The 3PL is told, once; one that was not sent is none of its business, and one that is packed is a dead letter."""
+    syncs, bigcommerce = shop
+    ada = bigcommerce.add_customer("Ada")
+    sent, packed = (bigcommerce.place(ada, [("MUG", 1, "9.5")]) for _ in range(2))
+    never = bigcommerce.place(ada, [("MUG", 1, "9.5")], status=CANCELLED)
+    syncs.delivered()
+    ids = {each["reference"]: each["id"] for each in syncs.depot.effects}
+    assert ids.keys() == {f"shop:{sent}", f"shop:{packed}"}
+    for order in (sent, never):
+        bigcommerce.move(order, status)
+    syncs.delivered()
+    assert (syncs.depot.cancelled, syncs.stored("order")[f"shop:{sent}"]["status"]) == (
+        [f"shop:{sent}"], bigcommerce.order(sent)["status"],
+    )  # fmt: skip
+    assert syncs.delivered() == 0
+    syncs.depot.packed.add(ids[f"shop:{packed}"])
+    bigcommerce.move(packed, status)
+    assert syncs.sync().exit_code == 1
+    assert list(syncs.dead_letters().values()) == ["conflict None: the order is packed"]
+    assert syncs.depot.cancelled == [f"shop:{sent}"]
 
 
 @pytest.mark.nightly

@@ -101,6 +101,18 @@ def test_the_invoice_of_a_bundle_has_its_price_once(shop: tuple[Recipe, Magento]
     assert total(syncs.stored("order")[f"shop:{order}"]) == Decimal("29.5")
 
 
+def test_an_invoice_that_is_cancelled_is_none(shop: tuple[Recipe, Magento]) -> None:
+    """Magento keeps it in its list, with the state 3."""
+    syncs, magento = shop
+    order = magento.place(magento.add_customer("Ada"), [("A", 2, "9.5")])
+    magento.invoice(order)
+    magento.tables["invoices"][-1]["state"] = 3
+    magento.invoice(order)
+    magento.tables["invoices"][-1]["state"] = 1
+    syncs.delivered()
+    assert [total(each) for each in syncs.invoices()] == [19]
+
+
 def test_what_raises_or_lowers_the_total_is_a_line(shop: tuple[Recipe, Magento]) -> None:
     """Fixed product taxes, gift wrapping, and what Adobe Commerce takes off for credit, gift cards and points."""
     syncs, magento = shop

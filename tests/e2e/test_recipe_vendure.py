@@ -74,6 +74,22 @@ def later(shop: Vendure) -> None:
     shop.clock.advance(3600)
 
 
+def test_an_order_is_delivered_when_it_is_placed(shop: Vendure, recipe: Recipe) -> None:
+    """A draft of an administrator is not active, as placed orders are not (vendure#2105), and is none of them."""
+    draft = shop.order("1", {"1": 2}, state="Draft", orderPlacedAt=None)
+    shop.order("1", {"1": 2}, state="Cancelled", orderPlacedAt=None)
+    shop.order("1", {"1": 3})
+    for state in ("Draft", "ArrangingPayment"):
+        shop.change("orders", draft, state=state)
+        later(shop)
+        assert recipe.sync().exit_code == 0
+        assert (list(recipe.stored("order")), recipe.dead_letters()) == (["vendure:3"], {})
+    shop.change("orders", draft, state="PaymentAuthorized", orderPlacedAt=shop.clock.now().isoformat())
+    later(shop)
+    delivered(recipe.sync())
+    assert recipe.stored("order")["vendure:1"]["status"] == "authorized"
+
+
 def test_the_shop_is_on_the_platform_and_a_second_sync_sends_nothing(shop: Vendure, recipe: Recipe) -> None:
     """Prices are exact in each currency, stock is by location, an order has its lines; no record is sent twice."""
     shop.order("1", {"1": 3})

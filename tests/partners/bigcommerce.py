@@ -31,8 +31,10 @@ from crossdock.testing import ManualClock
 TOKEN = "bigcommerce-token"
 BASE = "/stores/acme"
 QUOTA, WINDOW_MS = 150, 30_000
-INCOMPLETE, SHIPPED, PARTIALLY_SHIPPED, AWAITING_FULFILLMENT = 0, 2, 3, 11
-STATUSES = {0: "Incomplete", 2: "Shipped", 3: "Partially Shipped", 11: "Awaiting Fulfillment"}
+INCOMPLETE, SHIPPED, PARTIALLY_SHIPPED, CANCELLED, DECLINED, AWAITING_FULFILLMENT = 0, 2, 3, 5, 6, 11
+STATUSES = {
+    0: "Incomplete", 2: "Shipped", 3: "Partially Shipped", 5: "Cancelled", 6: "Declined", 11: "Awaiting Fulfillment",
+}  # fmt: skip
 Line = tuple[str, int, str]
 """The SKU, the quantity, and the price without tax."""
 _V3 = {"/v3/catalog/products": "products", "/v3/customers": "customers", "/v3/inventory/items": "items"}

@@ -30,13 +30,18 @@ class Depot:
 
     Attributes:
         effects: The orders that it accepted, oldest first.
+        cancelled: The references of the orders that were cancelled, oldest first.
+        packed: Ids of orders that it cancels no more.
     """
 
     def __init__(self) -> None:
         self.effects: list[dict[str, Any]] = []
+        self.cancelled, self.packed = list[str](), set[int]()
         self.lists: dict[str, list[dict[str, Any]]] = {"shipments": [], "stock": []}
 
     def answer(self, request: PartnerRequest) -> PartnerAnswer:
+        if request.path.startswith("/orders/"):
+            return self._one(request.method, int(request.path.rpartition("/")[2]))
         if request.path != "/orders":
             return PartnerAnswer(200, {"items": self.lists[request.path.strip("/")]})
         name = request.param("reference") if request.method == "GET" else request.json()["reference"]
@@ -47,6 +52,17 @@ class Depot:
             return PartnerAnswer(409, {"message": "duplicate reference"})
         self.effects.append({**request.json(), "id": len(self.effects) + 1})
         return PartnerAnswer(201, self.effects[-1])
+
+    def _one(self, method: str, number: int) -> PartnerAnswer:
+        order = self.effects[number - 1]
+        if order["reference"] in self.cancelled:
+            return PartnerAnswer(404, {"message": "no such order"})
+        if method == "GET":
+            return PartnerAnswer(200, order)
+        if number in self.packed:
+            return PartnerAnswer(409, {"message": "the order is packed"})
+        self.cancelled.append(order["reference"])
+        return PartnerAnswer(204)
 
     def throttled(self) -> PartnerAnswer:
         return PartnerAnswer(429)

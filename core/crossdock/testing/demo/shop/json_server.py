@@ -58,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(sent)
 
-    do_GET = do_POST = do_PUT = _serve  # noqa: N815  the names that http.server calls
+    do_GET = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815  the names that http.server calls
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name that http.server declares
         """Log nothing: the demo shows what happened."""

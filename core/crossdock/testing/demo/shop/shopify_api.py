@@ -102,6 +102,7 @@ class ShopifyApi:
                 ),
                 "refundShippingLines": views.page([]),
                 "orderAdjustments": views.page([]),
+                "transactions": views.page([{"kind": "REFUND", "status": "SUCCESS"}]),
             }
             for gid, each in refunds.items()
             if gid in asked["ids"]
@@ -136,7 +137,7 @@ class ShopifyApi:
     def _stock_of_sku(self, asked: Variables) -> dict[str, Any]:
         found = _SKU.search(asked["found"])
         article = self._shop.article(found[1]) if found else None
-        return {"inventoryItems": {"nodes": [views.item(article)] if article else []}}
+        return {"inventoryItems": views.page([views.item(article)] if article else [])}
 
     def _stock_of_item(self, asked: Variables) -> dict[str, Any]:
         articles = {f"gid://shopify/InventoryItem/{each.id}": each for each in self._shop.articles}

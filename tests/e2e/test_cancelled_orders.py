@@ -1,0 +1,53 @@
+"""An order that is cancelled after it went to the 3PL, by the configs of shops as they are."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from crossdock.config.project import project
+from crossdock.runs import runner
+from crossdock.testing.demo.shop import shop_folder
+from crossdock.values.clock import SystemClock
+from crossdock.values.progress import Silent
+
+MERGE = {"content-type": "application/merge-patch+json"}
+
+
+@pytest.mark.parametrize("kind", ["shopify", "woocommerce"])
+def test_the_3pl_is_told_of_a_cancellation(
+    tmp_path: Path, kind: shop_folder.Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cancels the order, and ships the others; one that it has shipped is a dead letter, which says so."""
+    with shop_folder.opened(tmp_path / "demo", kind) as demo:
+        for name, value in demo.variables.items():
+            monkeypatch.setenv(name, value)
+        synced = project.load(tmp_path / "demo" / shop_folder.CONFIG)
+        synced.init()
+
+        def sync(stream: str) -> int:
+            clock, interrupt = SystemClock(), threading.Event()
+            return runner.sync(synced, [stream], clock=clock, progress=Silent(), interrupt=interrupt).exit_code
+
+        def cancel(order: str) -> None:
+            [found] = platform.get("/api/v1/sales/orders", params={"externalId": order}).json()["data"]
+            path = f"/api/v1/sales/orders/{found['id']}"
+            assert platform.patch(path, json={"status": "cancelled"}, headers=MERGE).status_code == 200
+
+        def at_depot() -> list[str]:
+            return [each["shop_order"] for each in demo.depot.orders]
+
+        headers = {"authorization": f"Bearer {demo.platform.api_key}", "x-tenant-slug": demo.platform.tenant}
+        with httpx.Client(base_url=demo.platform.base_url, headers=headers, trust_env=False) as platform:
+            assert (sync("shop"), sync("erp")) == (0, 0)
+            cancelled, shipped, *others = at_depot()
+            cancel(cancelled)
+            assert (sync("erp"), sync("erp")) == (0, 0)
+            assert at_depot() == [shipped, *others]
+            demo.depot.work()
+            cancel(shipped)
+            assert sync("erp") == 1
+            assert at_depot() == [shipped, *others]

@@ -55,7 +55,7 @@ Again = Callable[[Sequence[int] | None], Iterator[pl.DataFrame]]
 """Reads a source again, in file order: the rows that begin at these lines (ascending), or all of them."""
 
 
-def own(name: str) -> str:
+def own_column(name: str) -> str:
     """Return the name of a column that crossdock adds to rows while it works; no source has such a name."""
     return _OWN + name
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from crossdock.mapping.lookups_and_joins import Join, Lookup
     from crossdock.mapping.own_external_ids import NameForm, Ours
     from crossdock.pacing.rate_limit import RateLimit
-    from crossdock.pacing.wait_after_throttling import stated_wait_s
+    from crossdock.pacing.retry_after import stated_wait_s
     from crossdock.reading.formats.delimited_format import DelimitedFormat
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.sources.api import Api
@@ -49,18 +49,11 @@ if TYPE_CHECKING:
     from crossdock.reading.transport.client_assertions import ClientAssertion, SignatureAlgorithm
     from crossdock.reading.transport.file_store import FileStore, WritableStore, any_case, list_below, split_pattern
     from crossdock.reading.transport.folder_store import FolderStore
-    from crossdock.reading.transport.http_auth import (
-        BasicAuth,
-        BearerAuth,
-        ClientCredentialsAuth,
-        HeaderAuth,
-        LoginAuth,
-        RefreshTokenAuth,
-        TimedAuth,
-    )
+    from crossdock.reading.transport.http_auth import BasicAuth, BearerAuth, HeaderAuth, TimedAuth
     from crossdock.reading.transport.http_connection_settings import HttpConnection
     from crossdock.reading.transport.sftp_store import SftpLogin, connect
     from crossdock.reading.transport.ssh_algorithms import OldAlgorithm
+    from crossdock.reading.transport.token_auth import ClientCredentialsAuth, LoginAuth, RefreshTokenAuth
     from crossdock.reading.wrappers.wrapping import Wrapped, WrappedIn
     from crossdock.records import Proof
     from crossdock.values.config_models import BaseUrl, ConfigPath, HostName, Name, SecretRef
@@ -76,7 +69,7 @@ _NAMES = {
     "mapping.own_external_ids": "NameForm Ours",
     "records": "Proof",
     "pacing.rate_limit": "RateLimit",
-    "pacing.wait_after_throttling": "stated_wait_s",
+    "pacing.retry_after": "stated_wait_s",
     "reading.sources.api": "Api",
     "reading.sources.api_client": "ApiClient",
     "reading.sources.api_request": "ApiAnswer ApiRequest",
@@ -86,8 +79,8 @@ _NAMES = {
     " PageNumber Paginator Stop",
     "reading.transport.authorization_code": "AuthorizationCodeAuth",
     "reading.transport.client_assertions": "ClientAssertion SignatureAlgorithm",
-    "reading.transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth"
-    " RefreshTokenAuth TimedAuth",
+    "reading.transport.http_auth": "BasicAuth BearerAuth HeaderAuth TimedAuth",
+    "reading.transport.token_auth": "ClientCredentialsAuth LoginAuth RefreshTokenAuth",
     "reading.transport.http_connection_settings": "HttpConnection",
     "reading.sources.file_archiving": "ArchiveFolder",
     "reading.sources.expected_files": "Expect Expectation",

@@ -108,7 +108,9 @@ def test_works_end_together_now_and_then_and_wait_for_none_that_is_stuck() -> No
     clock = ManualClock()
     worker = HintWorker(clock, Silent, threading.Event(), lambda *_: None)
     with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
-        one, other = (stack.enter_context(worker._begun(Partners(name, "platform"), [])) for name in ("a", "b"))
+        one, other = (
+            stack.enter_context(worker._work_in_progress(Partners(name, "platform"), [])) for name in ("a", "b")
+        )
         assert not worker._is_over(one)
         clock.advance(hint_worker.WORKS_S)
         with mock.patch.object(hint_worker, "BREAK_S", 0.0):

@@ -101,7 +101,7 @@ class BigCommerce:
         about |= {"currency_code": "EUR", "default_currency_code": "USD"}
         zeros = dict.fromkeys(("shipping_cost_ex_tax", "handling_cost_ex_tax", "wrapping_cost_ex_tax"), "0.0000")
         zeros |= dict.fromkeys(("discount_amount", "coupon_discount", "total_tax"), "0.0000")
-        sums = sum(_amount(name) * Decimal(value) for name, value in money.items())
+        sums = sum((_amount(name) * Decimal(value) for name, value in money.items()), Decimal())
         sums += sum(units * Decimal(price) for _, units, price in lines)
         about["total_inc_tax"] = f"{sums:.4f}"
         self.tables["orders"].append({**about, **zeros, **money, "date_created": rfc_2822(self.clock.now())})

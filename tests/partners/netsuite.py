@@ -99,8 +99,8 @@ class NetSuite:
             columns = {"item": item, "itemtype": "InvtPart", "quantity": f"-{quantity}", "rate": rate}
             columns |= {"foreignamount": f"-{amount}"}
             self.put("transactionline", row_id * 100 + number, **main | {"mainline": "F"}, **columns)
-        for number, (kind, item, amount) in enumerate(charges, 50):
-            columns = {"item": item, "itemtype": kind, "foreignamount": str(-Decimal(amount))}
+        for number, (kind, item, charge) in enumerate(charges, 50):
+            columns = {"item": item, "itemtype": kind, "foreignamount": str(-Decimal(charge))}
             is_tax = {"taxline": "T" if kind.startswith("Tax") else "F"}
             self.put("transactionline", row_id * 100 + number, **main | {"mainline": "F"} | is_tax, **columns)
 

@@ -183,6 +183,14 @@ def test_a_name_is_a_text(name: object) -> None:
         exact_json.dumps({"a": [{name: 1}]})
 
 
+class Count(IntEnum):
+    ONE = 1
+
+
+class Price(Decimal):
+    __slots__ = ()
+
+
 class Name(str):
     __slots__ = ()
 
@@ -192,7 +200,7 @@ class Name(str):
 
 def test_subclasses_are_written_as_what_they_are() -> None:
     """A text, a number or an object of a type of its own is written by its value."""
-    value = OrderedDict(b=Name("x"), a=[IntEnum("Count", {"ONE": 1}).ONE, type("Price", (Decimal,), {})("1.50")])
+    value = OrderedDict(b=Name("x"), a=[Count.ONE, Price("1.50")])
     assert exact_json.dumps(value | {Name("c"): True}) == b'{"a":[1,1.5],"b":"x","c":true}'
 
 

@@ -33,7 +33,7 @@ class FittingTable:
             return
         least = [self._least_width(place) for place in range(len(self._columns))]
         if sum(least) + _GAP * (len(least) - 1) <= options.max_width:
-            yield self._table(least, options.max_width)
+            yield self._rich_table(least, options.max_width)
         else:
             yield Text(self._title, "bold")
             yield from (Text(line, no_wrap=True, overflow="ignore") for line in self._blocks(options.max_width))
@@ -48,7 +48,7 @@ class FittingTable:
             return max(widest, head)
         return max(min(widest, _NARROWEST), head, *map(_longest_word, cells))
 
-    def _table(self, least: Sequence[int], max_width: int) -> Table:
+    def _rich_table(self, least: Sequence[int], max_width: int) -> Table:
         """Return the table. Sentences are wrapped first, then headings."""
         whole = sum(
             width if column in SENTENCES else max(width, cell_len(column))

@@ -136,9 +136,9 @@ def _listed(
         reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reasons(choice)})
         not_known = unverified(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
         if as_json:
-            every_item = [*found(tx, choice, kinds, limit), *not_known]
+            every_item = [*matching_items(tx, choice, kinds, limit), *not_known]
             return _Listed([public(item) for item in every_item], totals, reasons)
-        items = [*found(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit), *not_known]
+        items = [*matching_items(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit), *not_known]
         groups = [] if every or "waiting" not in kinds or choice.code else waiting_items(loaded, tx, choice, limit)
     return _Listed(sorted([*map(public, items), *groups], key=lambda item: kinds.index(item["state"])), totals, reasons)
 
@@ -179,7 +179,7 @@ def selection(stream: str | None, key: str | None, reason: str | None, since: da
     return DeadLetterFilter(stream, key, reason, since.replace(tzinfo=UTC) if since else None)
 
 
-def found(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit: int) -> list[Item]:
+def matching_items(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit: int) -> list[Item]:
     """Return at most *limit* records of *choice* in each of the states *kinds*, with their data; no unverified ones."""
     listed = [kind for kind in kinds if kind in _with_reason(choice) and kind in _LISTS]
     return [item for kind in listed for item in _LISTS[kind](tx, choice, limit)]

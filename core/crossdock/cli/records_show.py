@@ -10,7 +10,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.records_list import INBOX, OPEN, Item, found, public, unverified
+from crossdock.cli.records_list import INBOX, OPEN, Item, matching_items, public, unverified
 from crossdock.cli.shared_options import common_options, example, utf8
 from crossdock.errors import ConfigError
 from crossdock.values.display_times import instant_text
@@ -37,7 +37,7 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
     keys = {key, key_text([key])}  # as listed, or as in the source
     with loaded.read_state() as tx:
         choices = [DeadLetterFilter(stream, each) for each in sorted(keys)]
-        items = [item for each in choices for item in found(tx, each, _SHOWN, 10)]
+        items = [item for each in choices for item in matching_items(tx, each, _SHOWN, 10)]
         items += [item for each in choices for item in unverified(loaded, tx, each, 10)]
         shown = [public(item) | _details(loaded, tx, item, raw=raw) for item in items]
     if not shown:

@@ -100,7 +100,7 @@ def restored(config: Path, *, as_json: bool) -> None:
     Files that were moved to an archive since the backup was made are read only if they are moved back first.
     """
     from crossdock.mapping.stream_facts import PLATFORM
-    from crossdock.runs.binding_verification import verifiable
+    from crossdock.runs.comparison_after_restore import verifiable
 
     clock, loaded = SystemClock(), load(config)
     resources = verifiable(loaded.targets(clock).values())

@@ -79,7 +79,7 @@ def planned(loaded: Project, run: int | None, *, out: Path | None, limit: int, a
         plan.save(place)
         if not as_json:
             say(f"saved; undo with: crossdock apply {out}")
-    return 1 if found.stays else 0
+    return 1 if found.kept_count else 0
 
 
 def _document(found: UndoPlan, shown: list[UndoneRecord]) -> dict[str, Any]:

@@ -15,14 +15,24 @@ from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, as_order_by
 from crossdock.mapping.own_external_ids import NOT_OURS, Ours
 from crossdock.mapping.repairs_and_filters import Repair, first_match
-from crossdock.records import JSON, LINE, REFUSED, Record, cells_named, column_named, is_internal, own, with_paths
+from crossdock.records import (
+    JSON,
+    LINE,
+    REFUSED,
+    Record,
+    cells_named,
+    column_named,
+    is_internal,
+    own_column,
+    with_paths,
+)
 from crossdock.state import DeadLetter, RecordIdentity
 from crossdock.values.record_keys import MAX_KEY_BYTES
 
-KEY, KEY_HASH, SKIP = own("key"), own("key_hash"), own("skip")
-FP, POSITION, SAME, DELETED = own("fp"), own("position"), own("same"), own("deleted")
-UNIT, _OURS = own("unit"), own("ours")
-BEFORE = own("before:")
+KEY, KEY_HASH, SKIP = own_column("key"), own_column("key_hash"), own_column("skip")
+FP, POSITION, SAME, DELETED = own_column("fp"), own_column("position"), own_column("same"), own_column("deleted")
+UNIT, _OURS = own_column("unit"), own_column("ours")
+BEFORE = own_column("before:")
 """The prefix of columns with the cells before repairs."""
 _TRIM = Repair(strip="both")
 _AT_ONCE = 500_000  # keys per comparison, which needs several times their memory

@@ -57,7 +57,7 @@ class Ours(ConfigModel):
     """How the external ids are made: ``name_form`` of the target."""
 
     @cached_property
-    def _ends(self) -> tuple[str, str]:
+    def _prefix_and_suffix(self) -> tuple[str, str]:
         before, _, after = name_of(self.form, self.namespace, "\0").partition("\0")
         return before, after
 
@@ -67,7 +67,7 @@ class Ours(ConfigModel):
 
     def key_in(self, name: str | None) -> str | None:
         """Return the key in an external id, in its text form; None if crossdock has not made this name."""
-        before, after = self._ends
+        before, after = self._prefix_and_suffix
         if name is None or len(name) <= len(before) + len(after):
             return None
         if not (name.startswith(before) and name.endswith(after) and name.isascii()):
@@ -81,7 +81,7 @@ class Ours(ConfigModel):
         """Return whether a name that is not ours may be one of ours that the partner has changed in case, white space
         or encoding.
         """
-        before, after = map(_plain, self._ends)
+        before, after = map(_plain, self._prefix_and_suffix)
         found = _plain(name or "")
         is_longer = len(found) > len(before) + len(after) > 0
         return is_longer and found.startswith(before) and found.endswith(after)

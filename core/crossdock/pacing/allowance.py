@@ -85,7 +85,7 @@ class Allowance:
     def take(self, wanted: int) -> Sequence[Token]:
         """Take at most *wanted* tokens. The caller must call `answered` or `lost` for each."""
         now = self._clock.monotonic()
-        taken = self._view.take(self._reduced.available(wanted, *self._whole()), self._kept_back())
+        taken = self._view.take(self._reduced.available(wanted, *self._bucket_and_level()), self._kept_back())
         self._learner.follow()
         self._reduced.take(taken.count)
         self._level_tracker.taken(taken, now)
@@ -100,9 +100,9 @@ class Allowance:
         state, now = self._view.state, self._view.now
         if first:
             state = replace(state, bucket=state.bucket.take(now, first))
-        return max(state.wait_s(now, self._kept_back()), self._reduced.wait_s(*self._whole()))
+        return max(state.wait_s(now, self._kept_back()), self._reduced.wait_s(*self._bucket_and_level()))
 
-    def _whole(self) -> tuple[Bucket, float]:
+    def _bucket_and_level(self) -> tuple[Bucket, float]:
         bucket = self._view.state.bucket
         return bucket, bucket.level(self._view.now)
 

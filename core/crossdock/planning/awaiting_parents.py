@@ -185,7 +185,7 @@ class AwaitingParents:
 
     def _drop_rejected(self, tx: Transaction) -> None:
         """Drop opened records whose first step was rejected: they are dead letters now."""
-        if self.references.plans:
+        if self.references.is_plan:
             return  # a plan sends nothing, so a dead letter is from an earlier run
         for key_hash in tx.dead_letters.among(self.bound.name, self._opened()):
             del self._held[key_hash]

@@ -42,7 +42,7 @@ class References:
         self._earlier: dict[Scope, Mapping[str, str]] = {}
 
     @property
-    def plans(self) -> bool:
+    def is_plan(self) -> bool:
         """Whether this is a plan, in which nothing is delivered."""
         return self._planned is not None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from crossdock.errors import UnavailableError
-from crossdock.platform.request_authorization import Credential
+from crossdock.platform.request_credentials import Credential
 from crossdock.reading.transport.http_results import Answer, NotSentError, redacted_answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.values.redaction import redacted

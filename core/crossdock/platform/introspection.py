@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.platform.platform_config import ClientCredentials, Profile
-from crossdock.platform.request_authorization import Credential
+from crossdock.platform.request_credentials import Credential
 from crossdock.platform.token_endpoint import MAX_ANSWER_BYTES
-from crossdock.reading.transport import oauth_tokens
+from crossdock.reading.transport import oauth_messages
 
 
 def granted_scopes(profile: Profile, url: str, credential: Credential) -> tuple[str, ...] | None:
@@ -22,7 +22,7 @@ def granted_scopes(profile: Profile, url: str, credential: Credential) -> tuple[
     rule, authorization = profile.auth, credential.authorization()
     form, headers = {"token": authorization.removeprefix("Bearer ")}, {"authorization": authorization}
     if isinstance(rule, ClientCredentials):
-        fields, headers = oauth_tokens.client_fields(rule.client_id, rule.client_secret.reveal(), rule.client_auth)
+        fields, headers = oauth_messages.client_fields(rule.client_id, rule.client_secret.reveal(), rule.client_auth)
         form |= fields
     headers |= {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
     http = profile.http
@@ -32,7 +32,7 @@ def granted_scopes(profile: Profile, url: str, credential: Credential) -> tuple[
     if answer.status in {401, 403}:
         hint = "see platform.auth, or remove platform.introspection_url"
         raise UnauthorizedError(f"refused the introspection (HTTP {answer.status})", where=url, hint=hint)
-    found = oauth_tokens.members(answer.body)
+    found = oauth_messages.members(answer.body)
     active, scope = found.get("active"), found.get("scope", "")
     if answer.status != 200 or not isinstance(active, bool) or not isinstance(scope, str):
         hint = "platform.introspection_url is the address of an RFC 7662 endpoint"

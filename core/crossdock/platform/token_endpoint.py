@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.platform.platform_config import ClientCredentials, Profile
-from crossdock.reading.transport import oauth_tokens
+from crossdock.reading.transport import oauth_messages
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock
 
@@ -72,26 +72,26 @@ class TokenEndpoint:
         headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
         if rule.scopes:
             form["scope"] = " ".join(rule.scopes)
-        fields, authorization = oauth_tokens.client_fields(rule.client_id, self._secret, rule.client_auth)
+        fields, authorization = oauth_messages.client_fields(rule.client_id, self._secret, rule.client_auth)
         return urlencode(form | fields).encode(), headers | authorization
 
     def _token(self, answer: Answer, requested_at: float) -> GrantedToken:
-        status, members = answer.status, oauth_tokens.members(answer.body)
-        if oauth_tokens.is_passing(status, members):
+        status, members = answer.status, oauth_messages.members(answer.body)
+        if oauth_messages.is_passing(status, members):
             raise UnavailableError(f"HTTP {status}")
         if not 200 <= status < 300:
             raise self._rejection(status, members.get("error"))
         token, kind = members.get("access_token"), members.get("token_type", "Bearer")
-        if not oauth_tokens.is_token(token):
+        if not oauth_messages.is_token(token):
             raise UnavailableError("the response has no access_token that can be sent in a header")
         if not (isinstance(kind, str) and kind.lower() == "bearer"):
             raise UnavailableError("the token_type is not Bearer")
         scopes, extra = self._scopes(members.get("scope"))
-        life_s = oauth_tokens.life_s(members.get("expires_in"))
+        life_s = oauth_messages.life_s(members.get("expires_in"))
         return GrantedToken(f"Bearer {token}", requested_at, life_s, scopes, extra)
 
     def _rejection(self, status: int, code: object) -> UnauthorizedError:
-        reason = oauth_tokens.refusal(status, code)
+        reason = oauth_messages.refusal(status, code)
         hint = "see platform.auth: client_id, client_secret, client_auth, scopes and token_url"
         return UnauthorizedError(f"rejected the token request: {reason}", where=self._url, hint=hint)
 

@@ -20,7 +20,7 @@ from crossdock.planning import undo_in_progress
 from crossdock.reading.sources.run_context import AtEnd, JobRun, Patience, SourceContext
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import RunAdoptions
-from crossdock.runs.binding_verification import Verification
+from crossdock.runs.comparison_after_restore import Verification
 from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.intake_log import NoIntake, StateIntake
 from crossdock.runs.overdue_files import warn_of_overdue
@@ -40,9 +40,9 @@ from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.records_in_progress import OwnRecords
-from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.state_doubts import StateDoubts
 from crossdock.writing.targets.target import Target
 
 
@@ -289,7 +289,7 @@ class ActiveRun:
         may_have_left, verify = self._may_have_left, partial(self._verification.verify, target)
 
         def find_left() -> list[Intent]:
-            left = self.records.without_others(self._session.left(target.name, own)) if may_have_left else []
+            left = self.records.without_others(self._session.operations_left(target.name, own)) if may_have_left else []
             unknown = Counter(intent.resource for intent in left if intent.resource not in target.resources)
             for resource, number in sorted(unknown.items()):
                 self.note(f"{target.name}.{resource}", f"{number} {_LEFT} the config has no such resource")

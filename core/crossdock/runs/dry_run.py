@@ -107,7 +107,7 @@ def look_ahead(
         with state.expecting(preview.expected):
             for bound in streams:
                 preview.stream(bound, summed=summed)
-            preview.held()
+            preview.decide_held_records()
         # A rehearsal, which observes, says it in its own words.
         for bound in streams if listener.observe is None else ():
             note_matches(bound, preview.result.tallies.get(bound.name, Tally()).records["created"])
@@ -244,7 +244,7 @@ class _Preview:
             again = replace(mine[key_hash], fingerprint=None)
             self.expected.add(ExpectedDelivery(bound.name, bound.scope, key_hash, again, is_whole=False))
 
-    def held(self) -> None:
+    def decide_held_records(self) -> None:
         """Decide about records that waited for a later stream, and then about deletes. The rest waits."""
         is_done = False
         while not is_done:

@@ -108,7 +108,7 @@ class NamedRecordDelivery:
         try:
             self._run.deliver([bound for bound in self._run.streams if bound.name in keys], source)
         finally:
-            self._run.records.rest()
+            self._run.records.mark_all_planned()
         for record in wanted:
             self._add(record, result)
 

@@ -13,7 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.allowance import Allowance
-from crossdock.pacing.wait_after_throttling import throttled_wait_s
+from crossdock.pacing.retry_after import wait_before_retry_s
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import Answer
 from crossdock.runs.state_session import open_session
@@ -59,7 +59,7 @@ class LookUps:
         self._target, self._client, self._allowance = target, client, allowance
         self._clock, self._state = clock, state
 
-    def held(self, resource: str, target_id: str) -> dict[str, Any] | None:
+    def look_up_record(self, resource: str, target_id: str) -> dict[str, Any] | None:
         """Return what the target holds under this id, or None. Raises RemoteError if it cannot be looked up."""
         outcome = self._found(resource, target_id)
         return None if outcome.kind == "absent" else outcome.held  # one that is deleted may still be shown
@@ -171,7 +171,7 @@ class LookUps:
                 tokens[0],
                 accepted=answer.status != 429,
                 headers=rate_limit_headers.read(answer.headers),
-                retry_after_s=throttled_wait_s(answer.headers, answer.body),
+                retry_after_s=wait_before_retry_s(answer.headers, answer.body),
             )
             if answer.status in {401, 403}:
                 problem = problem_answers.read(answer.status, answer.body)

@@ -57,7 +57,7 @@ class RecordSearch:
         source, _, line = name.rpartition(":")
         if source and _LINE.fullmatch(line):
             for file in (source, source.rpartition("/")[2]):
-                first_line, found = self._tx.tracing.at(file, int(line))
+                first_line, found = self._tx.tracing.records_up_to_line(file, int(line))
                 if found:
                     return self._histories(found), None if first_line == int(line) else first_line
         return [], None

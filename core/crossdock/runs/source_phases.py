@@ -43,7 +43,7 @@ class SourcePhases:
         self._is_begun = False
         self.followed = UnfinishedRecordFetch(bound, state)
         self.phase: Phase = "changes"
-        self._left: list[Phase] = [] if only_changes else self._others()
+        self._left: list[Phase] = [] if only_changes else self._further_phases()
         self._unread: set[Phase] = set()
         self.error: CrossdockError | None = None
 
@@ -70,7 +70,7 @@ class SourcePhases:
             reread_to=declared.reread_to(self._since) if declared and self._since else "",
         )
 
-    def _others(self) -> list[Phase]:
+    def _further_phases(self) -> list[Phase]:
         reread, phases = self._bound.stream.reread, list[Phase]()
         if self.followed.choose():
             phases.append("open")

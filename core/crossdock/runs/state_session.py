@@ -98,11 +98,11 @@ class Session:
             return self._reduced.setdefault(target.name, BucketShare(self.clock, self._percent))
 
     def resuming(self, target: str) -> threading.Lock:
-        """Return the lock that a run holds from `left` until that is settled. It begins its streams afterwards."""
+        """Return the lock that a run holds from `operations_left` until they are settled; its streams begin then."""
         with self._opening:
             return self._resuming.setdefault(target, threading.Lock())
 
-    def left(self, target: str, streams: Iterable[BoundStream]) -> list[Intent]:
+    def operations_left(self, target: str, streams: Iterable[BoundStream]) -> list[Intent]:
         """Return the operations on *target* that earlier runs left: all of them once, later those of *streams*."""
         with self.state.read_only() as tx:
             left = tx.intents.unsettled_at(target)

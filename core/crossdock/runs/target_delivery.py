@@ -11,7 +11,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.file_wait import LateError
-from crossdock.runs.binding_verification import written_resources
+from crossdock.runs.comparison_after_restore import written_resources
 from crossdock.runs.run_input import RunInputFactory
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
@@ -21,7 +21,7 @@ from crossdock.runs.timings import Timings
 from crossdock.state import Intent, Transaction
 from crossdock.values.clock import POLL, Clock
 from crossdock.values.progress import Progress
-from crossdock.writing.delivery import restored_state
+from crossdock.writing.delivery import state_doubts
 from crossdock.writing.delivery.dispatcher import Dispatcher
 
 _ENDED = object()
@@ -89,9 +89,9 @@ class RunningStreams:
             return
         if not tx.runs.restored():
             tx.unverified.end()
-        elif carried_on == restored_state.in_doubt(tx) and not self._rejected_once(tx):
+        elif carried_on == state_doubts.in_doubt(tx) and not self._rejected_once(tx):
             tx.runs.declare_compared(at=self._session.clock.now())
-            restored_state.trust_if_settled(tx)
+            state_doubts.trust_if_settled(tx)
 
     def _rejected_once(self, tx: Transaction) -> int:
         scopes, platform = self._session.project.scopes, self._session.targets[PLATFORM]
@@ -207,9 +207,9 @@ class StreamOrder:
         while self._pending:
             bound = next(filter(self._may_run, self._pending), None)
             if bound is None:
-                bound = min((one for one in self._pending if one.name in self._again), key=self._left)
+                bound = min((one for one in self._pending if one.name in self._again), key=self._time_left)
                 self._pause(bound)
-                if self._left(bound) > timedelta() and not self._interrupt.is_set():
+                if self._time_left(bound) > timedelta() and not self._interrupt.is_set():
                     yield None
                     continue
             self._again.pop(bound.name, None)
@@ -225,18 +225,20 @@ class StreamOrder:
     def _now(self) -> timedelta:
         return timedelta(seconds=self._clock.monotonic())
 
-    def _left(self, bound: BoundStream) -> timedelta:
+    def _time_left(self, bound: BoundStream) -> timedelta:
         return self._again.get(bound.name, timedelta()) - self._now
 
     def _may_run(self, bound: BoundStream) -> bool:
         late = (one for one in self._pending if one.name in self._again and one is not bound)
         scopes = {(bound.scope.target, parent) for parent in bound.kind.parents}
-        return self._left(bound) <= timedelta() and not any((o.scope.target, o.scope.resource) in scopes for o in late)
+        return self._time_left(bound) <= timedelta() and not any(
+            (o.scope.target, o.scope.resource) in scopes for o in late
+        )
 
     def _pause(self, bound: BoundStream) -> None:
         if self._waiting_for != bound.name:
             self._progress.begin(f"waiting for files of {bound.name}", None)
             self._waiting_for = bound.name
-        left = self._left(bound)
+        left = self._time_left(bound)
         if left > timedelta() and not self._interrupt.is_set():
             self._clock.sleep(min(left, POLL).total_seconds())

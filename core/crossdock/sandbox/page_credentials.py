@@ -52,7 +52,7 @@ class CredentialsPage:
             case "GET", "", "" if path in {self.home, self.path}:
                 return self._list(session, request)
             case "GET", _, "" | "narrow" | "revoke" if credential_id:
-                return self._one(session, credential_id)
+                return self._credential_page(session, credential_id)
             case "POST", "", "" if path == self.path:
                 return await self._create(session, request)
             case "POST", _, "narrow" if credential_id:
@@ -66,11 +66,11 @@ class CredentialsPage:
 
     async def _create(self, session: Session, request: Request) -> Response:
         fields = await session.fields(request)
-        tenant, form = fields.one("tenant"), _filled_in(fields)
+        tenant, form = fields.first_or_empty("tenant"), _filled_in(fields)
         try:
             credential, secret = await asyncio.to_thread(self.store.add, tenant, _wanted(fields))
         except ConfigError as error:
-            return self._list(session, request, 422, form=form, errors=_found(error))
+            return self._list(session, request, 422, form=form, errors=_field_errors(error))
         path = _readable_path(credential.scopes)
         created = {"id": credential.id, "secret": secret, "tenant": credential.tenant, "path": path}
         return self._list(session, request, 201, created=created)
@@ -81,8 +81,10 @@ class CredentialsPage:
             if not await asyncio.to_thread(self.store.narrow, credential_id, _wanted(fields)):
                 raise self._unknown(credential_id)
         except ConfigError as error:
-            return self._one(session, credential_id, 422, form=_filled_in(fields), errors=_found(error))
-        return self._one(session, credential_id, message="The scopes were narrowed.")
+            return self._credential_page(
+                session, credential_id, 422, form=_filled_in(fields), errors=_field_errors(error)
+            )
+        return self._credential_page(session, credential_id, message="The scopes were narrowed.")
 
     async def _revoke(self, session: Session, request: Request, credential_id: str) -> Response:
         await session.fields(request)
@@ -124,7 +126,7 @@ class CredentialsPage:
         )
         return html(text, status)
 
-    def _one(
+    def _credential_page(
         self,
         session: Session,
         credential_id: str,
@@ -158,7 +160,7 @@ class CredentialsPage:
 
 
 def _filled_in(fields: Fields) -> Mapping[str, Any]:
-    texts = {name: fields.one(name) for name in ("tenant", *_NARROWABLE)}
+    texts = {name: fields.first_or_empty(name) for name in ("tenant", *_NARROWABLE)}
     return {**texts, "scopes": fields.all("scope")}
 
 
@@ -168,7 +170,7 @@ def _wanted(fields: Fields) -> list[str]:
     if not ticked:
         raise ConfigError("choose at least one scope", where="scopes")
     for name, label in _NARROWABLE.items():
-        records = fields.one(name).split()
+        records = fields.first_or_empty(name).split()
         whole = [each for each in ticked if each.partition(":")[0] == name]
         if records and (not whole or any(each.startswith("*:") for each in ticked)):
             hint = "Tick reading or writing for them, and not for all resources."
@@ -206,5 +208,5 @@ def _readable_path(held: str) -> str:
     return next(readable, collections[0].path)
 
 
-def _found(error: ConfigError) -> Mapping[str, str]:
+def _field_errors(error: ConfigError) -> Mapping[str, str]:
     return {error.where or "": f"{error.message[:1].upper()}{error.message[1:]}. {error.hint or ''}".strip()}

@@ -34,7 +34,7 @@ class Fields:
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         self._pairs = pairs
 
-    def one(self, name: str) -> str:
+    def first_or_empty(self, name: str) -> str:
         return next((value.strip() for field, value in self._pairs if field == name), "")
 
     def all(self, name: str) -> list[str]:

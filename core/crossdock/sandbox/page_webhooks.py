@@ -50,7 +50,7 @@ class WebhooksPage:
             case [tenant]:
                 return await self._list(session, tenant)
             case [tenant, subscription] | [tenant, subscription, "rotate" | "enable" | "disable"]:
-                return await self._one(session, tenant, subscription, request.query_params.get("cursor"))
+                return await self._subscription_page(session, tenant, subscription, request.query_params.get("cursor"))
             case [tenant, subscription, delivery] | [tenant, subscription, delivery, "redeliver"]:
                 return await self._delivery(session, tenant, subscription, delivery)
         raise FormError(404, "There is nothing at this path.")
@@ -76,7 +76,7 @@ class WebhooksPage:
         message: str = "",
         secret: Mapping[str, Any] | None = None,
     ) -> Response:
-        found = await self._found(tenant, "GET", SUBSCRIPTIONS)
+        found = await self._answered_document(tenant, "GET", SUBSCRIPTIONS)
         text = render(
             "webhooks.html",
             here=PATH,
@@ -92,7 +92,7 @@ class WebhooksPage:
         )
         return html(text, status)
 
-    async def _one(
+    async def _subscription_page(
         self,
         session: Session,
         tenant: str,
@@ -104,13 +104,13 @@ class WebhooksPage:
     ) -> Response:
         path = _path(subscription_id)
         query = {"limit": "50", **({"cursor": cursor} if cursor else {})}
-        deliveries = await self._found(tenant, "GET", f"{path}/deliveries", query)
+        deliveries = await self._answered_document(tenant, "GET", f"{path}/deliveries", query)
         text = render(
             "webhook.html",
             here="",
             session=session,
             tenant=tenant,
-            subscription=await self._found(tenant, "GET", path),
+            subscription=await self._answered_document(tenant, "GET", path),
             deliveries=deliveries["data"],
             next_cursor=deliveries["nextCursor"],
             message=message,
@@ -122,7 +122,7 @@ class WebhooksPage:
     async def _delivery(
         self, session: Session, tenant: str, subscription_id: str, delivery_id: str, message: str = ""
     ) -> Response:
-        delivery = await self._found(tenant, "GET", _path(subscription_id, "deliveries", delivery_id))
+        delivery = await self._answered_document(tenant, "GET", _path(subscription_id, "deliveries", delivery_id))
         above = f"{PATH}/{tenant}/{subscription_id}"
         text = render(
             "webhook_delivery.html",
@@ -137,7 +137,7 @@ class WebhooksPage:
 
     async def _create(self, session: Session, request: Request, tenant: str) -> Response:
         fields = await session.fields(request)
-        form = {"url": fields.one("url"), "events": fields.all("event")}
+        form = {"url": fields.first_or_empty("url"), "events": fields.all("event")}
         if not form["events"]:
             return await self._list(session, tenant, 422, form=form, errors={"events": "Choose at least one event."})
         response = await self._operate(_slug(tenant), "POST", SUBSCRIPTIONS, {}, form)
@@ -152,24 +152,24 @@ class WebhooksPage:
         await session.fields(request)
         path = _path(subscription_id)
         if action == "rotate":
-            secret = await self._found(tenant, "POST", f"{path}/rotate-secret")
-            return await self._one(session, tenant, subscription_id, secret=secret)
+            secret = await self._answered_document(tenant, "POST", f"{path}/rotate-secret")
+            return await self._subscription_page(session, tenant, subscription_id, secret=secret)
         if action == "delete":
-            await self._found(tenant, "DELETE", path)
+            await self._answered_document(tenant, "DELETE", path)
             return await self._list(session, tenant, message="The subscription and its deliveries were deleted.")
         if action not in _STATUS_OF:
             raise FormError(404, "There is nothing at this path.")
-        await self._found(tenant, "PATCH", path, body={"status": _STATUS_OF[action]})
-        return await self._one(session, tenant, subscription_id, message=_MESSAGES[action])
+        await self._answered_document(tenant, "PATCH", path, body={"status": _STATUS_OF[action]})
+        return await self._subscription_page(session, tenant, subscription_id, message=_MESSAGES[action])
 
     async def _redeliver(
         self, session: Session, request: Request, tenant: str, subscription_id: str, delivery_id: str
     ) -> Response:
         await session.fields(request)
-        await self._found(tenant, "POST", _path(subscription_id, "deliveries", delivery_id, "redeliver"))
+        await self._answered_document(tenant, "POST", _path(subscription_id, "deliveries", delivery_id, "redeliver"))
         return await self._delivery(session, tenant, subscription_id, delivery_id, _MESSAGES["redeliver"])
 
-    async def _found(
+    async def _answered_document(
         self, tenant: str, method: str, path: str, query: Mapping[str, str] | None = None, body: Any = None
     ) -> Any:
         response = await self._operate(_slug(tenant), method, path, query or {}, body)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from crossdock.state.tables.bindings import Binding, Bindings
 from crossdock.state.tables.dead_letters import DeadLetterFacts, DeadLetters
-from crossdock.state.tables.key_index_stamps import Change, Stamps
+from crossdock.state.tables.key_index_stamps import KeyIndexChange, Stamps
 from crossdock.state.tables.record_identity import Scope, Step
 from crossdock.state.tables.snapshots import SnapshotHistory
 from crossdock.state.tables.waiting_records import Wait, WaitingRecords
@@ -65,11 +65,11 @@ class ExpectedDeliveries:
         """Return the key hashes of the records of *stream* that are no longer rejected or waiting."""
         return self._finished.get(stream, set())
 
-    def changes(self, scope: Scope) -> list[Change]:
+    def changes(self, scope: Scope) -> list[KeyIndexChange]:
         return [
-            Change(key_hash, binding.fingerprint, binding.position)
+            KeyIndexChange(key_hash, binding.fingerprint, binding.position)
             if binding
-            else Change(key_hash, None, None, is_live=False)
+            else KeyIndexChange(key_hash, None, None, is_live=False)
             for key_hash, binding in self.bindings(scope).items()
         ]
 

@@ -75,7 +75,7 @@ def _named(transport: httpx.BaseTransport | None) -> httpx.BaseTransport | None:
     return AuthorsTransport(transport)
 
 
-def _told(trial: Trial, transport: object) -> Trial:
+def _with_transport_error(trial: Trial, transport: object) -> Trial:
     """Return *trial* with the error of the test's transport, also if the connector suppresses it."""
     if trial.error is None and transport is not None:
         from crossdock.testing.authors_transport import suppressed_error  # noqa: PLC0415  it imports httpx
@@ -113,7 +113,7 @@ def read(connector: Connector[S], ctx: Context[S], stream: str, *, since: str | 
     Returns:
         The records, each with the members of its draft or its problem, and the error that ended the reading, if any.
     """
-    return _told(trial_of(bound_stream(connector, ctx, stream), most, since=since), ctx.run.transport)
+    return _with_transport_error(trial_of(bound_stream(connector, ctx, stream), most, since=since), ctx.run.transport)
 
 
 def read_config(
@@ -131,4 +131,4 @@ def read_config(
     tomorrow = ManualClock(datetime.now(UTC) + timedelta(days=1))  # no file is so young that it may still grow
     named = _named(transport)
     trial = try_stream(project.load(Path(config)), stream, most, clock=tomorrow, progress=Silent(), transport=named)
-    return _told(trial, named)
+    return _with_transport_error(trial, named)

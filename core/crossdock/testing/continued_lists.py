@@ -15,7 +15,7 @@ import httpx
 
 from crossdock.reading.sources.api_client import ApiClient
 from crossdock.testing.faulty_transport import RequestRecorder
-from crossdock.testing.json_pages import ListPath, at
+from crossdock.testing.json_pages import ListPath, value_at_path
 from crossdock.values import exact_json, pagination_members
 
 _FULL = 250  # elements of a page, if the request does not say how many
@@ -75,7 +75,7 @@ class SingleAnswers:
             form, place = _NUMBERED.sub("*", path), listed_at(_json(answer))
             if place is None or form in forms or paths.count(path) > 1 or self._is_whole(path, url):
                 continue
-            if any(item in self._records for item in at(_json(answer), place)):
+            if any(item in self._records for item in value_at_path(_json(answer), place)):
                 continue
             forms.add(form)
             yield path, place
@@ -120,7 +120,7 @@ class ContinuedList(httpx.BaseTransport):
             return response
         following = str(request.url.copy_set_param("page", "2"))
         body = exact_json.loads(response.read())
-        items = at(body, self._place)
+        items = value_at_path(body, self._place)
         items += [copy.deepcopy(items[-1]) for _ in range(_full_page(request.url) - len(items))]
         told = _with_signs(body, following, self._place)
         headers = {"link": f'<{following}>; rel="next"', "content-type": "application/json"}

@@ -29,7 +29,7 @@ from crossdock.testing.connector_under_test import method_of
 from crossdock.testing.continued_lists import ContinuedList, SingleAnswers, pages_noted
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.faulty_transport import FAULTS, RequestRecorder, faulty
-from crossdock.testing.json_pages import ListPath, at, in_reverse, lists, without_records
+from crossdock.testing.json_pages import ListPath, in_reverse, lists, value_at_path, without_records
 from crossdock.testing.requested_times import contains_cursor
 from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.values import exact_json
@@ -127,7 +127,7 @@ class HttpStreamContract(StreamContract):
         others = _keys_of(self._read_without(item))
         for change, changed in drifted_objects(item):
             pages = copy.deepcopy(list(self.pages))
-            at(pages[page_number], place)[index] = changed
+            value_at_path(pages[page_number], place)[index] = changed
             trial = self.read_from(self.transport(pages))
             pull, hint = (
                 method_of(trial.bound.stream, "pull"),
@@ -149,7 +149,7 @@ class HttpStreamContract(StreamContract):
         page_number, place, index, item = self._first_read()
         moved, key, row = self._moved(item)
         pages = copy.deepcopy(list(self.pages))
-        at(pages[-1], place).append(moved)
+        value_at_path(pages[-1], place).append(moved)
         trial = self.read_from(self.transport(pages))
         if isinstance(trial.error, DoubtfulListError):
             return
@@ -393,7 +393,7 @@ class HttpStreamContract(StreamContract):
         before, keys = {tried.record.row.get(JSON) for tried in alone.records}, _keys_of(alone)
         for form in forms:
             pages = without_records(self.pages, places, lambda each: each == item)
-            first = next(at(page, place) for page in pages for place in places if at(page, place))
+            first = next(value_at_path(page, place) for page in pages for place in places if value_at_path(page, place))
             first[0] = form
             records = self.read_from(self.transport(pages)).records
             if len(records) == 1 and {records[0].record.key} == keys and records[0].record.row.get(JSON) not in before:
@@ -405,7 +405,7 @@ class HttpStreamContract(StreamContract):
         _, places = self._listed_records()
         for number, page in enumerate(self.pages):
             for place in sorted(places, key=str):
-                for index, item in enumerate(at(page, place) or ()):
+                for index, item in enumerate(value_at_path(page, place) or ()):
                     yield number, place, index, item
 
 

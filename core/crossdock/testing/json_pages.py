@@ -19,7 +19,7 @@ def lists(value: Any, path: ListPath = ()) -> Iterator[tuple[ListPath, list[Any]
             yield from lists(inner, (*path, name))
 
 
-def at(value: Any, path: ListPath) -> Any:
+def value_at_path(value: Any, path: ListPath) -> Any:
     """Return the value at *path*; None if a member of it is missing."""
     for name in path:
         if isinstance(value, list) and isinstance(name, int):
@@ -34,7 +34,7 @@ def in_reverse(pages: Sequence[Any], places: Iterable[ListPath]) -> list[Any]:
     changed = copy.deepcopy(list(pages))
     for place in places:
         for page in changed:
-            if isinstance(items := at(page, place), list):
+            if isinstance(items := value_at_path(page, place), list):
                 items.reverse()
     return changed
 
@@ -43,7 +43,7 @@ def without_records(pages: Sequence[Any], places: Iterable[ListPath], is_kept: C
     """Return a copy of *pages* without some records. Later ones move up, so that the last pages have fewer."""
     changed = copy.deepcopy(list(pages))
     for place in places:
-        found = [items for page in changed if isinstance(items := at(page, place), list)]
+        found = [items for page in changed if isinstance(items := value_at_path(page, place), list)]
         kept = iter([item for items in found for item in items if is_kept(item)])
         for items in found:
             items[:] = [item for _, item in zip(list(items), kept, strict=False)]

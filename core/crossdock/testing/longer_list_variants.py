@@ -53,16 +53,20 @@ def longer_lists(record: Record) -> Iterator[LongerList]:
     """Yield each list of *record* once for each number that its first element has."""
     if JSON not in record.row:
         if len(record.rows) > 1:
-            yield from _of("the record", [*record.rows], partial(_with_rows, record))
+            yield from _variants_of_list("the record", [*record.rows], partial(_with_rows, record))
         return
     item = exact_json.loads(record.row[JSON] or "null")
     for path in paths(item):
         elements = value_at(item, path)
         if isinstance(elements, list) and elements and all(isinstance(each, dict) for each in elements):
-            yield from _of(f"/{'/'.join(map(str, path))}", elements, partial(_with_list, record, item, path))
+            yield from _variants_of_list(
+                f"/{'/'.join(map(str, path))}", elements, partial(_with_list, record, item, path)
+            )
 
 
-def _of(place: str, elements: list[Any], with_elements: Callable[[list[Any]], Record]) -> Iterator[LongerList]:
+def _variants_of_list(
+    place: str, elements: list[Any], with_elements: Callable[[list[Any]], Record]
+) -> Iterator[LongerList]:
     for path in paths(elements[0]):
         if is_number(value_at(elements[0], path)) and is_number(value_at(elements[-1], path)):
             yield LongerList(place, elements, path, with_elements)

@@ -109,7 +109,7 @@ def error_texts(messages: Iterable[RunMessage]) -> list[str]:
     return [f"{', '.join(filter(None, names)) + ': ' if any(names) else ''}{text}" for text, names in streams.items()]
 
 
-def errors_of(messages: Iterable[RunMessage]) -> dict[str, str]:
+def error_texts_by_stream(messages: Iterable[RunMessage]) -> dict[str, str]:
     """Return the errors by stream, ``run`` for the run itself. Several errors of one stream are lines of one text."""
     found: dict[str, list[str]] = {}
     for each in messages:
@@ -133,7 +133,7 @@ def document_of(accounts: Mapping[str, Any], messages: Iterable[RunMessage]) -> 
     notes = notes_of(said)
     return {
         "streams": {name: {**account, "notes": notes.get(name, [])} for name, account in accounts.items()},
-        "errors": errors_of(said),
+        "errors": error_texts_by_stream(said),
         "messages": [message.as_json() for message in said],
     }
 

@@ -26,9 +26,9 @@ from crossdock.values.clock import Clock, SystemClock
 from crossdock.writing.delivery.delivery_context import AdoptionRules, Counters, DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Kind, Operation
-from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.state_doubts import StateDoubts
 from crossdock.writing.targets.merge_patch import difference
 from crossdock.writing.targets.platform_target import PlatformTarget
 

@@ -120,7 +120,7 @@ class Said:
     def notice_pending(self, tenant: str, event: ScheduledRunEnded) -> None:
         self.all.append(f"{tenant} notice pending: {event.run_id}")
 
-    def found(self, part: str, problem: str | None) -> None:
+    def report_part(self, part: str, problem: str | None) -> None:
         if problem is not None:
             self.all.append(f"{part}: {problem}")
 

@@ -131,7 +131,7 @@ def test_a_fleet_runs_what_is_due_and_nothing_again(fleet: Fleet) -> None:
     assert 'crossdock_requests_total{tenant="t001"} 8.0' in shown
     assert 'crossdock_fleet_tenants{state="usable"} 2.0' in shown
     assert "crossdock_fleet_leading 1.0" in shown
-    assert fleet.metrics.ready() == (True, "ready")
+    assert fleet.metrics.readiness() == (True, "ready")
 
 
 def test_a_scheduler_that_takes_over_knows_what_has_ended(fleet: Fleet) -> None:
@@ -277,7 +277,7 @@ def test_a_cluster_that_is_away_makes_runs_late_and_loses_none(fleet: Fleet, rec
     for _ in range(12):
         service.poll()
         fleet.clock.advance(60)
-    assert fleet.metrics.ready() == (False, "not ready; executor: the Dask scheduler does not answer")
+    assert fleet.metrics.readiness() == (False, "not ready; executor: the Dask scheduler does not answer")
     assert "crossdock_fleet_runs_waiting 2.0" in fleet.exposed()
     fleet.clock.advance(grouped_notices.AT_MOST.total_seconds())
     service.poll()
@@ -288,7 +288,7 @@ def test_a_cluster_that_is_away_makes_runs_late_and_loses_none(fleet: Fleet, rec
     fleet.executor.away = None
     fleet.clock.advance(600)
     looked(service, 3)
-    assert fleet.metrics.ready()[0]
+    assert fleet.metrics.readiness()[0]
     assert [len(fleet.stage.runs(name)) for name in fleet.stage.names] == [2, 2]
     assert fleet.stage.delivered() == fleet.stage.expected()
 
@@ -319,13 +319,13 @@ def test_a_database_of_the_fleet_that_is_away_stops_nothing_for_good(fleet: Flee
     database.mkdir()
     service = fleet.service()
     looked(service)
-    is_ready, text = fleet.metrics.ready()
+    is_ready, text = fleet.metrics.readiness()
     assert not is_ready
     assert "is not a regular file" in text
     assert fleet.executor.calls == []
     database.rmdir()
     looked(service, 3)
-    assert fleet.metrics.ready()[0]
+    assert fleet.metrics.readiness()[0]
     assert fleet.stage.delivered() == fleet.stage.expected()
 
 

@@ -56,12 +56,12 @@ def test_health_follows_the_loop(client: httpx.Client, clock: ManualClock, metri
 def test_readiness_follows_config_and_state(client: httpx.Client, metrics: Metrics) -> None:
     """503 with the reason until both are usable; health does not depend on it."""
     assert client.get("/readyz").status_code == 503
-    metrics.found("config")
-    metrics.found("state", "größer als der Platz")
+    metrics.report_part("config")
+    metrics.report_part("state", "größer als der Platz")
     answer = client.get("/readyz")
     assert (answer.status_code, answer.text) == (503, "not ready; state: größer als der Platz\n")
     assert client.get("/healthz").status_code == 200
-    metrics.found("state")
+    metrics.report_part("state")
     assert (client.get("/readyz").status_code, client.get("/readyz").text) == (200, "ready\n")
 
 

@@ -448,7 +448,7 @@ def test_a_service_whose_state_is_back_is_ready(case: ServiceCase, monkeypatch: 
     seen, original = list[tuple[bool, str]](), runner.run_scheduled
 
     def watched(*arguments: Any, **more: Any) -> Report | None:
-        seen.append(case.service_metrics.ready())
+        seen.append(case.service_metrics.readiness())
         return original(*arguments, **more)
 
     monkeypatch.setattr(runner, "run_scheduled", watched)

@@ -568,7 +568,7 @@ def test_lists_in_records_are_items_or_rows() -> None:
 @pytest.mark.parametrize("lines", [None, []])
 def test_a_group_without_rows_is_a_dead_letter(lines: Any) -> None:
     """An order whose lines are empty or null leaves a trace; a filter may leave out such records, and counts them."""
-    grouped = {"explode": "lines", "key": ["id"], "group_by": ["id"], "mode": "snapshot"}
+    grouped: dict[str, Any] = {"explode": "lines", "key": ["id"], "group_by": ["id"], "mode": "snapshot"}
     grouped |= {"map": {"sku": "id", "name": {"const": "Order"}}}
     api = Api(lambda _: {"items": [{"id": 1, "lines": lines}, {"id": 2, "lines": [None, {"sku": 1}]}]})
     first, second = api.read(grouped).records

@@ -37,7 +37,7 @@ def test_a_record_in_progress_is_left_to_its_run() -> None:
     assert others(live, 1, 2) == set()
     assert nightly.without_others([intent(1), intent(2)])[0].identity.key_hash == 2
     live.settled(intent(1))
-    live.rest()
+    live.mark_all_planned()
     assert others(nightly, 1) == {1}, "what it has read may be older"
     nightly.read()
     assert others(nightly, 1) == set()
@@ -86,11 +86,13 @@ def test_marks_that_concern_nobody_are_forgotten() -> None:
     nightly.work_on([intent(1)])
     nightly.settled(intent(1))
     assert len(everything.marks) == 1
-    live.rest()
+    live.mark_all_planned()
     assert everything.marks == {}
 
 
-STEPS = st.lists(st.tuples(st.sampled_from(["read", "plan", "settle", "rest"]), st.integers(0, 2), st.integers(0, 3)))
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["read", "plan", "settle", "mark_all_planned"]), st.integers(0, 2), st.integers(0, 3))
+)
 
 
 @given(steps=STEPS)
@@ -102,7 +104,7 @@ def test_any_order_of_steps_is_safe(steps: list[tuple[str, int, int]]) -> None:
     worked: dict[int, tuple[int, int | None]] = {}  # by key: the run and when it ended
     for time, (step, number, key) in enumerate(steps):
         run: Any = runs[number]
-        if step in {"read", "rest"}:
+        if step in {"read", "mark_all_planned"}:
             getattr(run, step)()
             read[number] = time if step == "read" else None
         elif step == "plan" and read[number] is not None:

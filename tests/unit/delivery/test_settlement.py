@@ -20,8 +20,8 @@ from crossdock.state import State, parse_url
 from crossdock.values import exact_json
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.operations import bytes_after, payload_after
-from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.state_doubts import StateDoubts
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Target
 

@@ -591,7 +591,7 @@ def test_a_sum_that_is_not_the_total_is_a_dead_letter_with_both() -> None:
     for missing in (None, ""):
         with pytest.raises(RecordError, match="is empty, and should be the total of items"):
             of_json(item | {"sum": missing}, forms)
-    rows = [{"n": "1", "price": price, "sum": "5", "tax": ""} for price in ("2", "3")]
+    rows: list[dict[str, str | None]] = [{"n": "1", "price": price, "sum": "5", "tax": ""} for price in ("2", "3")]
     grouped = {"items": {"each": LINE, "total": "sum"}}
     assert len(mapped(grouped, *rows)["items"]) == 2
     with pytest.raises(RecordError, match="differs between the rows"):

@@ -62,12 +62,12 @@ def test_a_running_loop_is_alive(clock: ManualClock, metrics: Metrics) -> None:
 
 def test_a_scheduler_is_ready_once_all_parts_are(metrics: Metrics) -> None:
     """Parts that are not usable are named on one line."""
-    assert metrics.ready() == (False, "not ready; config: not read yet; state: not opened yet")
-    metrics.found("config")
-    metrics.found("state", "sqlite:///x.db: is locked\n  wait\x1b for\ud800 it")
-    assert metrics.ready() == (False, "not ready; state: sqlite:///x.db: is locked wait\\x1b for\\ud800 it")
-    metrics.found("state")
-    assert metrics.ready() == (True, "ready")
+    assert metrics.readiness() == (False, "not ready; config: not read yet; state: not opened yet")
+    metrics.report_part("config")
+    metrics.report_part("state", "sqlite:///x.db: is locked\n  wait\x1b for\ud800 it")
+    assert metrics.readiness() == (False, "not ready; state: sqlite:///x.db: is locked wait\\x1b for\\ud800 it")
+    metrics.report_part("state")
+    assert metrics.readiness() == (True, "ready")
 
 
 def test_an_idle_scheduler_has_metrics(metrics: Metrics) -> None:

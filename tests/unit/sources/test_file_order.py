@@ -26,7 +26,7 @@ def files(*names: str, times: str = "") -> list[FileFacts]:
 
 
 def remote(facts: FileFacts) -> RemoteFile:
-    return RemoteFile(facts.name, 1, facts.at)
+    return RemoteFile(facts.name, 1, facts.modified_epoch_s)
 
 
 def order(declared: Any = None, *, snapshot: bool = False) -> FileOrder:

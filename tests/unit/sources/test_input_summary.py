@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crossdock.reading.sources.input_summary import LISTED, InputFacts, ReadFile, found, is_to_remember
+from crossdock.reading.sources.input_summary import LISTED, InputFacts, ReadFile, describe_input, is_to_remember
 from crossdock.state import FileFacts
 
 AT = datetime(2026, 3, 9, tzinfo=UTC)
@@ -35,7 +35,7 @@ def test_inputs(
     has_arrived: bool,
 ) -> None:
     """New content, known content in a new file, or neither; a file that is read again has not arrived."""
-    facts = found(known, taken, unread)
+    facts = describe_input(known, taken, unread)
     assert (facts.state, [file.name for file in facts.files], facts.has_arrived) == (state, names, has_arrived)
     assert facts.newest == (("a.csv", AT) if known else None)
 

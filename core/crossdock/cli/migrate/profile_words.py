@@ -43,7 +43,7 @@ def forms(column: Mapping[str, Any]) -> str:
     return ", ".join(f"{percent(number, column['filled'])} {word}" for word, number in shares.items())
 
 
-def odd(column: Mapping[str, Any]) -> str:
+def findings_text(column: Mapping[str, Any]) -> str:
     return "; ".join(
         f"{found['cells']:,} {FINDINGS[name]} ({', '.join(map(_example, found['examples']))})"
         for name, found in column["findings"].items()

@@ -130,7 +130,7 @@ def _column_row(column: Mapping[str, Any], rows: int) -> tuple[str, ...]:
     values = f"{column['smallest']!r} to {column['largest']!r}" if "smallest" in column else ""
     filled = profile_words.percent(column["filled"], rows)
     words = (profile_words.distinct(column), profile_words.length(column), profile_words.forms(column))
-    return column["name"], filled, *words, values, profile_words.odd(column)
+    return column["name"], filled, *words, values, profile_words.findings_text(column)
 
 
 def _stream_lines(name: str, stream: Mapping[str, Any]) -> Iterator[str]:

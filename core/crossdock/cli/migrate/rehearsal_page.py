@@ -92,7 +92,14 @@ def _column(column: Mapping[str, Any], rows: int) -> tuple[Cell, ...]:
     filled = profile_words.percent(column["filled"], rows), bar(column["filled"], rows)
     distinct = profile_words.distinct(column), bar(min(column["distinct"], column["filled"]), column["filled"])
     lengths = profile_words.length(column), histogram(_lengths(column["lengths"]))
-    return column["name"], *filled, *distinct, *lengths, profile_words.forms(column), profile_words.odd(column)
+    return (
+        column["name"],
+        *filled,
+        *distinct,
+        *lengths,
+        profile_words.forms(column),
+        profile_words.findings_text(column),
+    )
 
 
 def _lengths(classes: Mapping[str, int]) -> list[int]:

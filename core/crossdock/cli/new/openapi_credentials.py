@@ -65,7 +65,7 @@ def credentials(document: OpenApi, base_url: str) -> Credentials:
     refused = []
     for name in named:
         scheme = document.resolved(as_mapping(schemes[name]))
-        if found := _of(scheme, base_url):
+        if found := _credentials_of_scheme(scheme, base_url):
             return found
         refused.append(f"{scheme.get('type')} in {scheme['in']}" if "in" in scheme else str(scheme.get("type")))
     if refused:
@@ -73,7 +73,7 @@ def credentials(document: OpenApi, base_url: str) -> Credentials:
     return Credentials(None, unknown="how requests are authorized; the document says nothing about it")
 
 
-def _of(scheme: Json, base_url: str) -> Credentials | None:
+def _credentials_of_scheme(scheme: Json, base_url: str) -> Credentials | None:
     kind, way = scheme.get("type"), str(scheme.get("scheme")).lower()
     header = scheme.get("name")
     if kind == "apiKey" and scheme.get("in") == "header" and isinstance(header, str) and is_safe(header):
@@ -83,10 +83,10 @@ def _of(scheme: Json, base_url: str) -> Credentials | None:
     if kind == "http" and way == "basic":
         auth = Call("BasicAuth", ["settings.user", "settings.password"])
         return Credentials(auth, ["BasicAuth"], ["password"], {"user": "TODO"})
-    return next(_of_flows(as_mapping(scheme.get("flows")), base_url), None) if kind == "oauth2" else None
+    return next(_credentials_of_flows(as_mapping(scheme.get("flows")), base_url), None) if kind == "oauth2" else None
 
 
-def _of_flows(flows: Json, base_url: str) -> Iterator[Credentials]:
+def _credentials_of_flows(flows: Json, base_url: str) -> Iterator[Credentials]:
     ways: Mapping[str, tuple[str, Sequence[str]]] = {
         "clientCredentials": ("ClientCredentialsAuth", ("client_secret",)),
         "authorizationCode": ("RefreshTokenAuth", ("refresh_token", "client_secret")),

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.new.templates import LAYOUTS, filled, layout_of
+from crossdock.cli.new.templates import PROJECT_FILES, filled, project_files
 from crossdock.cli.plain_text import counted, say
 from crossdock.cli.shared_options import as_json, example, utf8, utf8_each
 from crossdock.cli.terminal_output import print_json
@@ -48,7 +48,7 @@ ENVIRONMENT = {{"{upper}_TOKEN": "token-of-the-tests"}}"""
 @click.argument("name", callback=utf8)
 @click.option(
     "--kind",
-    type=click.Choice(list(LAYOUTS)),
+    type=click.Choice(list(PROJECT_FILES)),
     default="http",
     show_default=True,
     help="http: a paged JSON API, in Python. files: exports in a folder, in Python. declarative, declarative-files: the"
@@ -98,9 +98,9 @@ def new(
         _propose(made, openapi, lists)
     elif target:
         _add_target(made)
-    layout = layout_of(kind, made.features, made.values)
-    made.values["files"] = "\n".join(f"| `{path}` | {purpose} |" for path, (_, purpose) in layout.items())
-    contents = {path: filled(template, made.features, made.values) for path, (template, _) in layout.items()}
+    chosen_files = project_files(kind, made.features, made.values)
+    made.values["files"] = "\n".join(f"| `{path}` | {purpose} |" for path, (_, purpose) in chosen_files.items())
+    contents = {path: filled(template, made.features, made.values) for path, (template, _) in chosen_files.items()}
     contents["README.md"] = filled("README.md.txt", made.features, made.values)
     contents |= made.examples
     _write(name, contents)

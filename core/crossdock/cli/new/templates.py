@@ -8,10 +8,10 @@ from string import Template
 
 _FILLED = (".py.txt", ".toml.txt", ".yaml.txt", ".md.txt")
 
-Layout = Mapping[str, tuple[str | None, str]]
+Templates = Mapping[str, tuple[str | None, str]]
 """Path in the project -> template, and what the README says of it; ``$package`` is filled in."""
 
-_IN_PYTHON: Layout = {
+_IN_PYTHON: Templates = {
     "pyproject.toml": ("pyproject.toml.txt", "the package, and the entry point that makes its name a `kind`"),
     "$package/__init__.py": ("$kind/__init__.py.txt", "the constant `CONNECTOR`"),
     "$package/settings.py": ("$kind/settings.py.txt", "what a connection is configured with"),
@@ -21,19 +21,19 @@ _IN_PYTHON: Layout = {
     "tests/test_streams.py": ("$kind/test_streams.py.txt", "the contract tests of crossdock, and your own"),
     "crossdock.yaml": ("$kind/crossdock.yaml.txt", "a config with one connection"),
 }
-_SAMPLE: Layout = {"exports/ITEMS_20261119.txt": ("ITEMS_20261119.txt", "a sample export")}
-_CONFIG_ONLY: Layout = {
+_SAMPLE: Templates = {"exports/ITEMS_20261119.txt": ("ITEMS_20261119.txt", "a sample export")}
+_CONFIG_ONLY: Templates = {
     "pyproject.toml": ("declarative/pyproject.toml.txt", "what the tests need"),
     "crossdock.yaml": ("$kind/crossdock.yaml.txt", "a config with one connection and its mapping"),
     "tests/test_config.py": ("$kind/test_config.py.txt", "tests of the mapping"),
 }
-LAYOUTS: Mapping[str, Layout] = {
+PROJECT_FILES: Mapping[str, Templates] = {
     "http": _IN_PYTHON,
     "files": {**_IN_PYTHON, **_SAMPLE},
     "declarative": _CONFIG_ONLY,
     "declarative-files": {**_CONFIG_ONLY, **_SAMPLE},
 }
-FEATURES: Mapping[str, Layout] = {
+FEATURES: Mapping[str, Templates] = {
     "openapi": {
         **{
             f"$package/{name}": (f"openapi/{name}.txt", _IN_PYTHON[f"$package/{name}"][1])
@@ -66,9 +66,9 @@ FEATURES: Mapping[str, Layout] = {
 """What can be added to a project of kind ``http``."""
 
 
-def layout_of(kind: str, features: Collection[str], values: Mapping[str, str]) -> dict[str, tuple[str | None, str]]:
+def project_files(kind: str, features: Collection[str], values: Mapping[str, str]) -> dict[str, tuple[str | None, str]]:
     """Return the files of a project without its README, in the order in which that lists them."""
-    found = dict(LAYOUTS[kind])
+    found = dict(PROJECT_FILES[kind])
     for name in FEATURES:
         if name in features:
             found |= FEATURES[name]

@@ -27,7 +27,7 @@ from crossdock.reading.formats.record_framing import (
     ended_records,
     fixed_records,
 )
-from crossdock.reading.formats.record_type_order import RecordSequence, chosen_rows
+from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
 from crossdock.reading.formats.record_types import code_of
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.records import LINE
@@ -83,8 +83,8 @@ def read_binary_records(
             raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
         counted = leniencies if leniencies is not None else Leniencies()
         file = BinaryRecords(layout, name, counted)
-        sequence = RecordSequence(name, layout.types, layout.chosen)
-        frames = chosen_rows(prefetched(file.frames, file.batches(stream)), sequence, batch_rows)
+        hierarchy = RecordHierarchy(name, layout.types, layout.chosen)
+        frames = chosen_rows(prefetched(file.frames, file.batches(stream)), hierarchy, batch_rows)
         yield from frames if layout.rows_of is None else _element_rows(frames, row_table(layout), batch_rows, counted)
 
 
@@ -291,7 +291,7 @@ class BinaryRecords:
         odd = [each for each in columns if each.is_odd is not None]
         unset = [each.is_unset for each in columns if each.is_unset is not None]
         checks = [
-            _any(odd).any() if odd else pl.lit(value=False),
+            _any_is_odd(odd).any() if odd else pl.lit(value=False),
             pl.sum_horizontal(each.sum() for each in unset) if unset else pl.lit(0),
         ]
         cells = [each.cell.alias(each.name) for each in columns]
@@ -337,7 +337,7 @@ class BinaryRecords:
         return is_odd(column, self._layout.encoding)
 
     def _refuse_odd(self, name: str, records: pl.DataFrame, odd: Sequence[_Column]) -> NoReturn:
-        row = records.filter(_any(odd)).head(1)
+        row = records.filter(_any_is_odd(odd)).head(1)
         found = next(each for each in odd if each.is_odd is not None and row.select(each.is_odd).item())
         filled = sum(
             (table.most - row[f"{_COUNT}{table.name}"][0]) * table.size
@@ -369,7 +369,7 @@ class BinaryRecords:
 _ENDS = {"line_feed": ("\r\n", "\n"), "nel": ("\x85",), "none": ()}
 
 
-def _any(odd: Sequence[_Column]) -> pl.Expr:
+def _any_is_odd(odd: Sequence[_Column]) -> pl.Expr:
     return pl.any_horizontal(each.is_odd for each in odd if each.is_odd is not None)
 
 

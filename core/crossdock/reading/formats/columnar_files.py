@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import AfterValidator, Field
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.columnar_process import DAMAGED, TOO_MUCH
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies

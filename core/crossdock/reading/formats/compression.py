@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from crossdock.reading.wrappers.packed_streams import GZIP, GzipSettings, UnpackedStream
-from crossdock.reading.wrappers.wrapper import Meter, Openable, Readable
+from crossdock.reading.wrappers.unpacking_limits import Meter
+from crossdock.reading.wrappers.wrapper import Openable, Readable
 
 _LIMITS = GzipSettings(kind="gzip")
 

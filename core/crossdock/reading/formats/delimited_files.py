@@ -19,7 +19,7 @@ from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import PolarsParser, RecordFormat
 from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_comments, without_preamble
 from crossdock.reading.formats.raw_records import raw_lines
-from crossdock.reading.formats.record_type_order import RecordSequence, chosen_rows
+from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
 from crossdock.reading.formats.record_types import code_of, field_places
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import Block, Piece, Prepare, as_text, parts, pieces, records_at
@@ -43,7 +43,7 @@ def read_rows(
     with open_stream(path, name=name) as stream:
         if layout.record_types and layout.records:
             parts = _records(stream, layout, name, _chunk, counted)
-            yield from chosen_rows(parts, RecordSequence(name, layout.record_types, layout.records), batch_rows)
+            yield from chosen_rows(parts, RecordHierarchy(name, layout.record_types, layout.records), batch_rows)
             return
         file, rest = _opened(stream, layout, name, _chunk, counted)
         for frame in file.frames(rest):

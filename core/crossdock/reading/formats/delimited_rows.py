@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 import polars as pl
 
-from crossdock.reading.formats.column_names import check_column_names, of_header
+from crossdock.reading.formats.column_name_checks import check_column_names, names_to_match
 from crossdock.reading.formats.leniencies import FittingCells, Leniencies
 from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import NotText, Piece, as_text, parts, split_last_record
-from crossdock.records import LINE, own
+from crossdock.records import LINE, own_column
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
@@ -30,7 +30,7 @@ STRICT_BYTES = 2 << 10
 """The strict parser reads a piece of this size sooner than polars can be called."""
 _STRICT_CELLS = 100_000  # cells that are Python objects at the same time
 _OTHER_LINES = 2  # header and trailer
-_BESIDE = own("beside")
+_BESIDE = own_column("beside")
 _COUNT = re.compile("[0-9]{1,18}")
 _FREE = "".join(map(chr, range(0x0E, 0x1A)))  # the parser with polars uses others
 
@@ -148,7 +148,7 @@ class DelimitedRows:
         self._strict_parser.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=fault.hint)
 
     def _strict_rows(self, text: str, line: int) -> Iterator[tuple[str | int, ...]]:
-        width, begin = len(self._names), list(of_header(self._names))
+        width, begin = len(self._names), list(names_to_match(self._names))
         for start, cells in self._strict_parser.records(text, line, crlf=self._crlf):
             if self._is_trailer(cells):
                 hint = "Were files joined? If it is a row, declare a longer prefix that includes the delimiter."

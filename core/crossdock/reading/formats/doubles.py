@@ -15,7 +15,7 @@ _FIRST_LOST = 11
 """From 10 to this power on, a number of more than 15 digits has lost some of the four decimals of a price."""
 
 
-def held(text: str) -> Any:
+def stored_double(text: str) -> Any:
     """Return the double that a spreadsheet program stores for the number *text*."""
     return float(text)
 
@@ -24,7 +24,7 @@ def is_rounded(text: str) -> bool:
     """Return whether a double loses digits of *text*. It loses none of 0.28999999999999998, as Excel writes 0.29."""
     if len(text) <= KEPT_DIGITS or not (found := NUMBER.fullmatch(text)):
         return False
-    number, double = Decimal(text), held(text)
+    number, double = Decimal(text), stored_double(text)
     digits = len(found[1].replace(".", "").strip("0"))
     if digits <= KEPT_DIGITS or abs(number - Decimal(repr(double))) < _HARMLESS:
         return False

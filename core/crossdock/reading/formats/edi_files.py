@@ -38,9 +38,9 @@ class _EdiReader(FormatReader[_L]):
     ) -> Iterator[pl.DataFrame]:
         with open_stream(path, name=name) as stream:
             segments = Segments(stream, name, layout.encoding, kind=self._kind)
-            sets = Sets(segments, self._envelope, layout.reads, test=layout.test)
+            sets = Sets(segments, self._envelope, layout.set_to_read, test=layout.test)
             rows = EdiRows(layout, is_x12=self._kind == "x12")
-            yield from _frames(sets, rows, layout, f"{self._called} {layout.reads}", batch_rows)
+            yield from _frames(sets, rows, layout, f"{self._called} {layout.set_to_read}", batch_rows)
             if leniencies is not None:
                 leniencies.add("set", sets.others)
 

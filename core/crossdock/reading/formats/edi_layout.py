@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values import yaml_reader
@@ -143,7 +143,7 @@ class EdiFormat(FileLayout):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
-        if not self.columns or not self.reads:
+        if not self.columns or not self.set_to_read:
             raise ValueError("needs a ready layout, or what is read (set or message) and its columns")
         try:
             check_column_names(list(self.columns))
@@ -160,7 +160,7 @@ class EdiFormat(FileLayout):
         return self
 
     @property
-    def reads(self) -> str:
+    def set_to_read(self) -> str:
         """The set or message that is read."""
         raise NotImplementedError
 
@@ -182,7 +182,7 @@ class X12Format(EdiFormat):
     """The character encoding by one of Python's names."""
 
     @property
-    def reads(self) -> str:
+    def set_to_read(self) -> str:
         return self.set_
 
 
@@ -198,7 +198,7 @@ class EdifactFormat(EdiFormat):
     """The character encoding by one of Python's names; by default the one that UNB names, such as UNOC for Latin-1."""
 
     @property
-    def reads(self) -> str:
+    def set_to_read(self) -> str:
         return self.message
 
 

@@ -65,15 +65,15 @@ class Separators:
     decimal_mark: str = "."
 
     @property
-    def all(self) -> str:
+    def all_characters(self) -> str:
         return f"{self.element}{self.component}{self.terminator}{self.repetition}{self.release}"
 
-    def held(self) -> dict[str, str]:
+    def stand_ins(self) -> dict[str, str]:
         """Map each character that can be released to what stands for it."""
-        return {character: chr(_HELD + number) for number, character in enumerate(self.all)}
+        return {character: chr(_HELD + number) for number, character in enumerate(self.all_characters)}
 
     def restored(self) -> dict[int, str]:
-        return {_HELD + number: character for number, character in enumerate(self.all)}
+        return {_HELD + number: character for number, character in enumerate(self.all_characters)}
 
 
 def _is_known(tag: str, tags: set[str]) -> bool:
@@ -92,7 +92,7 @@ class Segments:
         self._text, self._at, self._is_whole = "", 0, False
         self._number, self._line, self._bytes = 0, 1, 0
         self.separators = Separators("*", ">", "~")
-        self._held = self.separators.held()
+        self._held = self.separators.stand_ins()
         self._decoder: codecs.IncrementalDecoder | None = None
 
     def __iter__(self) -> Iterator[Segment]:
@@ -160,12 +160,12 @@ class Segments:
         if not head and self._number:
             return False
         self.separators = self._of_isa(head) if self._kind == "x12" else self._of_una(head)
-        own = self.separators.all
+        own = self.separators.all_characters
         if len(set(own)) < len(own) or any(each.isalnum() or each == " " for each in own):
             self.refuse("the separators of the interchange are letters, digits, spaces or twice the same")
         allowed = "".join(map(re.escape, own))
         self._odd = re.compile(f"(?![{allowed}])[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef]")
-        self._held = self.separators.held()
+        self._held = self.separators.stand_ins()
         self._released = re.compile(f"{re.escape(self.separators.release)}(.)", re.DOTALL)
         return True
 

@@ -141,14 +141,14 @@ class Sets:
         return f"{self._envelope.set[0]} to {self._envelope.set[2]}"
 
     def control_of(self, found: EdiSet) -> str:
-        return self._at(found.start, self._envelope.set[1])
+        return self._element_text(found.start, self._envelope.set[1])
 
     def _is_wanted(self, found: EdiSet) -> bool:
-        is_wanted = self._at(found.start, self._envelope.kind_at, found.separators) == self._kind
+        is_wanted = self._element_text(found.start, self._envelope.kind_at, found.separators) == self._kind
         self.others += not is_wanted
         return is_wanted
 
-    def _at(self, segment: Segment, element: int, separators: Separators | None = None) -> str:
+    def _element_text(self, segment: Segment, element: int, separators: Separators | None = None) -> str:
         text = segment.elements[element] if element < len(segment.elements) else ""
         mark = separators and separators.component
         return (text.partition(mark)[0] if mark else text).strip()
@@ -162,7 +162,7 @@ class Sets:
         if self._state.interchange is not None:
             self._refuse(segment, f"no {self._envelope.interchange[2]} precedes this {segment.elements[0]}")
         element, text = self._envelope.test
-        if self._at(segment, element) == text and not self._test:
+        if self._element_text(segment, element) == text and not self._test:
             hint = "Declare test: true to read it, or remove the file."
             self._segments.refuse("the interchange says that it is a test", hint, segment)
         self._state.interchange, self._state.groups = _Open(segment), 0
@@ -220,12 +220,12 @@ class Sets:
             self._state.current = None
 
     def _wrong(self, trailer: Segment, header: Segment, control_at: int, count: int) -> str:
-        stated, control = self._at(trailer, 1), self._at(trailer, 2)
+        stated, control = self._element_text(trailer, 1), self._element_text(trailer, 2)
         if not _is_same(stated, str(count)):
             return (
                 f"{trailer.elements[0]} states the number {printable(stated[:_LONGEST_NAME])!r}, the file has {count:,}"
             )
-        if not _is_same(control, self._at(header, control_at)):
+        if not _is_same(control, self._element_text(header, control_at)):
             return f"the control numbers of {header.elements[0]} and {trailer.elements[0]} differ"
         return ""
 

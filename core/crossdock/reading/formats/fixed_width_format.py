@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Protocol, Self, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.copybook_columns import Copybook, Items, RecordLayout, Table, layout_of
 from crossdock.reading.formats.fixed_columns import MAX_POSITION, FixedColumn
 from crossdock.reading.formats.format_reader import FileLayout

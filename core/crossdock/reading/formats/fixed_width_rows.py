@@ -20,7 +20,7 @@ from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_preamble
 from crossdock.reading.formats.raw_records import raw_lines
-from crossdock.reading.formats.record_type_order import RecordSequence, chosen_rows
+from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
 from crossdock.reading.formats.record_types import chain_of, code_of, field_places
 from crossdock.reading.formats.text_decoding import Block, DecodingError, Piece, Prepare, as_text, parts, pieces
 from crossdock.reading.formats.text_encodings import FILLER, Widths
@@ -51,14 +51,14 @@ def read_fixed_width(
         if first is None:
             raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
         file = _FixedWidthRows(layout, RecordLines(name, crlf=first.data.endswith(b"\r\n")), counted)
-        sequence = RecordSequence(name, layout.types, layout.chosen)
+        hierarchy = RecordHierarchy(name, layout.types, layout.chosen)
 
         def bodies() -> Iterator[Piece]:
             yield from file.slim(first)
             for piece in cut:
                 yield from file.slim(piece)
 
-        yield from chosen_rows(prefetched(file.frames, bodies()), sequence, batch_rows)
+        yield from chosen_rows(prefetched(file.frames, bodies()), hierarchy, batch_rows)
 
 
 class _FixedWidthRows:

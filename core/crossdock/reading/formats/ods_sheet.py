@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, NoReturn
 
-from crossdock.reading.formats.doubles import NUMBER, held, is_rounded
+from crossdock.reading.formats.doubles import NUMBER, is_rounded, stored_double
 from crossdock.reading.formats.limited_process import CellError
 from crossdock.reading.formats.xlsx_check import (
     cell_name,
@@ -265,7 +265,7 @@ class _Content:
             self._refuse("no number", _ASK)
         if is_rounded(text):
             self._refuse("a number of more than 15 digits", "Programs keep 15 digits: ask for a cell that is text.")
-        return held(text)
+        return stored_double(text)
 
     def _truth(self, text: str) -> bool:
         if text.lower() not in {"true", "false"}:

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import polars as pl
 from polars.exceptions import PolarsError
 
-from crossdock.reading.formats.column_names import of_header
+from crossdock.reading.formats.column_name_checks import names_to_match
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 from crossdock.reading.formats.text_decoding import Piece, count, parts
 from crossdock.records import LINE, cells_named, column_named, columns_named
@@ -123,7 +123,7 @@ class PolarsParser:
         return False
 
     def _holds_no_row(self, frame: pl.DataFrame) -> bool:
-        if _equal(frame, of_header(self._names)).height:
+        if _equal(frame, names_to_match(self._names)).height:
             return True
         if self._never is None:
             return False

@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.doubles import exact_text
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies

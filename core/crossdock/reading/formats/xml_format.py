@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import misplaced
@@ -112,17 +112,17 @@ class XmlFormat(FileLayout):
         prefix, _, local = step.rpartition(":")
         if not prefix and not (default and "" in self.namespaces):
             return local
-        return f"{self._spaces[prefix]}{BETWEEN}{local}"
+        return f"{self._all_namespaces[prefix]}{BETWEEN}{local}"
 
     @property
-    def _spaces(self) -> dict[str, str]:
+    def _all_namespaces(self) -> dict[str, str]:
         return {**_BUILT_IN, **self.namespaces}
 
     @model_validator(mode="after")
     def _prefixes_are_declared(self) -> Self:
         for path in (self.record, self.rows or "", self.count or "", *self.columns.values()):
             for prefix in re.findall(rf"({_NAME}):", path):
-                if prefix not in self._spaces:
+                if prefix not in self._all_namespaces:
                     raise ValueError(f"namespaces lack the prefix {prefix!r} of {path}")
         check_column_names(tuple(self.columns))
         return self

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.api import Api
-from crossdock.reading.transport import oauth_tokens
+from crossdock.reading.transport import oauth_messages
 from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, unavailable_errors
 from crossdock.values.addresses import web_address
@@ -80,13 +80,13 @@ def by_device(
 ) -> None:
     """Request a code, *show* the address and the code, and wait until the owner has entered it there."""
     response = _sent(api, auth.device_request())
-    given = oauth_tokens.members(response.content)
+    given = oauth_messages.members(response.content)
     code, user_code = given.get("device_code"), given.get("user_code")
     address = given.get("verification_uri") or given.get(
         "verification_url"
     )  # the latter at Google, from before the RFC
-    if response.status_code != 200 or not (oauth_tokens.is_token(code) and user_code and address):
-        reason = oauth_tokens.refusal(response.status_code, given.get("error"))
+    if response.status_code != 200 or not (oauth_messages.is_token(code) and user_code and address):
+        reason = oauth_messages.refusal(response.status_code, given.get("error"))
         raise UnauthorizedError(f"the vendor gave no code for another device: {reason}", where=auth.device_url)
     try:
         show(web_address(str(address)), str(user_code))
@@ -101,7 +101,7 @@ def by_device(
         except UnavailableError:
             pause_s = _longer(pause_s)
             continue
-        match oauth_tokens.members(response.content).get("error"):
+        match oauth_messages.members(response.content).get("error"):
             case "authorization_pending":
                 pass
             case "slow_down":

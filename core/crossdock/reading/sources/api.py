@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
-from crossdock.pacing.wait_after_throttling import Throttling, throttling
+from crossdock.pacing.retry_after import Throttling, throttling
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 from crossdock.values.addresses import checked_base_url
@@ -154,7 +154,7 @@ def declared_api(
     from crossdock.reading.transport.authorization_code import (  # noqa: PLC0415  it imports httpx
         AuthorizationCodeAuth,
     )
-    from crossdock.reading.transport.http_auth import TokenAuth  # noqa: PLC0415  it imports httpx
+    from crossdock.reading.transport.token_auth import TokenAuth  # noqa: PLC0415  it imports httpx
 
     with guarded("api", connection, code=declare, settings=settings):
         made: object = declare(settings)

@@ -19,9 +19,10 @@ from crossdock.reading.transport.connector_http_client import (
     httpx_client,
     unavailable_errors,
 )
-from crossdock.reading.transport.http_auth import TimedAuth, TokenAuth
+from crossdock.reading.transport.http_auth import TimedAuth
 from crossdock.reading.transport.http_results import Answer, redacted_answer
 from crossdock.reading.transport.httpcore_client import UNQUOTED
+from crossdock.reading.transport.token_auth import TokenAuth
 from crossdock.values import exact_json
 from crossdock.values.author_code import AUTH, AuthorCodeError, described, guarded, interrupts
 from crossdock.values.clock import Clock

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from crossdock.errors import UnavailableError
-from crossdock.reading.sources.input_summary import InputFacts, found, newest_of
+from crossdock.reading.sources.input_summary import InputFacts, describe_input, newest_of
 from crossdock.reading.sources.run_context import JobRun, SourceContext
 from crossdock.state import FileFacts
 from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, span
@@ -70,9 +70,9 @@ class Expectation:
     def compare(
         self, run: SourceContext, stream: str, taken: Sequence[FileFacts], unread: Sequence[FileFacts], files: str
     ) -> InputFacts:
-        """Report to *run* what *stream* found and what is missing. See `found` and `violation` for the arguments."""
+        """Report to *run* what *stream* found and misses. See `describe_input` and `violation` for the arguments."""
         known = run.intake.known(stream)
-        facts = run.inputs[stream] = found(known, taken, unread, run.intake.passed(stream))
+        facts = run.inputs[stream] = describe_input(known, taken, unread, run.intake.passed(stream))
         if not facts.has_arrived and (error := self.violation(known, run, files)):
             run.failures[stream] = error
         return facts

@@ -12,7 +12,7 @@ from crossdock.reading.sources.input_summary import LISTED
 from crossdock.reading.sources.manifests import Manifest, Markers
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, any_case, list_below, matches, split_pattern
-from crossdock.reading.wrappers.wrapper import MAX_BYTES
+from crossdock.reading.wrappers.unpacking_limits import MAX_BYTES
 from crossdock.state import FileDescription, FileFacts
 
 UNFINISHED_SUFFIXES = (
@@ -87,7 +87,7 @@ class FileListing:
                 hint="use a pattern that matches one file, names such as LINES_2026-03-01_1.csv, or declare "
                 'their form, such as order: {name: "LINES_{date:%d%m%Y}_{number}.csv"}',
             )
-        latest = max(listed, key=lambda file: file.at)
+        latest = max(listed, key=lambda file: file.modified_epoch_s)
         newest = max(filter(None, days.values()), default=None)
         if self._order.declared is None and days[latest] != newest:
             message = f"was changed after all files of {newest}, and is of an earlier date by its name"

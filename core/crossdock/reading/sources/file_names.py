@@ -314,7 +314,7 @@ class NameTemplate:
         return cls(text, re.compile(pattern + _literal(text[end:]), flags), kinds)
 
     @property
-    def orders(self) -> bool:
+    def has_order_field(self) -> bool:
         return any(not group.startswith("text") for group in self.kinds)
 
     def form(self) -> tuple[int, int]:
@@ -343,7 +343,7 @@ class NameTemplate:
 def parse_all(texts: Sequence[str], *, ignore_case: bool = False) -> tuple[NameTemplate, ...]:
     """Parse templates that are compared with each other. Raises ValueError if they cannot order files."""
     templates = tuple(NameTemplate.parse(text, ignore_case=ignore_case) for text in texts)
-    if not templates or (len(templates) == 1 and not templates[0].orders):
+    if not templates or (len(templates) == 1 and not templates[0].has_order_field):
         raise ValueError(f"needs a field that orders the files: {{date:...}}, {{time:...}} or {{number}}, {_EXAMPLE}")
     if len({template.form() for template in templates}) > 1:
         raise ValueError("all templates need the same number of dates and of times, or they cannot be compared")

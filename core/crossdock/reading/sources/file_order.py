@@ -123,10 +123,10 @@ class FileOrder:
             return False
         compared = self._compared([last, one], now)
         if one.name == last.name:
-            return one.at > last.at
+            return one.modified_epoch_s > last.modified_epoch_s
         if compared.are_alike(last.name, one.name):
             return compared.fault(last, one) is None
-        if compared.are_comparable(last.name, one.name) or one.at <= last.at:
+        if compared.are_comparable(last.name, one.name) or one.modified_epoch_s <= last.modified_epoch_s:
             return False
         known = [*known]
         compared = self._compared([*known, one], now)
@@ -156,7 +156,7 @@ class FileOrder:
             if fault := compared.fault(first, second):
                 raise self._refusal(fault, first, second, compared)
         of_new = compared.last(list(before.values()))
-        current = {facts.name: facts for facts in sorted(before.values(), key=lambda facts: facts.at)}
+        current = {facts.name: facts for facts in sorted(before.values(), key=lambda facts: facts.modified_epoch_s)}
         others = [facts for facts in current.values() if facts.content_hash not in again]  # those not written again
         of_others = compared.last(others)
         for facts in unread:
@@ -182,7 +182,9 @@ class FileOrder:
             other = "the version of it that was taken in before" if first.name == second.name else other
             return RefusedError(f"is older than {other}", where=where, hint=hint)
         if fault == "disagree":
-            by_name, by_time = ("older", "newer") if first.at < second.at else ("newer", "older")
+            by_name, by_time = (
+                ("older", "newer") if first.modified_epoch_s < second.modified_epoch_s else ("newer", "older")
+            )
             message = f"is {by_name} than {other} by its name, and {by_time} by its time of change"
             if taken and not self.snapshot and by_name == "older":
                 hint = f"declare {_BY_TIME}. Else it comes too late: {_LATE}"
@@ -194,11 +196,11 @@ class FileOrder:
 
 class _ByTime:
     def key(self, file: Dated) -> Any:
-        return file.at
+        return file.modified_epoch_s
 
     def fault(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
-        if first.at != second.at:
-            return "older" if second.at < first.at else None
+        if first.modified_epoch_s != second.modified_epoch_s:
+            return "older" if second.modified_epoch_s < first.modified_epoch_s else None
         return None if taken and first.name == second.name else "tie"
 
     def pairs(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
@@ -228,7 +230,7 @@ class _ByRank(_ByTime):
         self._order = order
 
     def key(self, file: Dated) -> Any:
-        return self._order.rank(file.name) or _NO_RANK, file.at
+        return self._order.rank(file.name) or _NO_RANK, file.modified_epoch_s
 
     def fault(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
         one, other = (self._order.rank(file.name) or _NO_RANK for file in (first, second))
@@ -245,14 +247,14 @@ class _ByRank(_ByTime):
 
 class _Derived(_ByTime):
     def __init__(self, files: Iterable[Dated], now: datetime) -> None:
-        self._names = NaturalNames([Named(file.name, file.at) for file in files], now)
+        self._names = NaturalNames([Named(file.name, file.modified_epoch_s) for file in files], now)
         self._extended = set(extended(self._names))
 
     def key(self, file: Dated) -> Any:
-        return file.at, self._names.shape(file.name), self._names.position(file.name)
+        return file.modified_epoch_s, self._names.shape(file.name), self._names.position(file.name)
 
     def fault(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
-        later = (second.at > first.at) - (second.at < first.at)
+        later = (second.modified_epoch_s > first.modified_epoch_s) - (second.modified_epoch_s < first.modified_epoch_s)
         if first.name == second.name:
             return "older" if later < 0 else None
         turns = self._names.turns(first.name, second.name) if self._names.are_alike(first.name, second.name) else {0}

@@ -363,7 +363,7 @@ class FileSource:
         marks_end = counted or self._wrapped  # each wrapper does
         cut = not marks_end and looks_cut(self._spool.bytes_of(facts.content_hash), layout)
         content = partial(self._spool.content_hash, facts.content_hash)
-        return Proof(content, counted=counted, cut=cut, export=f"{facts.name} {facts.at}")
+        return Proof(content, counted=counted, cut=cut, export=f"{facts.name} {facts.modified_epoch_s}")
 
 
 class StatedSums:

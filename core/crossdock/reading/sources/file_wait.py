@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BeforeValidator, Field, model_validator
 
 from crossdock.errors import RefusedError, UnavailableError
-from crossdock.reading.sources.input_summary import found
+from crossdock.reading.sources.input_summary import describe_input
 from crossdock.reading.sources.run_context import Patience, SourceContext
 from crossdock.state import FileFacts
 from crossdock.values.config_durations import TimeOfDay, duration_schema, is_duration, span
@@ -141,4 +141,4 @@ def has_come(run: SourceContext, streams: Sequence[str], taken: Sequence[FileFac
     accepted = (facts.accepted_at for files in known for facts in files)
     if any(at is not None and at >= run.patience.since for at in accepted):
         return True
-    return snapshot and all(found(files, taken, ()).has_arrived for files in known)
+    return snapshot and all(describe_input(files, taken, ()).has_arrived for files in known)

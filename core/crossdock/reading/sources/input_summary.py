@@ -43,7 +43,7 @@ class InputFacts:
         }
 
 
-def found(
+def describe_input(
     known: Sequence[FileFacts],
     taken: Iterable[FileFacts],
     unread: Sequence[FileFacts],

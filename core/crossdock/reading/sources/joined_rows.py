@@ -26,12 +26,12 @@ from crossdock.reading.sources.file_source import FileSource, TakenFile
 from crossdock.reading.sources.growing_files import Look
 from crossdock.reading.sources.known_files import StreamId
 from crossdock.reading.sources.run_context import SourceContext, writing
-from crossdock.records import LINE, REFUSED, Proof, RawBatch, column_named, columns_named, own
+from crossdock.records import LINE, REFUSED, Proof, RawBatch, column_named, columns_named, own_column
 from crossdock.values.local_files import create_private
 
-FILE, NUMBER = own("file"), own("file_number")
-_ROW, _OF_FILE = own("row"), own("of_file")  # a row, and those of its record and file, as JSON
-_PROBLEM, _HAS_KEY, _CONTRADICTS = own("problem"), own("has_key"), own("contradicts")
+FILE, NUMBER = own_column("file"), own_column("file_number")
+_ROW, _OF_FILE = own_column("row"), own_column("of_file")  # a row, and those of its record and file, as JSON
+_PROBLEM, _HAS_KEY, _CONTRADICTS = own_column("problem"), own_column("has_key"), own_column("contradicts")
 AT_ONCE = 100_000  # rows of the main source per join; each join reads the other source once
 MAX_ORPHANS = 100_000
 Problem = Literal[
@@ -151,7 +151,7 @@ class Joiner:
         _refuse_contradictions(found, name, rule)
         text = [column for column in newest.columns if column not in {FILE, NUMBER, LINE}]
         # the columns of the key stay, under the name of the look-up as well
-        keys = {own(str(number)): theirs for number, theirs in enumerate(rule.theirs)}
+        keys = {own_column(str(number)): theirs for number, theirs in enumerate(rule.theirs)}
         renamed = newest.select(
             *(column_named(theirs).alias(alias) for alias, theirs in keys.items()),
             *(column_named(column).alias(f"{name}.{column}") for column in text),

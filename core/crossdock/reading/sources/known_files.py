@@ -291,7 +291,7 @@ class KnownFiles:
             or (
                 file in fetched
                 and description(file) not in self._unclear
-                and self._kept_still(file.at, now)
+                and self._kept_still(file.modified_epoch_s, now)
                 and fetched[file] in by_all
             )
         ]
@@ -346,11 +346,15 @@ class KnownFiles:
 
     def _is_steady(self, facts: FileFacts) -> bool:
         """Return whether a file that still has this description has not changed since it was read."""
-        return facts.accepted_at is not None and self._kept_still(facts.at, facts.accepted_at)
+        return facts.accepted_at is not None and self._kept_still(facts.modified_epoch_s, facts.accepted_at)
 
     def _kept_still(self, changed: int, read: datetime) -> bool:
         return self._looked_twice or read.timestamp() - changed >= YOUNG.total_seconds()
 
 
 def _is_rewritten(facts: FileFacts, before: FileFacts | None) -> bool:
-    return before is not None and before.content_hash != facts.content_hash and before.at < facts.at
+    return (
+        before is not None
+        and before.content_hash != facts.content_hash
+        and before.modified_epoch_s < facts.modified_epoch_s
+    )

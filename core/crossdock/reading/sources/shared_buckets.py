@@ -12,7 +12,7 @@ from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.pacing.wait_after_throttling import Throttling
+from crossdock.pacing.retry_after import Throttling
 from crossdock.reading.sources.query_costs import QueryCosts
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values.clock import Clock

@@ -18,9 +18,10 @@ from urllib.parse import urlencode
 import httpx
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
-from crossdock.reading.transport import oauth_tokens
-from crossdock.reading.transport.http_auth import RENEWED_AT, Expired, Flow, TokenAuth, client_request, revealed
-from crossdock.reading.transport.oauth_tokens import ClientAuth
+from crossdock.reading.transport import oauth_messages
+from crossdock.reading.transport.http_auth import Expired, Flow, revealed
+from crossdock.reading.transport.oauth_messages import ClientAuth
+from crossdock.reading.transport.token_auth import RENEWED_AT, TokenAuth, client_request
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
 from crossdock.values.addresses import endpoint, web_address
 from crossdock.values.config_models import Secret
@@ -135,8 +136,8 @@ class AuthorizationCodeAuth(TokenAuth):
 
     def store(self, response: httpx.Response) -> None:
         """Store the first tokens, in place of earlier ones. Raises UnauthorizedError if the answer has none."""
-        token, members = self._token_in(response), oauth_tokens.members(response.content)
-        if not oauth_tokens.is_refresh_token(members.get("refresh_token")):
+        token, members = self._token_in(response), oauth_messages.members(response.content)
+        if not oauth_messages.is_refresh_token(members.get("refresh_token")):
             message = "the vendor gave no refresh token, so that access would soon end"
             hint = "request it: many vendors want a scope such as offline_access, or a parameter in `extra`"
             raise UnauthorizedError(message, where=self._token_url, hint=hint)
@@ -169,7 +170,7 @@ class AuthorizationCodeAuth(TokenAuth):
             left_s = stored.renew_at - self.clock.now().timestamp()
             if stored.access_token != self._token and left_s > 0:  # another process has renewed it, or an earlier one
                 self._token = stored.access_token
-                self._renew_at = self.clock.monotonic() + min(left_s, oauth_tokens.MAX_LIFE_S)
+                self._renew_at = self.clock.monotonic() + min(left_s, oauth_messages.MAX_LIFE_S)
                 return
             self.refused_before.check(stored.refresh_token, self.clock)
             yield from self._rotate(stored)
@@ -178,7 +179,7 @@ class AuthorizationCodeAuth(TokenAuth):
         now, asked_at = self.clock.now(), self.clock.monotonic()
         self.file.write(replace(stored, renewing_since=stored.renewing_since or time_text(now)))
         response = yield self.token_request()
-        status, members = response.status_code, oauth_tokens.members(response.content)
+        status, members = response.status_code, oauth_messages.members(response.content)
         says_error = status < 300 and "error" in members and "access_token" not in members  # as some do, such as GitHub
         with self.refused_before.kept(stored.refresh_token, self.clock):
             if 400 <= status < 500 or says_error:
@@ -198,7 +199,7 @@ class AuthorizationCodeAuth(TokenAuth):
         self._renew_at = asked_at + renew_at - now.timestamp()
 
     def _next_renewal(self, now: float, members: Mapping[str, object]) -> int:
-        return int(now + RENEWED_AT * oauth_tokens.life_s(members.get("expires_in")))
+        return int(now + RENEWED_AT * oauth_messages.life_s(members.get("expires_in")))
 
     def is_passing(self, response: httpx.Response) -> bool:
         """Return whether an answer without tokens says nothing about the access, so that a later one may have them.
@@ -206,13 +207,13 @@ class AuthorizationCodeAuth(TokenAuth):
         A refusal of the vendor is JSON (RFC 6749 section 5.2), and others of 400 or 401, such as pages, may be one. So
         the rest comes from what is in front of the vendor, such as a firewall.
         """
-        status, members = response.status_code, oauth_tokens.members(response.content)
+        status, members = response.status_code, oauth_messages.members(response.content)
         is_of_vendor = status in {400, 401} or "error" in members or bool(self.refused(response))
-        return status == 409 or oauth_tokens.is_passing(status, members) or (status >= 400 and not is_of_vendor)
+        return status == 409 or oauth_messages.is_passing(status, members) or (status >= 400 and not is_of_vendor)
 
     def _refuse(self, stored: StoredTokens, response: httpx.Response) -> None:
         """Raise the error for a refusal, unless it is one of the client, which any kind of token may get."""
-        code = oauth_tokens.error_code(oauth_tokens.members(response.content))
+        code = oauth_messages.error_code(oauth_messages.members(response.content))
         if self.is_passing(response):
             advice = f"if this stays so, check the token URL, or {self._hint}"
             message = f"no token obtained: HTTP {response.status_code}, which says nothing about the access; {advice}"
@@ -221,8 +222,8 @@ class AuthorizationCodeAuth(TokenAuth):
             raise self._ended(stored, response)
 
     def _ended(self, stored: StoredTokens, response: httpx.Response) -> UnauthorizedError:
-        code = oauth_tokens.members(response.content).get("error")
-        reason = oauth_tokens.refusal(response.status_code, code)
+        code = oauth_messages.members(response.content).get("error")
+        reason = oauth_messages.refusal(response.status_code, code)
         if code != "invalid_grant" and not self.refused(response):
             message = f"the vendor renewed no access, and does not say in the words of a standard why: {reason}"
             return UnauthorizedError(message, where=self._name, hint=f"if this stays so, {self._hint}")
@@ -250,7 +251,7 @@ def _with_successor(stored: StoredTokens, members: Mapping[str, object]) -> Stor
     Without one the earlier stays valid. One that cannot be used leaves none: this answer has used the earlier one up.
     """
     given = members.get("refresh_token") or stored.refresh_token
-    following = str(given) if oauth_tokens.is_refresh_token(given) else ""
+    following = str(given) if oauth_messages.is_refresh_token(given) else ""
     replaced = stored.replaced + (following != stored.refresh_token)
     return StoredTokens("", following, 0, stored.connected_at, replaced=replaced)
 

@@ -40,7 +40,7 @@ class RemoteFile:
     revision: tuple[int, ...] = ()
 
     @property
-    def at(self) -> int:
+    def modified_epoch_s(self) -> int:
         return self.mtime
 
     @property

@@ -186,7 +186,7 @@ class Keyring:
             exit_code = process.wait()
         self.verdict = Verdict(_status(status), exit_code, frozenset(self._pinned))
 
-    def made(
+    def make_message(
         self, content: BinaryIO, *, encrypt_to: Sequence[Path], signer: str | None, armor: bool, most_s: float
     ) -> Iterator[bytes]:
         """Yield a message with *content*, from its beginning.

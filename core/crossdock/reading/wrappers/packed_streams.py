@@ -15,7 +15,8 @@ from typing import Annotated, Any, BinaryIO, Literal, Protocol
 from pydantic import Field
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.reading.wrappers.wrapper import BLOCK, Meter, Part, Readable, Workshop, WrapperSettings, blocks_of
+from crossdock.reading.wrappers.unpacking_limits import Meter
+from crossdock.reading.wrappers.wrapper import BLOCK, Part, Readable, Workshop, WrapperSettings, blocks_of
 
 _GZIP = 31  # zlib reads the header and verifies both checksums (RFC 1952)
 _MAX_MEMORY = 128 << 20

@@ -141,7 +141,7 @@ class PgpWrapper:
                 signer = keys.add_secret(settings.sign_with.key, settings.sign_with.passphrase)
             armor, most_s = settings.armor, settings.max_s
             return workshop.put(
-                keys.made(file, encrypt_to=settings.encrypt_to, signer=signer, armor=armor, most_s=most_s)
+                keys.make_message(file, encrypt_to=settings.encrypt_to, signer=signer, armor=armor, most_s=most_s)
             )
 
 

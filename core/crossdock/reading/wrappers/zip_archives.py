@@ -22,7 +22,8 @@ from pydantic import Field
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
 from crossdock.reading.wrappers.packed_streams import Packing, UnpackedStream, ZlibDecoder
-from crossdock.reading.wrappers.wrapper import BLOCK, Meter, Part, Readable, Workshop, WrapperSettings, blocks_of
+from crossdock.reading.wrappers.unpacking_limits import Meter
+from crossdock.reading.wrappers.wrapper import BLOCK, Part, Readable, Workshop, WrapperSettings, blocks_of
 from crossdock.reading.wrappers.zip_encryption import (
     MAC,
     METHOD,

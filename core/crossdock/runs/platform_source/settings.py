@@ -14,7 +14,8 @@ from crossdock.mapping.cursors import OVERLAP_S, OverlapS
 from crossdock.mapping.stream_facts import PLATFORM, Columns
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.reading.sources.api import Api
-from crossdock.reading.transport.http_auth import BearerAuth, ClientCredentialsAuth
+from crossdock.reading.transport.http_auth import BearerAuth
+from crossdock.reading.transport.token_auth import ClientCredentialsAuth
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.references import expanded_name, referred
 from crossdock.values.config_models import Name, misplaced

@@ -44,7 +44,7 @@ class PlatformComparison:
 
     def read(self, live: LiveRecords, listener: Listener = lambda *_: None) -> None:
         for resource in self._resources:
-            self._all(live, resource, listener)
+            self._read_all_records(live, resource, listener)
 
     def read_sample(self, live: LiveRecords, sample: Sample) -> Chosen:
         """Look up a sample of each resource, and return the chosen key hashes."""
@@ -62,7 +62,7 @@ class PlatformComparison:
     def _resources(self) -> list[ResourceName]:
         return [resource for resource in _RESOURCES if resource in self._namespaces]
 
-    def _all(self, live: LiveRecords, resource: ResourceName, listener: Listener) -> None:
+    def _read_all_records(self, live: LiveRecords, resource: ResourceName, listener: Listener) -> None:
         comparison = self._comparison(resource)
         self._run.progress.begin(f"reading {resource} of the platform", None)
         for page in live.pages(resource):

@@ -118,7 +118,7 @@ class EditedRecords:
     def add_page(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
         held = {each["id"]: each.get(CHANGED) for each in page if isinstance(each.get("id"), str)}
         edited, unsure = list[str](), list[str]()
-        for target_id, binding in _wholes(bound).items():
+        for target_id, binding in _whole_record_bindings(bound).items():
             if binding.changed_at is not None and isinstance(held[target_id], str):
                 edited += [target_id] * (held[target_id] != binding.changed_at)
             elif binding.etag is not None:
@@ -130,7 +130,7 @@ class EditedRecords:
     def look_up(self, resource: str, ids: Sequence[str], version: Version) -> None:
         unsure = self._unsure.among([_place(resource, each) for each in ids])
         bound = bindings_to(self._state, resource, [each for each in ids if _place(resource, each) in unsure])
-        for target_id, binding in _wholes(bound).items():
+        for target_id, binding in _whole_record_bindings(bound).items():
             found = version(target_id)
             if found is not None and found != binding.etag:
                 self._edited.add([_place(resource, target_id)])
@@ -140,7 +140,7 @@ class EditedRecords:
         return {each for each in ids if _place(resource, each) in found}
 
 
-def _wholes(bound: Bound) -> dict[str, Binding]:
+def _whole_record_bindings(bound: Bound) -> dict[str, Binding]:
     """Return the binding of each record. Each write of a contribution also renews the version of the whole record."""
     return {name: min(each, key=lambda one: one[0].is_contribution)[1] for name, each in bound.items() if each}
 

@@ -48,7 +48,7 @@ class UndoPlan:
         return found
 
     @property
-    def stays(self) -> int:
+    def kept_count(self) -> int:
         return sum(self.kept.values())
 
 

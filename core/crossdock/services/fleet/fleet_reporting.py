@@ -78,9 +78,9 @@ class FleetReporting:
     def lost(self, tenant: str, reason: str) -> None:
         LOGGER.warning("%s: its call to the executor was lost and is made again: %s", tenant, reason)
 
-    def found(self, part: Part, problem: str | None) -> None:
+    def report_part(self, part: Part, problem: str | None) -> None:
         before, self._problems[part] = self._problems.get(part), problem
-        self._metrics.found(part, problem)
+        self._metrics.report_part(part, problem)
         if problem is not None and problem != before:
             LOGGER.error("%s: %s", part, problem)
         elif problem is None and before is not None:

@@ -52,7 +52,7 @@ class Listener(Protocol):
     def notice_pending(self, tenant: str, event: ScheduledRunEnded) -> None:
         """A run ended some time ago, and its notification may not have been sent."""
 
-    def found(self, part: Part, problem: str | None) -> None:
+    def report_part(self, part: Part, problem: str | None) -> None:
         """A part, such as the executor, can be used, or *problem* says why not."""
 
 
@@ -227,7 +227,7 @@ class FleetScheduler:
             try:
                 running.again = _Call(self._executor, running.text)
             except Exception as error:  # noqa: BLE001  of any engine: the next attempt may succeed
-                self._listener.found("executor", _error_text(error))
+                self._listener.report_part("executor", _error_text(error))
             else:
                 running.again.add_done_callback(lambda _: self._wake())
 
@@ -238,7 +238,7 @@ class FleetScheduler:
         if result.outcome == "refused":
             self._executor_failed(result.error or "")
         else:
-            self._listener.found("executor", None)
+            self._listener.report_part("executor", None)
         look = self._looks.get(name)
         for event in result.pending_notices:
             if look is None or event.run_id not in look.notified:
@@ -351,7 +351,7 @@ class FleetScheduler:
 
     def _executor_failed(self, problem: str) -> None:
         self._executor_again = self._clock.now() + self._executor_tries.pause()
-        self._listener.found("executor", problem)
+        self._listener.report_part("executor", problem)
         if not self.running:
             self._close_executor()
 
@@ -360,9 +360,9 @@ class FleetScheduler:
         try:
             self._resources.close()
         except CrossdockError as error:
-            self._listener.found("executor", str(error))
+            self._listener.report_part("executor", str(error))
         except Exception as error:  # noqa: BLE001  of any engine: the runs go on
-            self._listener.found("executor", _error_text(error))
+            self._listener.report_part("executor", _error_text(error))
 
 
 def _result(future: Future[str]) -> CallResult | None:

@@ -45,7 +45,7 @@ class FleetService:
         self._reload = False
         self._broken: dict[str, str] = {}  # to be reported
         self.schedules: Mapping[str, Schedule] = {}
-        metrics.found("config")
+        metrics.report_part("config")
 
     @property
     def busy(self) -> bool:
@@ -91,9 +91,9 @@ class FleetService:
         try:
             changes = self._files.scan(reload=reload)
         except CrossdockError as failure:
-            self._reports.found("config", str(failure))
+            self._reports.report_part("config", str(failure))
             return
-        self._reports.found("config", None)
+        self._reports.report_part("config", None)
         if not changes and self.schedules:
             return
         for name in changes.removed:
@@ -140,13 +140,13 @@ class FleetService:
             if not self._stands_by:
                 LOGGER.info("another scheduler leads this fleet; this one stands by")
             self._stands_by = True
-            self._reports.found("state", None)
+            self._reports.report_part("state", None)
         except CrossdockError as failure:
             self._resources.close()
             self._leader = None
-            self._reports.found("state", str(failure))
+            self._reports.report_part("state", str(failure))
         else:
-            self._reports.found("state", None)
+            self._reports.report_part("state", None)
             self._stands_by = False
             tenants = self._files.tenants
             LOGGER.info("leading a fleet of %s tenant%s", f"{len(tenants):,}", "s" * (len(tenants) != 1))

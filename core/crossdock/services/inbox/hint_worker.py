@@ -164,11 +164,11 @@ class HintWorker:
 
     def work(self, session: Session, partners: Partners, streams: Collection[str]) -> None:
         """Deliver the hints of *streams* until there were none for `IDLE_S`, for about `WORKS_S`, or until `stop`."""
-        with self._begun(partners, streams) as work:
+        with self._work_in_progress(partners, streams) as work:
             self._work(session, work)
 
     @contextmanager
-    def _begun(self, partners: Partners, streams: Collection[str]) -> Iterator[_Work]:
+    def _work_in_progress(self, partners: Partners, streams: Collection[str]) -> Iterator[_Work]:
         with self._changed:
             now = self._clock.monotonic()
             if not self._works:

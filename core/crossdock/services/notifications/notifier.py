@@ -12,7 +12,7 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError
 from crossdock.services.notifications.events import Event, Message, compose, compose_group, kinds_of_event
 from crossdock.services.notifications.mail import MailChannel
-from crossdock.services.notifications.webhook import WebhookChannel
+from crossdock.services.notifications.webhook_channel import WebhookChannel
 from crossdock.values.clock import Clock
 
 Channel = WebhookChannel | MailChannel

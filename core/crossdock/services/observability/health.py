@@ -36,7 +36,7 @@ def app(metrics: Metrics) -> Starlette:
     served = Starlette(
         routes=[
             Route("/healthz", checked(metrics.liveness), methods=["GET"]),
-            Route("/readyz", checked(metrics.ready), methods=["GET"]),
+            Route("/readyz", checked(metrics.readiness), methods=["GET"]),
             Route("/metrics", exposition, methods=["GET"]),
         ]
     )

@@ -168,7 +168,7 @@ class Metrics(RunMetrics):
             self._beat = self._values.clock.monotonic()
             self._values.set("heartbeat_timestamp_seconds", self._values.now())
 
-    def found(self, part: Part, problem: str | None = None) -> None:
+    def report_part(self, part: Part, problem: str | None = None) -> None:
         """Record whether *part* is usable. *problem* is a sentence without secrets."""
         with self._values.lock:
             self._problems[part] = problem
@@ -200,7 +200,7 @@ class Metrics(RunMetrics):
             return True, f"alive: the scheduler loop ran {age:.0f} s ago"
         return False, f"stuck: the scheduler loop has not run for {age:.0f} s"
 
-    def ready(self) -> tuple[bool, str]:
+    def readiness(self) -> tuple[bool, str]:
         with self._values.lock:
             problems = [f"{part}: {_one_line(text)}" for part, text in self._problems.items() if text is not None]
         return not problems, "; ".join(("not ready", *problems)) if problems else "ready"

@@ -80,7 +80,7 @@ class Service:
         self._late: set[tuple[str, Due]] = set()  # runs that did not start in time, and were reported
         self._reported_lost: set[str] = set()  # jobs whose notification about the unusable state was sent
         self._failures, self._notify_at = 0, clock.now()  # when people are notified again of what they were not told
-        metrics.found("config")
+        metrics.report_part("config")
 
     def _use(self, project: Project) -> None:
         self.project = project
@@ -106,12 +106,12 @@ class Service:
                 self._metrics.beat()
                 self.apply_retention()  # also between the runs of a long backlog
         except CrossdockError as error:
-            self._metrics.found("clock" if isinstance(error, ClockError) else "state", str(error))
+            self._metrics.report_part("clock" if isinstance(error, ClockError) else "state", str(error))
             LOGGER.error("cannot check which jobs are due: %s", error)
             self._report_loss(error, now)
         else:
-            self._metrics.found("state")
-            self._metrics.found("clock")
+            self._metrics.report_part("state")
+            self._metrics.report_part("clock")
             self._looked_at, self._reported_lost = now, set()
             self._report_waiting(now)
             self._send_pending_notices(now)
@@ -196,7 +196,7 @@ class Service:
                 self._notify(event, log)
 
     def _run(self, session: Session, due_run: DueRun) -> Report | None:
-        self._metrics.found("state")
+        self._metrics.report_part("state")
         bucket = session.bucket(session.targets[PLATFORM]).take(0, 0).bucket_state.bucket
 
         def show(tokens: int | None) -> None:

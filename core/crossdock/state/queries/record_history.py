@@ -57,7 +57,7 @@ class RecordHistory:
             found for table, place in places for found in self._found(table, and_(place, table.c.key_hash.in_(keys)))
         }
 
-    def at(self, source: str, line: int) -> tuple[int, set[FoundRecord]]:
+    def records_up_to_line(self, source: str, line: int) -> tuple[int, set[FoundRecord]]:
         """Return the last line up to *line* at which known records begin, and these; 0 if there is none."""
         tables = (intents, dead_letters, waiting_records)
         of_source = {table: source_is(table, source) for table in tables}

@@ -67,7 +67,7 @@ class StateSize:
         return Contents(
             self.size(),
             self._integer("PRAGMA freelist_count") * self._integer("PRAGMA page_size") if self._is_file else None,
-            tuple(self._table(table) for table in metadata.sorted_tables),
+            tuple(self._size_of_table(table) for table in metadata.sorted_tables),
             self._bindings.count(),
             self._unsettled(),
             self._oldest(),
@@ -84,7 +84,7 @@ class StateSize:
     def _is_file(self) -> bool:
         return self._connection.dialect.name == "sqlite"
 
-    def _table(self, table: Table) -> TableSize:
+    def _size_of_table(self, table: Table) -> TableSize:
         rows = self._connection.execute(select(func.count()).select_from(table)).scalar_one()
         if self._is_file:
             return TableSize(table.name, rows, self._estimated(table, rows))

@@ -20,14 +20,14 @@ import polars as pl
 from polars.exceptions import PolarsError
 from sqlalchemy import ColumnElement, Connection, case, null, select
 
-from crossdock.records import own
+from crossdock.records import own_column
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings
-from crossdock.state.tables.key_index_stamps import Change, Touched
+from crossdock.state.tables.key_index_stamps import KeyIndexChange, Touched
 from crossdock.state.tables.record_identity import Scope, within, within_given
 from crossdock.values.local_files import create_private, replace_file
 
-KEY_HASH, KNOWN_FP, KNOWN_POSITION = own("key_hash"), own("known_fp"), own("known_position")
+KEY_HASH, KNOWN_FP, KNOWN_POSITION = own_column("key_hash"), own_column("known_fp"), own_column("known_position")
 HASH = pl.UInt128
 ORDERED = 2_000_000  # keys that are sorted at most; that takes about 100 bytes per key while rows are read
 JOURNAL = 200_000  # changes kept in memory; beyond them the file is rebuilt from the bindings
@@ -44,7 +44,7 @@ class _Journal:
 
     base: int
     last: int
-    changes: list[Change] | None
+    changes: list[KeyIndexChange] | None
 
 
 class KeyIndex:
@@ -184,7 +184,7 @@ def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.cast({KNOWN_FP: pl.UInt64}) if fits else frame
 
 
-def merged(frame: pl.DataFrame, changes: list[Change]) -> pl.DataFrame:
+def merged(frame: pl.DataFrame, changes: list[KeyIndexChange]) -> pl.DataFrame:
     """Apply *changes* to *frame*. The last change of each key counts, and new keys are appended."""
     latest = {change.key_hash: change for change in changes}
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String, _LIVE: pl.Boolean}

@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings as table
-from crossdock.state.tables.key_index_stamps import Change, Stamps
+from crossdock.state.tables.key_index_stamps import KeyIndexChange, Stamps
 from crossdock.state.tables.record_identity import CONTRIBUTION, Scope, Step, within_given
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.values import exact_json
@@ -207,7 +207,7 @@ class Bindings:
         """Write bindings of one scope. An unverified binding stays unverified."""
         if not items:
             return
-        self._stamps.changed(scope, [_change(item) for item in items])
+        self._stamps.changed(scope, [_key_index_change(item) for item in items])
         columns = sql_statements.by_column(items, **_COLUMNS)
         columns["payload"] = [exact_json.dumps(payload).decode() for payload in columns["payload"]]
         fixed = {**scope.columns, "run_id": run_id, "updated_at": at, "deleted_at": None}
@@ -218,9 +218,9 @@ class Bindings:
         """Write what the target accepted. An unverified binding stays unverified."""
         if not items:
             return
-        scopes: dict[Scope, list[Change]] = defaultdict(list)
+        scopes: dict[Scope, list[KeyIndexChange]] = defaultdict(list)
         for item in items:
-            scopes[item.scope].append(_change(item))
+            scopes[item.scope].append(_key_index_change(item))
         for scope, changes in scopes.items():
             self._stamps.changed(scope, changes)
         columns = sql_statements.by_column(items, **_SCOPE, **_COLUMNS)
@@ -231,7 +231,9 @@ class Bindings:
     def bury(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
         """Mark records that the target no longer has as deleted. Their counters are kept."""
         if key_hashes:
-            self._stamps.changed(scope, [Change(key_hash, None, None, is_live=False) for key_hash in key_hashes])
+            self._stamps.changed(
+                scope, [KeyIndexChange(key_hash, None, None, is_live=False) for key_hash in key_hashes]
+            )
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
 
     def created_again(self, scope: Scope, key_hashes: Sequence[int]) -> None:
@@ -246,11 +248,11 @@ class Bindings:
         found = [Binding(*row) for row in self._connection.execute(_CREATED_AGAIN, of)]
         return [binding for binding in found if not binding.unverified]
 
-    def _without_fingerprint(self, scope: Scope, key_hashes: Sequence[int]) -> list[Change]:
-        return [Change(key_hash, None, each.position) for key_hash, each in self.get(scope, key_hashes).items()]
+    def _without_fingerprint(self, scope: Scope, key_hashes: Sequence[int]) -> list[KeyIndexChange]:
+        return [KeyIndexChange(key_hash, None, each.position) for key_hash, each in self.get(scope, key_hashes).items()]
 
     def distrust(self, scope: Scope, items: Sequence[Binding | Accepted]) -> None:
-        self._stamps.changed(scope, [Change(item.key_hash, None, item.position) for item in items])
+        self._stamps.changed(scope, [KeyIndexChange(item.key_hash, None, item.position) for item in items])
         _DISTRUST.run(self._connection, {"doubted": [item.key_hash for item in items]}, scope.columns)
 
     def distrust_all(self, target: str, resource: str) -> None:
@@ -260,7 +262,7 @@ class Bindings:
 
     def verified(self, scope: Scope, items: Sequence[Binding | Accepted]) -> None:
         if items:
-            self._stamps.changed(scope, [_change(item) for item in items])
+            self._stamps.changed(scope, [_key_index_change(item) for item in items])
             _VERIFY.run(self._connection, {"verified": [item.key_hash for item in items]}, scope.columns)
 
     def unverified(self, target: str, resource: str, *, after: tuple[str, int] | None, limit: int) -> list[Bound]:
@@ -278,7 +280,7 @@ class Bindings:
         for *columns, key_hash in self._connection.execute(query):
             found[Scope(*columns)].append(key_hash)
         for scope, key_hashes in found.items():
-            self._stamps.changed(scope, [Change(key_hash, None, None) for key_hash in key_hashes])
+            self._stamps.changed(scope, [KeyIndexChange(key_hash, None, None) for key_hash in key_hashes])
             _DOUBT.run(self._connection, {"doubted": key_hashes}, scope.columns)
 
     def contributed(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
@@ -342,5 +344,5 @@ class Bindings:
         return {resource: number for resource, number in self._connection.execute(query)}
 
 
-def _change(item: Binding | Accepted) -> Change:
-    return Change(item.key_hash, item.fingerprint, item.position)
+def _key_index_change(item: Binding | Accepted) -> KeyIndexChange:
+    return KeyIndexChange(item.key_hash, item.fingerprint, item.position)

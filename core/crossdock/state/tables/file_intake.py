@@ -38,7 +38,7 @@ class FileFacts:
     is_undone: bool = False
 
     @property
-    def at(self) -> int:
+    def modified_epoch_s(self) -> int:
         """The modification time in seconds since 1970."""
         return int(self.modified_at.timestamp())
 

@@ -165,14 +165,14 @@ class Intents:
 
         One of a stored batch that is in doubt is not: an acknowledgement, or a person, decides about it.
         """
-        return [each for each in self._at(target, TO_SEND, _FIELDS) if not each.is_awaited]
+        return [each for each in self._of_target(target, TO_SEND, _FIELDS) if not each.is_awaited]
 
     def awaited_at(self, target: str) -> list[Intent]:
         """Return the intents of *target* whose batch was, or may have been, handed over, oldest first.
 
         There may be many of them, so they come without their data; see `with_data`.
         """
-        return [each for each in self._at(target, (*AWAITED, "in_doubt"), _BARE) if each.is_awaited]
+        return [each for each in self._of_target(target, (*AWAITED, "in_doubt"), _BARE) if each.is_awaited]
 
     def settled_in(self, batch: int) -> list[Intent]:
         """Return the settled intents of a stored batch, without their data."""
@@ -183,7 +183,7 @@ class Intents:
         of_record = table.c.target == target, table.c.target_id == target_id, table.c.batch_id.is_not(None)
         return self._listed(select(*_BARE).where(*of_record, table.c.status.not_in(UNSETTLED)))
 
-    def _at(self, target: str, statuses: Iterable[Status], fields: Sequence[ColumnElement[Any]]) -> list[Intent]:
+    def _of_target(self, target: str, statuses: Iterable[Status], fields: Sequence[ColumnElement[Any]]) -> list[Intent]:
         query = select(*fields).where(table.c.status.in_(list(statuses)), table.c.target == target)
         return self._listed(query.order_by(table.c.id))
 

@@ -14,7 +14,7 @@ from crossdock.state.db.schema import key_stamps as table
 from crossdock.state.tables.record_identity import CONTRIBUTION, Scope, within, within_given
 
 
-class Change(NamedTuple):
+class KeyIndexChange(NamedTuple):
     """The write of a transaction for one key. *is_live* is false once the target no longer has the record."""
 
     key_hash: int
@@ -29,7 +29,7 @@ class Touched:
 
     before: int
     after: int
-    changes: list[Change] = field(default_factory=list)
+    changes: list[KeyIndexChange] = field(default_factory=list)
 
 
 _RENEW = sql_statements.Bulk(
@@ -51,7 +51,7 @@ class Stamps:
         self._connection, self._expected = connection, expected
         self.touched: dict[Scope, Touched] = {}
 
-    def changed(self, scope: Scope, changes: list[Change]) -> None:
+    def changed(self, scope: Scope, changes: list[KeyIndexChange]) -> None:
         if scope not in self.touched:
             self.touched[scope] = self._renew(scope)
         self.touched[scope].changes += changes

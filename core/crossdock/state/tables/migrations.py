@@ -66,15 +66,15 @@ class Migrations:
         self._connection = connection
 
     def current(self) -> Migration | None:
-        return self._one(select(*_FIELDS).where(_OPEN).order_by(migrations.c.id.desc()))
+        return self._first_or_none(select(*_FIELDS).where(_OPEN).order_by(migrations.c.id.desc()))
 
     def last(self) -> Migration | None:
-        return self._one(select(*_FIELDS).order_by(migrations.c.id.desc()))
+        return self._first_or_none(select(*_FIELDS).order_by(migrations.c.id.desc()))
 
     def signed_off_with(self, report_sha256: str) -> Migration | None:
-        return self._one(select(*_FIELDS).where(migrations.c.report_sha256 == report_sha256))
+        return self._first_or_none(select(*_FIELDS).where(migrations.c.report_sha256 == report_sha256))
 
-    def _one(self, query: Select[Any]) -> Migration | None:
+    def _first_or_none(self, query: Select[Any]) -> Migration | None:
         row = self._connection.execute(query).first()
         return None if row is None else Migration(*row)
 

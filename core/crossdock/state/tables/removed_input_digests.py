@@ -23,17 +23,17 @@ class Digests:
 
     def __contains__(self, content: object) -> bool:
         wanted, places = _digest(str(content)), range(len(self.packed) // _BYTES)
-        place = bisect_left(places, wanted, key=self._at)
-        return place < len(places) and self._at(place) == wanted
+        place = bisect_left(places, wanted, key=self._digest_at)
+        return place < len(places) and self._digest_at(place) == wanted
 
     def __bool__(self) -> bool:
         return bool(self.packed)
 
     def with_more(self, contents: Iterable[str]) -> Digests:
-        known = (self._at(place) for place in range(len(self.packed) // _BYTES))
+        known = (self._digest_at(place) for place in range(len(self.packed) // _BYTES))
         return Digests(b"".join(sorted({*known, *map(_digest, contents)})))
 
-    def _at(self, place: int) -> bytes:
+    def _digest_at(self, place: int) -> bytes:
         return self.packed[place * _BYTES : (place + 1) * _BYTES]
 
 

@@ -20,11 +20,11 @@ from crossdock.writing.delivery.delivery_context import (
     ForgottenRecords,
 )
 from crossdock.writing.delivery.outcome_policy import OutcomePolicy
-from crossdock.writing.delivery.restored_state import NO_DOUBTS, StateDoubts
+from crossdock.writing.delivery.retries import PostponedError
 from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.state_doubts import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.turn_writer import Chunk, Decisions, TurnWriter
-from crossdock.writing.delivery.undecided_requests import PostponedError
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Target

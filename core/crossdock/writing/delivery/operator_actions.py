@@ -11,7 +11,7 @@ from crossdock.state import Binding, DeadLetter, DeadLetterFilter, Intent, Scope
 from crossdock.state.tables.intents import AWAITED, Status
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
-from crossdock.writing.delivery import restored_state, settlement
+from crossdock.writing.delivery import settlement, state_doubts
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.outcomes import Outcome
@@ -43,7 +43,7 @@ def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: s
         hint = "'crossdock trace ID' shows which; look up the id of this record at the target"
         raise ConfigError("this id belongs to another record", where=target_id, hint=hint)
     tx.intents.keep_raw(intents)  # until retention removes it; `reopen` needs it
-    restored_state.trust_if_settled(tx)
+    state_doubts.trust_if_settled(tx)
 
 
 def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Intent:
@@ -94,7 +94,7 @@ def settle_as_not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: d
         intent.status, intent.first_sent_at, intent.resolved_at = "pending", None, at
         intent.place = None  # it goes into another batch, with another number
     tx.intents.write_outcomes(intents, at=at)
-    restored_state.trust_if_settled(tx)
+    state_doubts.trust_if_settled(tx)
 
 
 def drop(

@@ -13,16 +13,16 @@ from crossdock.state import Intent, StoredBatch
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
-from crossdock.writing.delivery.existing_records import ExistingRecords
+from crossdock.writing.delivery.look_up_results import LookUpResults
 from crossdock.writing.delivery.operations import (
     current_request,
     is_looked_up_first,
     payload_after,
     request_to_create,
 )
+from crossdock.writing.delivery.retries import Retries
 from crossdock.writing.delivery.senders import GONE, RetryState, SendTask
 from crossdock.writing.delivery.turn_writer import Decisions
-from crossdock.writing.delivery.undecided_requests import UndecidedRequests
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Request, Rule
@@ -39,8 +39,8 @@ class OutcomePolicy:
 
     def __init__(self, run: DeliveryContext) -> None:
         self._run, self._target, self._clock = run, run.target, run.clock
-        self._retries = UndecidedRequests(run)
-        self._existing = ExistingRecords(run, self._retries)
+        self._retries = Retries(run)
+        self._look_up_results = LookUpResults(run, self._retries)
         self._accepted: set[str] = set()  # resources for which something was delivered
         self._throttled_since: float | None = None
         self._pending_since = dict[int, float]()  # stored batches by their ids
@@ -243,8 +243,8 @@ class OutcomePolicy:
             self._throttled(task, outcome, decisions)
             return
         conflict = task.retry_state.conflict
-        if conflict is not None and outcome.status in {403, 404, 405} and not self._existing.expected(task):
-            self._existing.not_visible(task, conflict, decisions)
+        if conflict is not None and outcome.status in {403, 404, 405} and not self._look_up_results.expected(task):
+            self._look_up_results.not_visible(task, conflict, decisions)
             return
         breaker = self._run.queue.circuit_breaker
         if outcome.kind in {"unavailable", "in_doubt"}:
@@ -324,15 +324,15 @@ class OutcomePolicy:
                 decisions.settle("handed_over", task.intent, outcome)
             case "delivered":
                 self._accepted.add(task.intent.resource)
-                self._existing.accepted += 1
+                self._look_up_results.accepted += 1
                 decisions.settle("delivered", task.intent, outcome)
             case "found" | "absent" | "removed" as told:
-                getattr(self._existing, told)(task, outcome, decisions)
+                getattr(self._look_up_results, told)(task, outcome, decisions)
             case "changed" if self._is_plain_create(task.intent):
                 refused = replace(outcome, kind="rejected", reason="conflict")
                 self._refused(task, refused, decisions)
             case "changed" if task.intent.only_unchanged == "record" and not self._may_be_ours(task):
-                self._existing.changed(task, decisions)
+                self._look_up_results.changed(task, decisions)
             case "changed":
                 self._run.queue.put(replace(task, purpose="look_up"))
             case _:
@@ -359,7 +359,7 @@ class OutcomePolicy:
             decisions.settle("rejected", intent, replace(outcome, reason="missing"))
         elif intent.operation == "delete" and outcome.status == CONFLICT and self._may_be_referred_to(intent.resource):
             decisions.settle("rejected", intent, replace(outcome, reason="referenced_by"))
-        elif intent.operation != "create" or not self._existing.conflicts(task, outcome, decisions):
+        elif intent.operation != "create" or not self._look_up_results.conflicts(task, outcome, decisions):
             self._rejected(task, outcome, decisions)
 
     def _verify_gone(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:

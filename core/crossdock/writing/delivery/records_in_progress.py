@@ -66,7 +66,7 @@ class OwnRecords:
             self._since = self._all.time
             self._forget()
 
-    def rest(self) -> None:
+    def mark_all_planned(self) -> None:
         """Record that everything read is planned."""
         with self._all.lock:
             self._since = None

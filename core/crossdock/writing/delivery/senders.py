@@ -214,7 +214,7 @@ class Senders:
             if failed is not None:
                 return failed
         answer = self._ask(client, batch)
-        told = _understood(lambda: self._told(batch, answer), answer)
+        told = _understood(lambda: self._outcome_of_answer(batch, answer), answer)
         is_gone = isinstance(told, Outcome) and told.kind == "absent" and answer.status in GONE
         if is_gone and intent.operation == "delete" and (unproved := self._answers_alike(client, intent, answer)):
             return answer, unproved
@@ -251,7 +251,7 @@ class Senders:
         kind = self._target.resources[task.intent.resource]
         return task.purpose == "send" and kind.together(task.intent.operation) is not None
 
-    def _told(self, batch: SendBatch, answer: Answer) -> Outcome | Sequence[Outcome]:
+    def _outcome_of_answer(self, batch: SendBatch, answer: Answer) -> Outcome | Sequence[Outcome]:
         task, target = batch.tasks[0], self._target
         intent = task.intent
         match task.purpose:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from crossdock.state import Accepted, Attempt, DeadLetter, Intent, Scope, Transaction
 from crossdock.writing.delivery.operations import bytes_after, payload_after
-from crossdock.writing.delivery.restored_state import MAY_BE_RESTORED, StateDoubts
+from crossdock.writing.delivery.state_doubts import MAY_BE_RESTORED, StateDoubts
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Answers, Target
 

@@ -143,7 +143,7 @@ class Cell(ConfigModel):
             raise misplaced(("as",), "needs from or sum")
         if source == "sum" and self.shown_as not in _NUMERIC:
             raise misplaced(("as",), "a sum is a decimal or an integer")
-        if self.cut and (self.most is None or number):
+        if self.cut and (self.max_characters is None or number):
             raise misplaced(("cut",), "needs max_length, and is for texts: a number is never cut")
         return self
 
@@ -162,7 +162,7 @@ class Cell(ConfigModel):
         return self.as_ or ("text" if self.sum is None else "decimal")
 
     @property
-    def most(self) -> int | None:
+    def max_characters(self) -> int | None:
         """The most characters of the text."""
         return self.max_length
 
@@ -203,11 +203,11 @@ class Cell(ConfigModel):
     def text(self, scope: Scope, notation: Notation) -> tuple[str, str]:
         """Return the text of the cell, with its place. Raises RecordError at the member that does not fit."""
         written, place = self._written(scope, notation)
-        if self.most is None or len(written) <= self.most:
+        if self.max_characters is None or len(written) <= self.max_characters:
             return written, place
         if self.cut:
-            return written[: self.most], place
-        raise refused(f"has {len(written):,} characters, and at most {self.most:,} are allowed", place)
+            return written[: self.max_characters], place
+        raise refused(f"has {len(written):,} characters, and at most {self.max_characters:,} are allowed", place)
 
     def value(self, scope: Scope, notation: Notation) -> Any:
         """Return the value for JSON: the member as it is, if the cell declares no other text of it.

@@ -45,7 +45,7 @@ class WrittenColumn(Cell):
         return self.at + self.length - 1
 
     @property
-    def most(self) -> int | None:
+    def max_characters(self) -> int | None:
         return min(self.length, self.max_length or self.length)
 
     def filled(self, scope: Scope, notation: Notation, encoder: TextEncoder, *, in_bytes: bool) -> str:
@@ -73,8 +73,10 @@ class WrittenColumn(Cell):
             text = self.default or ""
         else:
             text = self.number_text(number, place, notation, self.length if self.fill == "0" else 0)
-        if len(text) > (self.most or 0):
-            raise refused(f"has {len(text):,} characters as a number, and at most {self.most:,} are allowed", place)
+        if len(text) > (self.max_characters or 0):
+            raise refused(
+                f"has {len(text):,} characters as a number, and at most {self.max_characters:,} are allowed", place
+            )
         return text, place
 
 

@@ -90,10 +90,12 @@ class X12Content(EdiContent):
 
     @property
     def _separators(self) -> str:
-        return f"{self.element}{self.component}{self.segment}{self.repetition if self._repeats else ''}"
+        return (
+            f"{self.element}{self.component}{self.segment}{self.repetition if self._has_repetition_separator else ''}"
+        )
 
     @property
-    def _repeats(self) -> bool:
+    def _has_repetition_separator(self) -> bool:
         return self.version[:5] >= REPETITION_SINCE
 
     def escaped(self, text: str, place: str) -> str:
@@ -125,7 +127,7 @@ class X12Content(EdiContent):
     def _isa(self, facts: FileFacts) -> list[str]:
         ids = [self.sender_qualifier, self.sender.ljust(15), self.receiver_qualifier, self.receiver.ljust(15)]
         times = [time_text(facts.at, form) for form in ("%y%m%d", "%H%M")]
-        repetition = self.repetition if self._repeats else "U"
+        repetition = self.repetition if self._has_repetition_separator else "U"
         flags = [f"{facts.number:09}", str(int(self.acknowledgment)), "T" if self.test else "P", self.component]
         return ["ISA", "00", " " * 10, "00", " " * 10, *ids, *times, repetition, self.version[:5], *flags]
 

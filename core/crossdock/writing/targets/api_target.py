@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.pacing.wait_after_throttling import Throttling
+from crossdock.pacing.retry_after import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api import Api, succeeds
 from crossdock.reading.sources.api_request import ApiAnswer

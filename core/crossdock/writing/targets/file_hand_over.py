@@ -68,7 +68,7 @@ class HandOver:
             AmbiguousError: If it may have been renamed.
             NotSentError, RefusedError, ConfigError, UnauthorizedError: As `stage`. It was not renamed.
         """
-        path, temporary = self._path(name), self._path(_beside(self.temporary, name))
+        path, temporary = self._path(name), self._path(_companion_name(self.temporary, name))
         is_there = harmless(lambda: self._is_handed_over(store, name, data, again=again))
         if not is_there:
             staged = harmless(lambda: store.described(temporary))
@@ -86,7 +86,7 @@ class HandOver:
     def _stage(self, store: WritableStore, name: str, data: bytes) -> None:
         if self._is_handed_over(store, name, data, again=False):
             return
-        temporary = self._path(_beside(self.temporary, name))
+        temporary = self._path(_companion_name(self.temporary, name))
         staged = store.described(temporary)
         if staged is not None and _is_same(store, staged, data, unread=False):
             return
@@ -114,9 +114,9 @@ class HandOver:
 
     def _mark(self, store: WritableStore, name: str) -> None:
         assert self.marker is not None
-        marker = self._path(_beside(self.marker, name))
+        marker = self._path(_companion_name(self.marker, name))
         if store.described(self._path(name)) is not None and store.described(marker) is None:
-            temporary = self._path(_beside(self.temporary, PurePosixPath(marker).name))
+            temporary = self._path(_companion_name(self.temporary, PurePosixPath(marker).name))
             store.write(temporary, b"")
             store.rename(temporary, marker)
 
@@ -124,7 +124,7 @@ class HandOver:
         return f"{self.folder}/{name}" if self.folder else name
 
 
-def _beside(form: str, name: str) -> str:
+def _companion_name(form: str, name: str) -> str:
     """Return the name that *form* gives the companion of a file."""
     return form.format(name=name, stem=PurePosixPath(name).stem)
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.pacing.rate_limit_headers import age_s, cache_hit, retry_after_s
-from crossdock.pacing.wait_after_throttling import throttled_wait_s
+from crossdock.pacing.retry_after import wait_before_retry_s
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.signs_of_unread_records import nothing_listed, refusing_member
@@ -180,7 +180,7 @@ def of_answer(
     wait = retry_after_s(answer.headers)
     kind: Class = "in_doubt"
     if status == _THROTTLED:
-        kind, wait = "throttled", throttled_wait_s(answer.headers, answer.body)
+        kind, wait = "throttled", wait_before_retry_s(answer.headers, answer.body)
     elif status == 401:
         kind = "unauthorized"
     elif status == 412:
@@ -272,7 +272,9 @@ def of_ping(answer: Answer) -> Outcome:
 def of_stage(answer: Answer) -> Outcome:
     """Return the outcome of the first part of a stored batch, which has no effect. Its body is the receipt."""
     if answer.status == _THROTTLED:
-        return Outcome("throttled", "too many requests", answer.status, throttled_wait_s(answer.headers, answer.body))
+        return Outcome(
+            "throttled", "too many requests", answer.status, wait_before_retry_s(answer.headers, answer.body)
+        )
     kind: Class = "staged" if 200 <= answer.status < 300 else "unavailable"
     return Outcome(kind, status=answer.status, receipt=answer.body.decode() or None)
 

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 from crossdock.mapping.resource_types import ACTIONS, WRITTEN, PlatformResource, ResourceType
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.platform import request_authorization
+from crossdock.platform import request_credentials
 from crossdock.platform.platform_config import Profile, Rate
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
@@ -31,7 +31,7 @@ class PlatformTarget(Target):
         self.resources = {name: _resource(kind, profile) for name, kind in WRITTEN.items()}
         self.account, self.retry, self.in_flight = profile.tenant, profile.retry, profile.in_flight
         self.kept_s, self.settle_s = profile.idempotency.kept_s, profile.lookup.settle_s
-        self.credential = request_authorization.credential(profile, clock or SystemClock())
+        self.credential = request_credentials.credential(profile, clock or SystemClock())
 
     @property
     def address(self) -> str:

@@ -43,4 +43,4 @@ def test_a_column_is_described() -> None:
     assert profile_words.length(column) == "3"
     assert profile_words.length(column | {"longest": 1_000}) == "3 to 1,000"
     assert profile_words.forms(column) == "25 % whole, 75 % dates"
-    assert profile_words.odd(column) == r"1,200 with control characters (a.csv:2, a.csv:9 'x\n')"
+    assert profile_words.findings_text(column) == r"1,200 with control characters (a.csv:2, a.csv:9 'x\n')"

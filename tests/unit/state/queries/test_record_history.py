@@ -59,11 +59,11 @@ def test_a_record_is_found_by_its_line(state: State) -> None:
     with state.begin() as tx:
         tx.intents.add([again], run_id=1, fence=1, at=AT)
     with state.read_only() as tx:
-        found = [tx.tracing.at("f.csv", line) for line in (9, 10, 29, 99)]
+        found = [tx.tracing.records_up_to_line("f.csv", line) for line in (9, 10, 29, 99)]
         assert [(line, {each.key_hash for each in records}) for line, records in found] == [
             (0, set()), (10, {1}), (20, {2, 4}), (30, {3}),
         ]  # fmt: skip
-        assert tx.tracing.at("other.csv", 99) == (0, set())
+        assert tx.tracing.records_up_to_line("other.csv", 99) == (0, set())
 
 
 def test_a_long_source_is_found_and_told_apart(state: State) -> None:
@@ -73,7 +73,7 @@ def test_a_long_source_is_found_and_told_apart(state: State) -> None:
     with state.begin() as tx:
         tx.intents.add([intent(n, source=f"{long}{n}") for n in (1, 2)], run_id=run, fence=1, at=AT)
     with state.read_only() as tx:
-        assert tx.tracing.at(f"{long}2", 2) == (2, {FoundRecord(SCOPE, STREAM, 2)})
+        assert tx.tracing.records_up_to_line(f"{long}2", 2) == (2, {FoundRecord(SCOPE, STREAM, 2)})
 
 
 def test_rows_have_no_data(state: State) -> None:
@@ -106,7 +106,7 @@ def test_every_query_uses_an_index(state: State) -> None:
         event.listen(connection, "before_cursor_execute", explain)
         tx.tracing.of_name("prd_1")
         tx.tracing.with_keys(tx.tracing.scopes(), tx.tracing.streams(), [1, 2])
-        tx.tracing.at("f.csv", 99)
+        tx.tracing.records_up_to_line("f.csv", 99)
         tx.tracing.operations(SCOPE, 1)
         tx.tracing.bindings(SCOPE, 1)
         tx.tracing.dead_letters(STREAM, 2)

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
 from crossdock.state import Scope, State
-from crossdock.state.tables.key_index_stamps import Change, stamp_of
+from crossdock.state.tables.key_index_stamps import KeyIndexChange, stamp_of
 
 OTHER = Scope("platform", "product", "other")
 
@@ -26,7 +26,10 @@ def test_each_change_gives_a_new_stamp(state: State) -> None:
             touched = tx.stamps.touched[SCOPE]
         stamps.append(stamp(state))
         assert (touched.before, touched.after) == tuple(stamps[-2:])
-        assert touched.changes == [Change(number, 10 + number, None), Change(number, None, None, is_live=False)]
+        assert touched.changes == [
+            KeyIndexChange(number, 10 + number, None),
+            KeyIndexChange(number, None, None, is_live=False),
+        ]
     assert stamps[0] == 0
     assert len(set(stamps)) == 3
     assert stamp(state, OTHER) == 0

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 

@@ -23,7 +23,7 @@ class PostponedError(CrossdockError):
     """What an earlier run left cannot be delivered now, but the rest of the run is worth a try."""
 
 
-class UndecidedRequests:
+class Retries:
     def __init__(self, run: DeliveryContext) -> None:
         self._run, self._target, self._clock = run, run.target, run.clock
         self._left_out = 0

@@ -1,4 +1,4 @@
-"""Column names, from a header or declared."""
+"""Checks of column names, from a header or declared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crossdock.records import RESERVED, is_reserved
 _TELLING = 2  # this many matching names show a header; with more names, the last one may differ
 
 
-def of_header(names: Sequence[str]) -> Sequence[str]:
+def names_to_match(names: Sequence[str]) -> Sequence[str]:
     return names[:-1] if len(names) > _TELLING else names
 
 

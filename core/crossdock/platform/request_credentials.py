@@ -1,4 +1,4 @@
-"""Authorizes requests: by an API key, or by an access token that is renewed in time."""
+"""What requests to the platform are authorized with: an API key, or an access token that is renewed in time."""
 
 from __future__ import annotations
 

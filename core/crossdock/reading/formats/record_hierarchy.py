@@ -14,17 +14,17 @@ from crossdock.records import LINE
 
 
 def chosen_rows(
-    parts: Iterator[Mapping[str, pl.DataFrame]], sequence: RecordSequence, batch_rows: int
+    parts: Iterator[Mapping[str, pl.DataFrame]], hierarchy: RecordHierarchy, batch_rows: int
 ) -> Iterator[pl.DataFrame]:
     for frames in parts:
-        for rows in sequence.rows(frames):
+        for rows in hierarchy.rows(frames):
             yield from rows.iter_slices(batch_rows)
-    sequence.end()
-    if not sequence.count:
-        yield pl.DataFrame(schema={**dict.fromkeys(sequence.names, pl.String()), LINE: pl.UInt64()})
+    hierarchy.end()
+    if not hierarchy.count:
+        yield pl.DataFrame(schema={**dict.fromkeys(hierarchy.names, pl.String()), LINE: pl.UInt64()})
 
 
-class RecordSequence:
+class RecordHierarchy:
     """Checks the records of one file in their order, and selects the wanted ones, with the columns of parents first."""
 
     def __init__(self, name: str, types: Mapping[str, RecordType], chosen: str) -> None:

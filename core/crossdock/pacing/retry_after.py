@@ -26,8 +26,8 @@ class Throttling:
     wait_s: float | None = None
 
     def wait_after(self, headers: Mapping[str, str], body: bytes) -> float | None:
-        """Return the wait after the answer with these headers and this body; see `throttled_wait_s`."""
-        return throttled_wait_s(headers, body) if self.wait_s is None else self.wait_s
+        """Return the wait after the answer with these headers and this body; see `wait_before_retry_s`."""
+        return wait_before_retry_s(headers, body) if self.wait_s is None else self.wait_s
 
 
 def throttling(said: object) -> Throttling | None:
@@ -46,7 +46,7 @@ def throttling(said: object) -> Throttling | None:
     return None
 
 
-def throttled_wait_s(headers: Mapping[str, str], body: bytes) -> float | None:
+def wait_before_retry_s(headers: Mapping[str, str], body: bytes) -> float | None:
     """Return the seconds of ``Retry-After``, else those that *body* states, else those until the reset, 0 to 900.
 
     None without any. A text states a wait by a number with a unit after "retry", "again" or "wait", such as ``retry

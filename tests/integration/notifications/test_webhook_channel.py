@@ -24,7 +24,7 @@ from tests.servers import served
 from crossdock.config.notify_config import Webhook
 from crossdock.errors import UnavailableError
 from crossdock.services.notifications.events import compose
-from crossdock.services.notifications.webhook import WebhookChannel
+from crossdock.services.notifications.webhook_channel import WebhookChannel
 from crossdock.values import exact_json
 
 

@@ -203,7 +203,7 @@ class Verification:
                 break
             for scope, binding in page:
                 self._check()
-                comparison.compare_looked_up(scope, binding, look_ups.held(resource, binding.target_id))
+                comparison.compare_looked_up(scope, binding, look_ups.look_up_record(resource, binding.target_id))
                 self._run.progress.advance()
             self._write(comparison, page)
             after = page[-1][0].namespace, page[-1][1].key_hash

@@ -18,9 +18,9 @@ from crossdock.writing.delivery.operations import (
     payload_after,
     takes_over,
 )
+from crossdock.writing.delivery.retries import Retries
 from crossdock.writing.delivery.senders import SendTask
 from crossdock.writing.delivery.turn_writer import Decisions
-from crossdock.writing.delivery.undecided_requests import UndecidedRequests
 from crossdock.writing.targets.merge_patch import holds
 from crossdock.writing.targets.outcomes import Outcome
 
@@ -29,10 +29,10 @@ _CHANGED = Outcome(
 )
 
 
-class ExistingRecords:
+class LookUpResults:
     """Decides whether this state's operation made an existing record, and whether the record is as wanted."""
 
-    def __init__(self, run: DeliveryContext, retries: UndecidedRequests) -> None:
+    def __init__(self, run: DeliveryContext, retries: Retries) -> None:
         self._run, self._retries, self._target = run, retries, run.target
         self._rounds: Counter[tuple[str, int]] = Counter()  # repeated decisions, by stream and key hash
         self._others = 0  # records of others with this state's external ids

@@ -30,7 +30,7 @@ _NAMES: Mapping[Kind, re.Pattern[str]] = {
 }
 _DESCRIBED = "meta|paging|pagination|pages?|info|context|cursors?|links|hits|data|results?|response|payload"
 _ENVELOPE = re.compile(f"(search|query|list|set|additional)*({_DESCRIBED})(set|{_DESCRIBED})*")
-_NAMESPACE = re.compile(r"@?[A-Za-z]+\.")  # such as @odata. or @iot.
+_NAMESPACE = re.compile(r"^@?[A-Za-z]+\.")  # such as @odata. or @iot.
 _XML_ATTRIBUTES = "@attributes"  # of the element that was the list, in JSON made of XML
 _STEP = re.compile(
     "href|ur[il]|link|(starting)?after|cursor|token|page|offset|start|[a-z]*continue"

@@ -480,3 +480,10 @@ def test_a_size_that_the_api_ignores_cuts_no_list() -> None:
     """Asked for fewer, it gives as many: its list has that length by chance. So it has if the API says so."""
     assert read(Paginator(), {"items": ITEMS}, {"items": ITEMS}, params={"limit": "3"}) is None
     assert read(Paginator(), {"items": ITEMS, "total": 3}, params={"limit": "3"}) is None
+
+
+def test_a_long_name_of_a_member_costs_little() -> None:
+    """The time to know its kind grows with its length, and not with the square of that."""
+    assert (
+        read(LinkHeader(), {"items": ITEMS, **{f"{number}{'data' * 25_000}": number for number in range(20)}}) is None
+    )

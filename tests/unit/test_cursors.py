@@ -96,6 +96,7 @@ def test_a_window_has_a_checkpoint() -> None:
     """Its end."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     assert Window(start, start + timedelta(days=1)).checkpoint == Checkpoint("2026-01-02T00:00:00Z")
+    assert Window(start, start + timedelta(days=1)).checkpoint.needs_whole_list
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Self
@@ -103,7 +103,7 @@ class Checkpoint:
     """
 
     cursor: str
-    needs_whole_list: bool = False
+    needs_whole_list: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ job shows whether it was started.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
-from urllib.parse import quote, urlencode, urljoin, urlsplit
+from urllib.parse import urlencode, urljoin, urlsplit
 
 import httpx
 
 from crossdock.errors import RefusedError, UnauthorizedError
+from crossdock.reading.sources.api_request import pairs
 from crossdock.targets import (
     AmbiguousError,
     Answer,
@@ -35,16 +35,14 @@ from crossdock.writing.targets.file_hand_over import harmless
 from crossdock.writing.targets.target import HAND_OVER, STAGE
 from crossdock_connectors.http_json.job_results import Result, ToldResults, results_in
 from crossdock_connectors.http_json.job_settings import NAME, BulkJob, JobRequest, JobResults, JobState, names_in
-from crossdock_connectors.http_json.request_templates import with_key
+from crossdock_connectors.http_json.request_templates import columns_in, path_of, with_key
 
 _OK, _PENDING, _UNKNOWN = 200, 202, 409  # statuses of the answers of an exchange
 _THROTTLED = 429
 _LATER = frozenset({408, 425, 500, 502, 503, 504})
 _GONE = frozenset({404, 410})
-_NO_SEGMENTS = frozenset({"", ".", ".."})
 _AGAIN = "the next run goes on where this one has stopped, and starts nothing twice"
 _ANY = {"accept": "*/*"}
-_IN_PATH = re.compile(r"\{([^{}]+)\}")
 
 
 class _EndedError(Exception):
@@ -202,8 +200,7 @@ class _Exchange:
         texts = self._texts()
         body = request.content(texts) if request.is_post else None
         params = with_key(request.params, texts)
-        pairs = [(key, text) for key, each in params.items() for text in ((each,) if isinstance(each, str) else each)]
-        path = self._path(request.path) + (f"?{urlencode(pairs)}" if pairs else "")
+        path = self._path(request.path) + (f"?{urlencode(pairs(params))}" if params else "")
         answer = self._client.send(request.used_method, path, body=body, may_leave=may_leave)
         if isinstance(request, JobState) and answer.status in _GONE:
             raise _GoneError(f"HTTP {answer.status}", where=request.path)
@@ -276,15 +273,13 @@ class _Exchange:
         return texts | inner
 
     def _path(self, path: str | None) -> str:
-        texts = self._texts()
-
-        def filled(place: re.Match[str]) -> str:
-            text = texts.get(place[1])
-            if not isinstance(text, str) or text in _NO_SEGMENTS:
-                raise RefusedError(f"{{{place[1]}}} of an answer cannot be a part of a path", where=self._place)
-            return quote(text, safe="")
-
-        return _IN_PATH.sub(filled, path or "")
+        named = {name: text for name, text in self._texts().items() if isinstance(text, str)}
+        values = {name: named.get(name, "") for name in columns_in(path or "")}
+        filled = path_of(path or "", values)
+        if filled is None:
+            message = f"one of {', '.join(values)}, which an answer gave, cannot be a part of the path {path}"
+            raise RefusedError(message, where=self._place)
+        return filled
 
     def _form(self, fields: Any, content: bytes) -> tuple[str, bytes]:
         """Return the media type and the body of a form with *fields* and the file."""

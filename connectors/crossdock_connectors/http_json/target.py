@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from crossdock.errors import RemoteError
 from crossdock.reading.sources import api_error_messages
+from crossdock.reading.sources.api_request import pairs
 from crossdock.reading.sources.signs_of_unread_records import refusing_member
 from crossdock.sources import ApiAnswer
 from crossdock.targets import (
@@ -400,10 +401,9 @@ def _is_null(body: Any, place: str) -> bool:
 def _with_query(request: OtherRequest, values: Mapping[str, str | None]) -> str:
     """Return path and query with the texts of *values* in place of their names in braces."""
     known = {f"{{{name}}}": text for name, text in values.items() if text is not None}
-    texts = {key: (value,) if isinstance(value, str) else value for key, value in request.params.items()}
-    pairs = [(key, _replaced(text, known)) for key, each in texts.items() for text in each]
+    query = [(key, _replaced(text, known)) for key, text in pairs(request.params)]
     path = _replaced(request.path, {place: quote(text, safe="") for place, text in known.items()})
-    return f"{path}?{urlencode(pairs)}" if pairs else path
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 def _replaced(text: str, known: Mapping[str, str]) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from crossdock.errors import RefusedError
+from crossdock.reading.wrappers.packed_streams import GZIP, GzipSettings, UnpackedStream
+from crossdock.reading.wrappers.unpacking_limits import Meter
 from crossdock.targets import ExpectedRecord, Outcome
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, found_at, member_name, text_of
@@ -19,7 +20,7 @@ from crossdock_connectors.http_json.recognized_answers import condition
 
 _MANY = 12  # digits
 _HINT = "correct results in the config; the next run fetches them again"
-_GZIP = b"\x1f\x8b"
+_LIMITS = GzipSettings(kind="gzip", max_ratio=10_000_000)  # their bytes are limited
 Result = tuple[str | None, bool, str]
 """The external id, or the place in the file from 0 on, of a record, or None for none; whether it was refused; why."""
 
@@ -48,20 +49,15 @@ def _key(row: Any, each: JobResults) -> str | None:
 
 
 def _unpacked(content: bytes, most: int) -> bytes:
-    if not content.startswith(_GZIP):
+    if not GZIP.magic(content):
         return content
-    found = b""
-    while content:  # of several members: RFC 1952, section 2.2
-        unpacking = zlib.decompressobj(wbits=31)
-        try:
-            found += unpacking.decompress(content, most - len(found) + 1)
-        except zlib.error as error:
-            raise _wrong(f"the results are damaged: {error}") from None
-        if len(found) > most:
-            raise _wrong(f"the results have more than {most:,} bytes: raise max_answer_bytes of the connection")
-        if not unpacking.eof:
-            raise _wrong("the results are cut")
-        content = unpacking.unused_data
+    meter = Meter(_LIMITS, name="the results", what="bytes of gzip")
+    try:
+        found = UnpackedStream(io.BytesIO(content), GZIP, meter, name="the results").read(most + 1)
+    except RefusedError as error:
+        raise _wrong(f"the results are damaged: {error.message}") from None
+    if len(found) > most:
+        raise _wrong(f"the results have more than {most:,} bytes: raise max_answer_bytes of the connection")
     return found
 
 

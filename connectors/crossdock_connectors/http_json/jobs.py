@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 import httpx
 
+from crossdock import ConfigModel
 from crossdock.errors import RefusedError, UnauthorizedError
 from crossdock.reading.sources.api_request import pairs
 from crossdock.targets import (
@@ -78,7 +79,7 @@ def exchanged(
     try:
         if request.method == STAGE:
             return harmless(lambda: exchange.stage(request.body or b""))
-        return exchange.hand_over(is_first=request.method == HAND_OVER, may_leave=may_leave)
+        return exchange.start(may_leave) if request.method == HAND_OVER else exchange.resume(may_leave)
     except _EndedError as ended:
         return ended.answer
 
@@ -93,7 +94,7 @@ def outcomes_of(answer: Answer, config: BulkJob, expected: Sequence[ExpectedReco
             message = f"the job has no results after {config.wait_s:g} s, and its last state is {state!r}"
             return Outcome("pending", message, _PENDING, config.poll_s, receipt=answer.body.decode())
         case 409:
-            return [Outcome("undecided", body_of(answer), _UNKNOWN, receipt="") for _ in expected]
+            return [Outcome("undecided", body_of(answer), _UNKNOWN, receipt="")] * len(expected)
     return ToldResults(body_of(answer)).outcomes(expected)
 
 
@@ -118,25 +119,22 @@ class _Exchange:
             self._sent(upload.method, self._path(upload.path), "upload", content, headers)
         return self._receipt(200)
 
-    def hand_over(self, *, is_first: bool, may_leave: Callable[[], bool]) -> Answer:
-        return self._start(may_leave) if is_first else self._continue(may_leave)
-
-    def _continue(self, may_leave: Callable[[], bool]) -> Answer:
+    def resume(self, may_leave: Callable[[], bool]) -> Answer:
         state = self._config.state
-        if any(self._kept.get(name) is None for name in names_in(state)):
+        if self._lacks(state):
             lost = "the answer to the start of the job was lost, so that the API cannot be asked for it"
-            return self._start(may_leave) if self._config.if_lost == "resend" else _unknown(lost)
+            return self.start(may_leave) if self._config.if_lost == "resend" else _unknown(lost)
         try:
             found, message = harmless(lambda: self._state(state))
         except _GoneError:
             return _unknown("the API does not know the job any more")
         if found in state.unstarted:
-            return self._start(may_leave)
+            return self.start(may_leave)
         if found in state.done or found in state.failed:
             return harmless(lambda: self._results(message, has_failed=found in state.failed))
         return self._receipt(_PENDING, found)
 
-    def _start(self, may_leave: Callable[[], bool]) -> Answer:
+    def start(self, may_leave: Callable[[], bool]) -> Answer:
         try:
             self._asked(self._config.start, "start", may_leave)
         except _LackingError as error:  # it was started
@@ -154,7 +152,7 @@ class _Exchange:
         if not isinstance(state, str):
             hint = f"correct {self._place}.state in the config"
             raise RefusedError(f"the answer has no text at {request.state}", where=request.path, hint=hint)
-        return state, text_of(said) or "without a reason" if isinstance(said, str) else "without a reason"
+        return state, said if isinstance(said, str) and said else "without a reason"
 
     def _results(self, message: str, *, has_failed: bool) -> Answer:
         told, is_whole = dict[str, list[Result]](by_name=[], by_place=[]), True
@@ -180,10 +178,10 @@ class _Exchange:
     def _fetched(self, each: JobResults, what: str) -> bytes | None:
         """Return a list of results, or None if an answer has null in place of what leads to it."""
         for place, request in enumerate(each.prepare):
-            if any(self._kept.get(name) is None for name in names_in(request)):
+            if self._lacks(request):
                 return None
             self._asked(request, f"{what}.prepare.{place}")
-        if any(self._kept.get(name) is None for name in names_in(each)):
+        if self._lacks(each):
             return None
         if each.url is None:
             answer = self._sent("GET", self._path(each.path), what, None, {})
@@ -192,6 +190,10 @@ class _Exchange:
         if answer.status != _OK:
             raise AmbiguousError(f"{what}: HTTP {answer.status}, and no results yet", where=self._place)
         return answer.body
+
+    def _lacks(self, request: ConfigModel) -> bool:
+        """Return whether no answer gave a value that *request* uses."""
+        return any(self._kept.get(name) is None for name in names_in(request))
 
     # ---- requests
 
@@ -250,11 +252,11 @@ class _Exchange:
             raise _EndedError(Answer(_THROTTLED, {"retry-after": str(throttled.retry_after_s or 0)}, b""))
         if answer.status == _THROTTLED:
             raise _EndedError(answer)
-        text, busy = answer.body.decode(errors="replace").casefold(), self._config.busy
+        sent, busy = answer, self._config.busy
         answer = self._target.with_status(self._resource, answer)
         if answer.status < 300:
             return answer
-        if what == "start" and busy is not None and busy.casefold() in text:
+        if what == "start" and busy and busy.casefold() in sent.body.decode(errors="replace").casefold():
             raise _EndedError(Answer(_THROTTLED, {"retry-after": str(self._config.poll_s)}, b""))
         said = explained_outcome(answer, ExpectedRecord(), RecordShape()).message
         message = f"{what}: {said}" if str(answer.status) in said else f"{what}: {said} (HTTP {answer.status})"

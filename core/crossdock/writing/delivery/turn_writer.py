@@ -209,7 +209,8 @@ class Decisions:
 
     def keep_receipt(self, task: SendTask, outcome: Outcome) -> None:
         """Keep what the target answered to a part of the stored batch of *task*."""
-        if outcome.receipt is not None and task.stored is not None and not task.is_led:
+        if task.stored is not None and not task.is_led and outcome.receipt not in {None, task.stored.receipt}:
+            assert outcome.receipt is not None
             task.keep(outcome.receipt)
             self.receipts[task.stored.id] = outcome.receipt
 

@@ -14,6 +14,7 @@ import yaml
 from tests.chaos import processes
 from tests.e2e.bulk_job_projects import VENDORS, BulkJobProject
 from tests.partners.bulk_jobs import BulkJobs, Fault, FaultKind, Step
+from tests.partners.partner_server import PartnerAnswer, PartnerRequest
 from tests.waiting import WITHIN_S
 
 
@@ -137,6 +138,26 @@ def test_a_job_that_fails_leaves_in_doubt_what_no_result_names(tmp_path: Path, v
     assert ["".join(sorted(project.listed(state))) for state in ("rejected", "in-doubt")] == known[vendor]
     said = {*project.listed("rejected").values(), *project.listed("in-doubt").values()}
     assert all("the job failed" in each for each in said)
+
+
+@pytest.mark.parametrize("status", [302, 501, 507, 520])
+def test_an_unclear_answer_to_the_start_does_not_start_again(
+    tmp_path: Path, vendor: str, api: BulkJobs, status: int
+) -> None:
+    """What is in front of an API may answer after the start: the state tells, or a person."""
+    project, answer, unclear = BulkJobProject(tmp_path, vendor, api), api.answer, [status]
+
+    def answered(request: PartnerRequest) -> PartnerAnswer:
+        step, carried_out = api.step(request), answer(request)
+        return PartnerAnswer(unclear.pop(), b"") if step == "start" and unclear else carried_out
+
+    api.answer = answered  # type: ignore[method-assign]  # one fake of this test
+    project.export("1,Name,", "2,Name,")
+    done = [project.run("sync").exit_code for _ in range(2)]
+    assert not unclear
+    assert executed(api) == {"wms:1": 1, "wms:2": 1}
+    assert done == ([0, 0] if vendor == "salesforce" else [1, 1])
+    assert len(project.listed("in-doubt")) == (0 if vendor == "salesforce" else 2)
 
 
 def test_a_job_that_the_api_has_forgotten_is_in_doubt(tmp_path: Path, vendor: str, api: BulkJobs) -> None:

@@ -40,7 +40,7 @@ from crossdock_connectors.http_json.request_templates import columns_in, path_of
 
 _OK, _PENDING, _UNKNOWN = 200, 202, 409  # statuses of the answers of an exchange
 _THROTTLED = 429
-_LATER = frozenset({408, 425, 500, 502, 503, 504})
+_TOO_EARLY = 425  # RFC 8470, section 5.2
 _GONE = frozenset({404, 410})
 _AGAIN = "the next run goes on where this one has stopped, and starts nothing twice"
 _ANY = {"accept": "*/*"}
@@ -258,11 +258,12 @@ class _Exchange:
             return answer
         if what == "start" and busy and busy.casefold() in sent.body.decode(errors="replace").casefold():
             raise _EndedError(Answer(_THROTTLED, {"retry-after": str(self._config.poll_s)}, b""))
-        said = explained_outcome(answer, ExpectedRecord(), RecordShape()).message
-        message = f"{what}: {said}" if str(answer.status) in said else f"{what}: {said} (HTTP {answer.status})"
-        if answer.status in _LATER:
+        judged = explained_outcome(answer, ExpectedRecord(), RecordShape())
+        is_stated = str(answer.status) in judged.message
+        message = f"{what}: {judged.message}" if is_stated else f"{what}: {judged.message} (HTTP {answer.status})"
+        if judged.kind in {"in_doubt", "unavailable"} or answer.status == _TOO_EARLY:
             raise AmbiguousError(message, where=where)
-        if answer.status == 401:
+        if judged.kind == "unauthorized":
             raise UnauthorizedError(message, where=where, hint=self._target.advice(self._resource, 401))
         hint = f"correct {self._place} in the config, or ask what the API lacks; {_AGAIN}"
         raise RefusedError(message, where=where, hint=hint)

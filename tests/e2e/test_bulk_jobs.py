@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.chaos import processes
 from tests.e2e.bulk_job_projects import VENDORS, BulkJobProject
-from tests.partners.bulk_jobs import BulkJobs, Fault, FaultKind, Step
+from tests.partners.bulk_jobs import AmazonFeeds, BulkJobs, Fault, FaultKind, Step
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
 from tests.waiting import WITHIN_S
 
@@ -158,6 +158,30 @@ def test_an_unclear_answer_to_the_start_does_not_start_again(
     assert executed(api) == {"wms:1": 1, "wms:2": 1}
     assert done == ([0, 0] if vendor == "salesforce" else [1, 1])
     assert len(project.listed("in-doubt")) == (0 if vendor == "salesforce" else 2)
+
+
+@pytest.mark.parametrize("step", ["upload", "results"])
+def test_an_address_that_has_expired_is_given_again(tmp_path: Path, vendor: str, api: BulkJobs, step: Step) -> None:
+    """The run says so, and the next one has a new address; nothing is sent twice."""
+    if vendor == "salesforce":
+        pytest.skip("it has one host")
+    project = BulkJobProject(tmp_path, vendor, api)
+    api.faults.append((step, "403 expired url"))
+    project.export("1,Name,")
+    assert project.run("sync").exit_code == 4
+    project.sync()
+    assert executed(api) == {"wms:1": 1}
+
+
+def test_reports_may_be_compressed_and_have_warnings(tmp_path: Path) -> None:
+    """A warning about a record that was accepted is no refusal."""
+    with AmazonFeeds() as api:
+        api.gzip_results, api.warn = True, lambda _: "the name is short"
+        api.refuse = lambda payload: "the name is odd" if "Odd" in str(payload) else None
+        project = BulkJobProject(tmp_path, "amazon", api)
+        project.export("1,Name,", "2,Odd,")
+        project.sync(1)
+        assert project.listed("rejected") == {"2": "rejected: the name is odd"}
 
 
 def test_a_job_that_the_api_has_forgotten_is_in_doubt(tmp_path: Path, vendor: str, api: BulkJobs) -> None:

@@ -57,26 +57,31 @@ class JobRequest(OtherRequest):
         return self.method or ("POST" if self.is_post else "GET")
 
 
-class JobUpload(ConfigModel):
-    """The request that sends the file. It has no effect until the job is started."""
+class FileAddress(ConfigModel):
+    """Where a file is sent, or results are read."""
 
     path: Path | None = None
-    """Where it is sent, below the base URL, such as ``/jobs/{job}/batches``."""
+    """Below the base URL, such as ``/jobs/{job}/batches``."""
     url: _Address | None = None
     """In place of ``path``: the address that an answer gave, such as ``{url}``. Another host gets no credentials, and
-    must be one of ``hosts``."""
+    must be one of ``hosts``. If that answer had null there, there are no such results."""
+
+    @model_validator(mode="after")
+    def _is_one_address(self) -> Self:
+        if (self.path is None) == (self.url is None):
+            raise misplaced(("path",), "give either path or url")
+        return self
+
+
+class JobUpload(FileAddress):
+    """The request that sends the file. It has no effect until the job is started."""
+
     method: Literal["PUT", "POST"] = "PUT"
     content_type: Annotated[str, Field(pattern=r"^[\w.+-]+/[\w.+-]+(; ?charset=[\w-]+)?$")]
     """Of the file, such as ``text/csv``."""
     form: _Address | None = None
     """The list of fields, each with ``name`` and ``value``, that an answer gave: the file is then the last field,
     ``file``, of a form (RFC 7578)."""
-
-    @model_validator(mode="after")
-    def _has_one_address(self) -> Self:
-        if (self.path is None) == (self.url is None):
-            raise misplaced(("path",), "give either path or url")
-        return self
 
 
 class JobState(JobRequest):
@@ -101,14 +106,11 @@ class JobState(JobRequest):
         return self
 
 
-class JobResults(ConfigModel):
+class JobResults(FileAddress):
     """A list with a result for each of some records."""
 
     prepare: tuple[JobRequest, ...] = ()
     """Requests before, such as one whose answer has the address of the results."""
-    path: Path | None = None
-    url: _Address | None = None
-    """In place of ``path``, as of ``upload``. If the answer that gave it had null there, there are no such results."""
     format: Literal["csv", "json", "json_lines"]
     """``csv`` with the names of the columns in the first line, in UTF-8; all of them may be compressed with gzip."""
     records: Place = ""
@@ -127,9 +129,7 @@ class JobResults(ConfigModel):
     """Where a result says why its record was refused: a record is, if there is a text or a list there."""
 
     @model_validator(mode="after")
-    def _is_complete(self) -> Self:
-        if (self.path is None) == (self.url is None):
-            raise misplaced(("path",), "give either path or url")
+    def _names_a_record(self) -> Self:
         if (self.record is None) == (self.number is None):
             raise misplaced(("record",), "give either record or number")
         return self

@@ -35,7 +35,15 @@ from crossdock.writing.targets.api_target import explained_outcome
 from crossdock.writing.targets.file_hand_over import harmless
 from crossdock.writing.targets.target import HAND_OVER, STAGE
 from crossdock_connectors.http_json.job_results import Result, ToldResults, results_in
-from crossdock_connectors.http_json.job_settings import NAME, BulkJob, JobRequest, JobResults, JobState, names_in
+from crossdock_connectors.http_json.job_settings import (
+    NAME,
+    BulkJob,
+    FileAddress,
+    JobRequest,
+    JobResults,
+    JobState,
+    names_in,
+)
 from crossdock_connectors.http_json.request_templates import columns_in, path_of, with_key
 
 _OK, _PENDING, _UNKNOWN = 200, 202, 409  # statuses of the answers of an exchange
@@ -112,11 +120,8 @@ class _Exchange:
         upload = self._config.upload
         headers = {"content-type": upload.content_type}
         if upload.form is not None:
-            headers["content-type"], content = self._form(self._kept[upload.form[1:-1]], content)
-        if upload.url is not None:
-            self._at(self._kept[upload.url[1:-1]], upload.method, "upload", content, headers)
-        else:
-            self._sent(upload.method, self._path(upload.path), "upload", content, headers)
+            headers["content-type"], content = self._form(self._given(upload.form), content)
+        self._sent(upload, upload.method, "upload", content, headers)
         return self._receipt(200)
 
     def resume(self, may_leave: Callable[[], bool]) -> Answer:
@@ -183,10 +188,7 @@ class _Exchange:
             self._asked(request, f"{what}.prepare.{place}")
         if self._lacks(each):
             return None
-        if each.url is None:
-            answer = self._sent("GET", self._path(each.path), what, None, {})
-        else:
-            answer = self._at(self._kept[each.url[1:-1]], "GET", what, None, {})
+        answer = self._sent(each, "GET", what)
         if answer.status != _OK:
             raise AmbiguousError(f"{what}: HTTP {answer.status}, and no results yet", where=self._place)
         return answer.body
@@ -218,20 +220,29 @@ class _Exchange:
             self._kept[name] = value
         return answer
 
-    def _sent(self, method: str, path: str, what: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def _sent(
+        self, place: FileAddress, method: str, what: str, body: bytes | None = None, headers: Mapping[str, str] = {}
+    ) -> Answer:
+        """Send or request a file."""
+        sent: Any = {"body": body, "headers": {**_ANY, **headers}}
         try:
-            return self._judged(self._client.send(method, path, body=body, headers={**_ANY, **headers}), what, path)
+            if place.url is None:
+                path = self._path(place.path)
+                return self._judged(self._client.send(method, path, **sent), what, path)
+            host, path, is_own = self._address(str(self._given(place.url)), what)
+            with closing(self._target.client_of(host, authorized=is_own)) as client:
+                return self._judged(client.send(method, path, **sent), what, host)
         except TooLargeError as error:
-            raise self._too_large(error, what) from None
+            hint = f"raise {self._target.place}.max_answer_bytes, or lower records_per_file for later files; {_AGAIN}"
+            raise RefusedError(f"{what}: {error.message}", where=self._place, hint=hint) from None
 
-    def _too_large(self, error: TooLargeError, what: str) -> RefusedError:
-        hint = f"raise {self._target.place}.max_answer_bytes, or lower records_per_file for later files; {_AGAIN}"
-        return RefusedError(f"{what}: {error.message}", where=self._place, hint=hint)
+    def _given(self, name_in_braces: str) -> Any:
+        return self._kept[name_in_braces[1:-1]]
 
-    def _at(self, url: Any, method: str, what: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
-        """Send a request to an address that an answer gave; credentials only to the host of the API."""
+    def _address(self, url: str, what: str) -> tuple[str, str, bool]:
+        """Return the host and the path of an address that an answer gave, and whether the host is that of the API."""
         try:
-            parts = urlsplit(urljoin(f"{self._target.address}/", str(url)))
+            parts = urlsplit(urljoin(f"{self._target.address}/", url))
         except ValueError:
             raise RefusedError(f"{what}: the API gave an address that cannot be read", where=self._place) from None
         own, host = urlsplit(self._target.address), f"{parts.scheme}://{parts.netloc}"
@@ -239,12 +250,7 @@ class _Exchange:
         if not is_own and (not is_named or "@" in parts.netloc or parts.scheme not in {"https", own.scheme}):
             hint = f"if the API means this host, name it in {self._place}.hosts; it must be https, without a user"
             raise RefusedError(f"{what} is on another host", where=host.rpartition("@")[2], hint=hint)
-        path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
-        try:
-            with closing(self._target.client_of(host, authorized=is_own)) as client:
-                return self._judged(client.send(method, path, body=body, headers={**_ANY, **headers}), what, host)
-        except TooLargeError as error:
-            raise self._too_large(error, what) from None
+        return host, parts._replace(scheme="", netloc="", fragment="").geturl() or "/", is_own
 
     def _judged(self, answer: Answer, what: str, where: str) -> Answer:
         """Return an answer of success. Raises errors for others, and `_EndedError` if the rate is limited."""

@@ -35,6 +35,8 @@ from crossdock.writing.targets.platform_target import PlatformTarget
 SCOPE = Scope("platform", "product", "wms")
 PRODUCTS = "/api/v1/catalog/products"
 PROBE = "externalId=crossdock%3A"
+VERIFY = {"idempotency": {"enabled": False}}
+"""Settings without keys: what is in doubt is looked up."""
 
 Answer = tuple[int, dict[str, str], bytes] | None  # None: the connection is closed without an answer
 Script = Callable[["Seen"], Answer]
@@ -50,6 +52,10 @@ class Seen:
     body: bytes
     turn: int
     if_match: str | None = None
+
+
+def is_number(seen: Seen, number: int) -> bool:
+    return b'"wms:%d"' % number in seen.body
 
 
 class Platform(ThreadingHTTPServer):

@@ -12,6 +12,7 @@ import pytest
 from tests.integration.delivery.harness import (
     PROBE,
     PRODUCTS,
+    VERIFY,
     Answer,
     Bench,
     Platform,
@@ -19,29 +20,24 @@ from tests.integration.delivery.harness import (
     Shelf,
     created,
     deleting,
+    is_number,
     operation,
     updating,
 )
 
 from crossdock.errors import RefusedError, UnavailableError
-from crossdock.state import Scope, StateUrl, parse_url
+from crossdock.state import StateUrl, parse_url
 from crossdock.targets import EndpointProfile
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.targets import platform_target
 
 STREAM = "wms.products"
-INVOICES = Scope("platform", "invoice", "wms")
-VERIFY = {"idempotency": {"enabled": False}}
 
 
 @pytest.fixture
 def state_url(tmp_path: Path) -> StateUrl:
     """One database is enough here: the other tests show that both keep the same."""
     return parse_url("sqlite:///state.db", tmp_path)
-
-
-def is_number(seen: Seen, number: int) -> bool:
-    return b'"wms:%d"' % number in seen.body
 
 
 def stopper(bench: Bench, platform: Platform, number: int) -> None:

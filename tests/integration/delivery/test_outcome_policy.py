@@ -13,6 +13,7 @@ import pytest
 from tests.integration.delivery.harness import (
     PRODUCTS,
     SCOPE,
+    VERIFY,
     Answer,
     Batch,
     Bench,
@@ -22,6 +23,7 @@ from tests.integration.delivery.harness import (
     created,
     deleting,
     invoice,
+    is_number,
     operation,
     updating,
 )
@@ -31,19 +33,13 @@ from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code import AuthorCodeError
 
-STREAM = "wms.products"
 INVOICES = Scope("platform", "invoice", "wms")
-VERIFY = {"idempotency": {"enabled": False}}
 
 
 @pytest.fixture
 def state_url(tmp_path: Path) -> StateUrl:
     """One database is enough here: the other tests show that both keep the same."""
     return parse_url("sqlite:///state.db", tmp_path)
-
-
-def is_number(seen: Seen, number: int) -> bool:
-    return b'"wms:%d"' % number in seen.body
 
 
 def test_a_delete_whose_answer_was_lost_is_verified(bench: Bench, platform: Platform, shelf: Shelf) -> None:

@@ -9,34 +9,28 @@ from pathlib import Path
 import pytest
 from tests.integration.delivery.harness import (
     PROBE,
+    VERIFY,
     Answer,
     Batch,
     Bench,
     Platform,
     Seen,
     Shelf,
+    is_number,
     operation,
 )
 
 from crossdock.errors import UnavailableError
-from crossdock.state import Scope, StateUrl, parse_url
+from crossdock.state import StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.delivery.circuit_breaker import FIRST_PAUSE_S, OPENS_AT
 from crossdock.writing.delivery.dispatcher import Dispatcher
-
-STREAM = "wms.products"
-INVOICES = Scope("platform", "invoice", "wms")
-VERIFY = {"idempotency": {"enabled": False}}
 
 
 @pytest.fixture
 def state_url(tmp_path: Path) -> StateUrl:
     """One database is enough here: the other tests show that both keep the same."""
     return parse_url("sqlite:///state.db", tmp_path)
-
-
-def is_number(seen: Seen, number: int) -> bool:
-    return b'"wms:%d"' % number in seen.body
 
 
 def test_one_poisonous_record_stops_nobody(bench: Bench, platform: Platform, shelf: Shelf) -> None:

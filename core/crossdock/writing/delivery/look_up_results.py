@@ -61,6 +61,15 @@ class LookUpResults:
             return False
         return True
 
+    def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        match outcome.kind:
+            case "found":
+                self.found(task, outcome, decisions)
+            case "absent":
+                self.absent(task, outcome, decisions)
+            case _:
+                self.removed(task, outcome, decisions)
+
     def found(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         if self._may_be_of_others(task, outcome, decisions):
             return

@@ -326,8 +326,8 @@ class OutcomePolicy:
                 self._accepted.add(task.intent.resource)
                 self._look_up_results.accepted += 1
                 decisions.settle("delivered", task.intent, outcome)
-            case "found" | "absent" | "removed" as told:
-                getattr(self._look_up_results, told)(task, outcome, decisions)
+            case "found" | "absent" | "removed":
+                self._look_up_results.decide(task, outcome, decisions)
             case "changed" if self._is_plain_create(task.intent):
                 refused = replace(outcome, kind="rejected", reason="conflict")
                 self._refused(task, refused, decisions)

@@ -17,7 +17,7 @@ from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.other_requests import OtherRequest
 from crossdock_connectors.http_json.pagination import Pagination, Place
 
-_ERROR_HINT = "name in ignore of the pagination what is no error"
+_ERROR_HINT = "if this is not an error, list the member under ignore in the pagination"
 _FAILED = "\x1dfailed"
 """The only member of what takes the place of an answer that cannot be used; no API has such a name."""
 

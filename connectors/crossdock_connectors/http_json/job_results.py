@@ -29,7 +29,7 @@ def results_in(content: bytes, each: JobResults, most: int) -> Iterator[Result]:
     """Yield what *content* says, of at most *most* bytes.
 
     Raises:
-        RefusedError: If it is no such list.
+        RefusedError: If it is not such a list.
     """
     counts = condition(each.when) if each.when is not None else lambda _: True
     for row in filter(counts, _rows(_unpacked(content, most), each)):
@@ -93,7 +93,7 @@ def _text(value: Any) -> str:
     return text_of(value) or exact_json.dumps(value).decode()
 
 
-class ToldResults:
+class JobOutcomes:
     """The results of a job, as the body of an answer has them."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:

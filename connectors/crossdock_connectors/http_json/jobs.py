@@ -34,7 +34,7 @@ from crossdock.values.json_paths import MISSING, found_at, text_of
 from crossdock.writing.targets.api_target import explained_outcome
 from crossdock.writing.targets.file_hand_over import harmless
 from crossdock.writing.targets.target import HAND_OVER, STAGE
-from crossdock_connectors.http_json.job_results import Result, ToldResults, results_in
+from crossdock_connectors.http_json.job_results import JobOutcomes, Result, results_in
 from crossdock_connectors.http_json.job_settings import (
     NAME,
     BulkJob,
@@ -103,7 +103,7 @@ def outcomes_of(answer: Answer, config: BulkJob, expected: Sequence[ExpectedReco
             return Outcome("pending", message, _PENDING, config.poll_s, receipt=answer.body.decode())
         case 409:
             return [Outcome("undecided", body_of(answer), _UNKNOWN, receipt="")] * len(expected)
-    return ToldResults(body_of(answer)).outcomes(expected)
+    return JobOutcomes(body_of(answer)).outcomes(expected)
 
 
 class _Exchange:
@@ -160,7 +160,7 @@ class _Exchange:
         return state, said if isinstance(said, str) and said else "without a reason"
 
     def _results(self, message: str, *, has_failed: bool) -> Answer:
-        told, is_whole = dict[str, list[Result]](by_name=[], by_place=[]), True
+        results, is_whole = dict[str, list[Result]](by_name=[], by_place=[]), True
         for number, each in enumerate(self._config.results):
             content = self._fetched(each, f"results.{number}")
             if content is None:
@@ -171,14 +171,14 @@ class _Exchange:
             except RefusedError as error:
                 where, hint = f"{self._place}.results.{number}", error.hint or _AGAIN
                 raise RefusedError(error.message, where=where, hint=hint) from None
-            told["by_name" if each.record is not None else "by_place"] += found
+            results["by_name" if each.record is not None else "by_place"] += found
         failure = f"the job failed: {message}" if has_failed else ""
         facts = {
             "accepts_others": self._config.others == "accepted" and is_whole and not has_failed,
             "message": failure or "the results of the job do not name it",
             "failure": failure,
         }
-        return Answer(200, {}, exact_json.dumps({**told, **facts}))
+        return Answer(200, {}, exact_json.dumps({**results, **facts}))
 
     def _fetched(self, each: JobResults, what: str) -> bytes | None:
         """Return a list of results, or None if an answer has null in place of what leads to it."""
@@ -295,7 +295,7 @@ class _Exchange:
         data = _part(fields)
         if not isinstance(data, Mapping):
             hint = f"correct {self._place}.upload.form in the config"
-            raise RefusedError("the fields of the form are no list of objects with name and value", hint=hint)
+            raise RefusedError("the fields of the form are not a list of objects with name and value", hint=hint)
         file = (self._kept[NAME], content, self._config.upload.content_type)
         made = httpx.Request("POST", "https://form.invalid", data=data, files={"file": file})
         return made.headers["content-type"], made.read()

@@ -42,7 +42,9 @@ _TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 _NUMBER = r"^\d+$"
 _SINCE_1970 = {"unix": r"^1\d{9}(\.\d+)?$", "unix_ms": r"^1\d{12}$"}  # from 2001 to 2033
 _LISTED = 20
-_NOT_DELETED = "the record does not count as deleted; name in ignore of the pagination what is no error"
+_NOT_DELETED = (
+    "the record does not count as deleted; if this is not an error, list the member under ignore in the pagination"
+)
 
 
 _Asked = tuple[Mapping[str, str | None], Window | None]  # the values of a request, and its window

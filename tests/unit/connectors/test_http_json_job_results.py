@@ -9,7 +9,7 @@ import pytest
 
 from crossdock.errors import RefusedError
 from crossdock.targets import ExpectedRecord
-from crossdock_connectors.http_json.job_results import ToldResults, results_in
+from crossdock_connectors.http_json.job_results import JobOutcomes, results_in
 from crossdock_connectors.http_json.job_settings import JobResults
 
 
@@ -89,7 +89,7 @@ def told(*, by_name: list[Any] = [], by_place: list[Any] = [], accepts_others: b
         "message": "not named",
         "failure": "",
     }
-    made = ToldResults(body).outcomes([ExpectedRecord(name="a"), ExpectedRecord(target_id="b", name="x")])
+    made = JobOutcomes(body).outcomes([ExpectedRecord(name="a"), ExpectedRecord(target_id="b", name="x")])
     return [(each.kind, each.message) for each in made]
 
 

@@ -184,10 +184,10 @@ class Senders:
     def _run(self, client: Client, batch: SendBatch) -> SendResult:
         task = batch.tasks[0]
         try:
-            answer, told = self._exchange(client, batch)
+            answer, judged = self._exchange(client, batch)
             limit = self._target.limit(answer)
-            is_refusal = isinstance(told, Outcome) and told.kind in {"rejected", "changed"}  # 4xx, and 412
-            refused_whole, each = is_refusal and len(batch.tasks) > 1, self._of_each(batch, told)
+            is_refusal = isinstance(judged, Outcome) and judged.kind in {"rejected", "changed"}  # 4xx, and 412
+            refused_whole, each = is_refusal and len(batch.tasks) > 1, self._of_each(batch, judged)
             _choose_first(batch, each)
             return SendResult(batch, each, refused_whole, answered=True, headers=limit)
         except (NotSentError, AmbiguousError) as error:
@@ -214,11 +214,11 @@ class Senders:
             if failed is not None:
                 return failed
         answer = self._ask(client, batch)
-        told = _understood(lambda: self._outcome_of_answer(batch, answer), answer)
-        is_gone = isinstance(told, Outcome) and told.kind == "absent" and answer.status in GONE
+        judged = _understood(lambda: self._outcome_of_answer(batch, answer), answer)
+        is_gone = isinstance(judged, Outcome) and judged.kind == "absent" and answer.status in GONE
         if is_gone and intent.operation == "delete" and (unproved := self._answers_alike(client, intent, answer)):
             return answer, unproved
-        return answer, told
+        return answer, judged
 
     def _answers_alike(self, client: Client, intent: Intent, gone: Answer) -> Outcome | None:
         """Ask for something else after a look-up that shows a record to be deleted, and return why that proves nothing.

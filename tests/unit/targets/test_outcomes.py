@@ -473,6 +473,25 @@ def test_a_word_of_failure_without_the_record_is_no_success(word: dict[str, Any]
     assert outcomes.of_answer(change, ExpectedRecord(target_id="7")).kind == "in_doubt"
 
 
+@pytest.mark.parametrize(
+    ("beside", "shown"),
+    [
+        ({"faultMessage": "sku unknown"}, "sku unknown"),
+        ({"exception": {"message": "sku unknown"}}, "sku unknown"),
+        ({"response": {"errorText": "sku unknown", "time": 7}}, "sku unknown"),
+        ({"errorCode": 17, "detail": "sku unknown"}, "sku unknown"),
+        ({"errorCode": 17}, "see /errorCode"),
+        ({"errorCode": "E17", "message": "sku unknown"}, "sku unknown"),
+        ({"status": "failed", "message": "sku unknown"}, "sku unknown"),
+        ({"status": "failed"}, "failed"),
+    ],
+    ids=str,
+)
+def test_the_text_where_an_answer_reports_an_error_is_shown(beside: dict[str, Any], shown: str) -> None:
+    """Also beside a record. A word says less than a text beside it, and without a text, its place is named."""
+    assert created({"order": ORDER} | beside, WRAPPED).message == f"answered success with an error: {shown}"
+
+
 def test_several_results_are_no_success_of_one() -> None:
     """One of them may be an error (RFC 4918, section 11.1)."""
     assert (created(ORDER, status=207).kind, created(ORDER, status=207, judged=True).kind) == ("in_doubt", "delivered")

@@ -92,6 +92,7 @@ _LEFT = re.compile(  # what is left of a list, or a limit that it has reached; o
 _FIRST = frozenset({"first", "isfirst", "firstpage", "isfirstpage"})
 _NO_WORD = re.compile(r".*(offset|links|last_?evaluated_?key)", re.IGNORECASE)
 """Members that do not state that there is no next page: a request's offset, and links of other kinds."""
+_NEW = "is beside no records, and no page with records had it: it may report an error"
 _NOT_FOUND = 404  # no records, in the answers of some APIs
 _DEEPEST, _MEMBERS = 4, 500  # depth of nested objects, members that are examined
 
@@ -127,7 +128,7 @@ class SignsOfMore:
         self._is_empty = False  # the latest page
         self._next: str | None = None
         self._previous: str | None = None  # of the first page
-        self._error: str | None = None  # of any page
+        self._error: tuple[str, str] | None = None  # of the first page that has one: its place, and what is there
         self._usual = set[int]()  # hashes of what pages with records had at places of errors
         self._told: dict[int, bool] = {}  # hashes of the other places on such pages, and whether they said anything
         self._said_last, self._is_trusted = False, True  # what the latest page says, and whether that was true before
@@ -144,12 +145,9 @@ class SignsOfMore:
             if place in self._ignored:
                 continue
             if kind == "error" or (kind == "verdict" and self._is_failure(place, value, records)):
-                self._error = self._error or f"{place} reports an error or a part of the list"
+                self._error = self._error or (place, "reports an error or a part of the list")
             elif kind == "other" and self._is_new(place, value, records):
-                self._error = (
-                    self._error
-                    or f"{place} is beside no records, and no page with records had it: it may report an error"
-                )
+                self._error = self._error or (place, _NEW)
             elif kind == "cursor":
                 self._cursor = place if self._pages == 1 and records else None
             elif kind == "next":
@@ -197,12 +195,13 @@ class SignsOfMore:
 
     @property
     def place_of_error(self) -> str | None:
-        return self._error
+        """The JSON pointer of the member that `error` is about, after the name of a header that has it; or None."""
+        return None if self._error is None else self._error[0]
 
     @property
     def error(self) -> str | None:
         """What shows that a page is not what was asked for, or None."""
-        return self._error
+        return None if self._error is None else " ".join(self._error)
 
     def text(self, *, is_stopped: bool = False) -> str | None:
         """Return what shows after the last page that there are more records than were read, or None.

@@ -291,9 +291,7 @@ def _success(answer: Answer, subject: ExpectedRecord, shape: RecordShape, *, jud
         return Outcome("in_doubt", "answered success with a broken body", answer.status)
     record = found_at(body, shape.record)
     if not judged and (place := _reported_error(answer, body, record, subject, shape)) is not None:
-        places = place, place.rpartition("/")[0], ""
-        texts = (api_error_messages.message_of(found_at(body, each), str) for each in places)
-        message = f"answered success with an error: {next(filter(None, texts), f'see {place}')}"
+        message = f"answered success with an error: {_text_of_error(body, place) or f'see {place}'}"
         return Outcome("in_doubt", message, answer.status, reason="rejected")
     if answer.status == _MULTI_STATUS and not judged:
         return Outcome("in_doubt", "answered with several results, of which some may be errors", answer.status)
@@ -339,6 +337,18 @@ def _reported_error(answer: Answer, body: Any, record: Any, subject: ExpectedRec
         return None
     read = ApiAnswer("", body, answer.status, answer.headers)
     return nothing_listed(read, shape.record or None, _COPIES).place_of_error
+
+
+def _text_of_error(body: Any, place: str) -> str:
+    """Return the text of the error at *place*, or one around it, or an empty text.
+
+    A word or number of other members than ``error``, such as a status, says less than a text beside it.
+    """
+    around, _, name = place.rpartition("/")
+    found = found_at(body, place)
+    is_word = isinstance(found, str) and len(found.split()) == 1 and name.lower() not in {"error", "errors"}
+    places = (around, "", place) if is_word else (place, around, "")
+    return next(filter(None, (api_error_messages.message_of(found_at(body, each), str) for each in places)), "")
 
 
 def _shows(record: Any, subject: ExpectedRecord, shape: RecordShape) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
+from functools import cached_property, partial
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, model_validator
@@ -193,7 +194,7 @@ class When(ConfigModel):
         def value(row: Row) -> Any:
             if condition(row):
                 return then(row)
-            if place is not None and isinstance(row, JsonCells):
+            if isinstance(row, JsonCells):
                 row.count_left_out(place)
             return otherwise(row)
 
@@ -245,36 +246,41 @@ class Total(ConfigModel):
 
     @property
     def column(self) -> str:
-        return self.equals if isinstance(self.equals, str) else self.equals.from_
+        return self._stated.from_
+
+    @cached_property
+    def _stated(self) -> FromColumn:
+        given = self.equals
+        return FromColumn.model_validate({"from": given, "as": "decimal"}) if isinstance(given, str) else given
 
     def columns(self) -> Iterator[str]:
-        yield from (self.equals,) if isinstance(self.equals, str) else self.equals.columns()
+        yield from self._stated.columns()
         yield from self.where.columns() if self.where is not None else ()
         yield from _columns(self.rounding or {})
 
-    def compiled(self) -> Callable[[Row, Sequence[Any], Record, str], list[Any]]:
-        """Return a function that compares objects with the total, and returns the one for the difference, if any."""
-        total = _compile(
-            FromColumn.model_validate({"from": self.equals, "as": "decimal"})
-            if isinstance(self.equals, str)
-            else self.equals
-        )
+    def compiled(self, member: str) -> Callable[[Sequence[Any], Record, Row], list[Any]]:
+        """Return a function that compares objects with the total, and returns the one for the difference, if any.
+
+        *member* is the one that has the objects.
+        """
+        total = self._stated.compile()
         wanted = _every if self.where is None else self.where.predicate()
         rounding = None if self.rounding is None else _members(self.rounding)
 
-        def compare(row: Row, objects: Sequence[Any], record: Record, member: str) -> list[Any]:
+        def compare(objects: Sequence[Any], record: Record, row: Row) -> list[Any]:
             amounts = [[each.get(name) for name in _AMOUNT] for each in objects if each is not None]
             if not wanted(row) or any(None in each for each in amounts):
                 return []  # the draft is not valid without an amount
-            if (stated := total(row)) is None:
+            if (given := total(row)) is None:
                 raise RecordError("bad_value", f"is empty, and should be the total of {member}", pointer=self.column)
             exact = [[number(each, self.column, 0) for each in amount] for amount in amounts]
             found = sum((units * price for units, price in exact), Decimal())
-            difference = number(stated, self.column, 0) - found
+            stated = number(given, self.column, 0)
+            difference = stated - found
             if not difference:
                 return []
             if rounding is None or abs(difference) > self.per_unit * sum(abs(units) for units, _ in exact):
-                sums = exact_json.decimal_text(found + difference), exact_json.decimal_text(found)
+                sums = exact_json.decimal_text(stated), exact_json.decimal_text(found)
                 message = f"is {sums[0]}, but {' times '.join(_AMOUNT)} of {member} add up to {sums[1]}"
                 raise RecordError("bad_value", message, pointer=self.column)
             record.count("rounding in a line of its own")
@@ -325,7 +331,7 @@ class Each(ConfigModel):
             yield from () if isinstance(further, Each) else further.columns()
         yield from self._total.columns() if self._total is not None else ()
 
-    @property
+    @cached_property
     def _total(self) -> Total | None:
         return Total(equals=self.total) if isinstance(self.total, str) else self.total
 
@@ -339,7 +345,7 @@ class Each(ConfigModel):
     def compiled(self, member: str) -> _CompiledEach:
         wanted = _every if self.where is None else self.where.predicate()
         also = [each.compiled(member) if isinstance(each, Each) else _compile(each) for each in self.also or ()]
-        total = None if self._total is None else self._total.compiled()
+        total = None if self._total is None else self._total.compiled(member)
         return _CompiledEach(member, self.of, wanted, _members(self.each), also, total, bool(self.single))
 
 
@@ -392,7 +398,7 @@ class _CompiledEach:
     wanted: Callable[[Row], bool]
     build: Callable[[Row], dict[str, Any]]
     also: Sequence[Value | _CompiledEach]
-    total: Callable[[Row, Sequence[Any], Record, str], list[Any]] | None
+    total: Callable[[Sequence[Any], Record, Row], list[Any]] | None
     single: bool
 
     def member_of(self, objects: list[Any]) -> dict[str, Any]:
@@ -402,25 +408,6 @@ class _CompiledEach:
         if len(objects) > 1:
             raise RecordError("bad_value", f"is single, and {len(objects)} are meant: see where", pointer=self.of)
         return {self.member: objects[0]} if objects and objects[0] else {}
-
-
-def _elements(record: Record, path: str, columns: Sequence[str], form: _CompiledEach) -> list[Any] | None:
-    """Return the members made from each element of the list at *path*; None without a list."""
-    found = _elements_at(record.json(), path)
-    if found is None:
-        return None
-    _check_element_count(len(found), path)
-    members, lists = list[Any](), lists_read_by_number(columns)
-    for place, element in found:
-        cells = {column: text_of(at_path(element, column)) for column in columns}
-        cells |= {ELEMENT: _pointer(place)} if ELEMENT in cells else {}
-        row = JsonCells(cells, record.count, element)
-        try:
-            members += [form.build(row)] if form.wanted(row) else []
-            row.count_unread(lists)
-        except RecordError as error:
-            raise RecordError(error.code, error.message, pointer=f"{place}.{error.pointer}") from None
-    return members
 
 
 def _elements_at(document: Any, path: str, outside: str = "") -> list[tuple[str, Any]] | None:
@@ -494,6 +481,7 @@ class RecordMap:
             name: (*_columns({name: form}), *_joined_columns({name: form})) for name, form in forms.items()
         }
         self.joined_columns = _joined_columns(forms)
+        self._lists_of_elements = {of: lists_read_by_number(names) for of, names in self.joined_columns.items()}
         self._lists = lists_read_by_number({*self.columns, *(of.partition(_OF_EACH)[0] for of in self.joined_columns)})
 
     def __call__(self, record: Record) -> dict[str, Any]:
@@ -513,8 +501,7 @@ class RecordMap:
             for further in form.also:
                 objects += self._further(record, rows, further)
             if form.total is not None:
-                compare = form.total
-                objects += self._located(record, rows, 0, lambda row: compare(row, objects, record, form.member))  # noqa: B023
+                objects += self._located(record, rows, 0, partial(form.total, objects, record))
             members |= form.member_of(objects)
         if self._lists and isinstance(rows[0], JsonCells):
             rows[0].count_unread(self._lists)
@@ -526,9 +513,27 @@ class RecordMap:
             _check_element_count(len(rows), form.member)
             wanted = [place for place in range(len(rows)) if self._located(record, rows, place, form.wanted)]
             return [self._located(record, rows, place, form.build) for place in wanted]
-        if JSON in record.row:
-            return _elements(record, form.of, self.joined_columns[form.of], form)
+        if isinstance(rows[0], JsonCells):
+            return self._elements(record, rows[0].document, form.of, form)
         return _of_join(record, form.of, form)
+
+    def _elements(self, record: Record, document: Any, path: str, form: _CompiledEach) -> list[Any] | None:
+        """Return the members made from each element of the list at *path* in *document*; None without a list."""
+        found = _elements_at(document, path)
+        if found is None:
+            return None
+        _check_element_count(len(found), path)
+        members, columns = list[Any](), self.joined_columns[path]
+        for place, element in found:
+            cells = {column: text_of(at_path(element, column)) for column in columns}
+            cells |= {ELEMENT: _pointer(place)} if ELEMENT in cells else {}
+            row = JsonCells(cells, record.count, element)
+            try:
+                members += [form.build(row)] if form.wanted(row) else []
+                row.count_unread(self._lists_of_elements[path])
+            except RecordError as error:
+                raise RecordError(error.code, error.message, pointer=f"{place}.{error.pointer}") from None
+        return members
 
     def _further(self, record: Record, rows: Sequence[Row], form: Value | _CompiledEach) -> list[Any]:
         if isinstance(form, _CompiledEach):

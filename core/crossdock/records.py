@@ -168,8 +168,8 @@ class RawBatch:
             raise TypeError("the items are a list of objects, not one object or a text")
         paths = (key,) if isinstance(key, str) else tuple(key)
         keys = tuple(tuple(map(text_of, each if isinstance(each, list | tuple) else [each])) for each in deleted)
-        left_out: dict[str, int] = {}
-        rows = _json_rows(items, source, paths, explode, left_out, keeps_empty=keeps_empty)
+        rows, empty = _json_rows(items, source, paths, explode, keeps_empty=keeps_empty)
+        left_out = {f"record without elements in {explode}": empty} if empty else {}
         return cls(source, rows, cursor, deleted=keys, left_out=left_out)
 
     def load(self) -> pl.DataFrame:
@@ -187,12 +187,12 @@ def _json_rows(
     source: str,
     paths: Sequence[str],
     explode: str | None,
-    left_out: dict[str, int],
     *,
     keeps_empty: bool,
-) -> pl.DataFrame:
+) -> tuple[pl.DataFrame, int]:
+    """Return the rows of *items*, and how many items have none because their list is empty."""
     columns: dict[str, list[str | None]] = {path: [] for path in (*paths, JSON, *([ELEMENT] if explode else []))}
-    size = 0
+    size, empty = 0, 0
     for item in items:
         number = 0
         for row, element in json_paths.exploded(item, explode, keeps_empty=keeps_empty) if explode else [(item, None)]:
@@ -208,11 +208,9 @@ def _json_rows(
             columns[JSON].append(text)
             if explode:
                 columns[ELEMENT].append(element)
-        if not number:
-            without = f"record without elements in {explode}"
-            left_out[without] = left_out.get(without, 0) + 1
+        empty += not number
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-    return frame.with_row_index(LINE, offset=1).cast({LINE: pl.UInt64})
+    return frame.with_row_index(LINE, offset=1).cast({LINE: pl.UInt64}), empty
 
 
 def with_paths(rows: pl.DataFrame, paths: Iterable[str]) -> pl.DataFrame:

@@ -23,7 +23,7 @@ from crossdock.resources import ResourceModel
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.values import exact_json
 from crossdock.values.config_durations import span
-from crossdock.values.json_paths import MISSING, at_path, found_at, member_name, reached, text_of
+from crossdock.values.json_paths import MISSING, at_path, found_at, member_name, names_of, reached, text_of
 from crossdock_connectors import request_times
 from crossdock_connectors.http_json import expansion, request_templates
 from crossdock_connectors.http_json.failing_records import FailingRecords
@@ -404,12 +404,8 @@ def _left_out(config: HttpJsonStreamConfig) -> Sequence[tuple[Sequence[str], Cal
     return [
         (columns, condition)
         for columns, condition in conditions
-        if not any(column in config.columns or _first_name(column) in config.expand for column in columns)
+        if not any(column in config.columns or names_of(column)[0] in config.expand for column in columns)
     ]
-
-
-def _first_name(path: str) -> str:
-    return path.removeprefix("/").replace("/", ".").partition(".")[0]
 
 
 def _as_one_page(pages: Iterator[RawBatch]) -> Iterator[RawBatch]:

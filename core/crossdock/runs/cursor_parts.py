@@ -118,7 +118,7 @@ class ReadParts:
             return ""
         is_time, is_number = cursor.as_ == "text" and _TIME.match(value), _SINCE_1970.fullmatch(value)
         if is_number and cursor.as_ != "text":  # of these, only seconds have a sufficient overlap by default
-            unit = 10 ** (len(value.partition(".")[0]) - len("1700000000"))
+            unit = 10 ** len(is_number[1] or "")
             is_number = is_number if cursor.overlap < OVERLAP_S * unit else None
         if not is_time and not is_number:
             return ""

@@ -96,7 +96,7 @@ class TimeFormat:
 
     def _moment(self, text: str) -> tuple[datetime, str]:
         if self.layout in UNIX:
-            return _unix(_in_unit(text, self.layout), UNIX[self.layout])
+            return _since_1970(text, self.layout)
         if self.layout is not None:
             moment = _parsed(text, self.layout, hour_24=bool(self.hour_24))
             return moment, f"{moment.microsecond:06}"
@@ -167,7 +167,7 @@ def _parsed(text: str, layout: str, *, hour_24: bool = False) -> datetime:
             raise ValueError
         text, layout = f"{19 + int(match[1])}{match[2]}{match[3]}", f"%Y{rest}"
     elif layout in UNIX:
-        return _unix(_in_unit(text, layout), UNIX[layout])[0]
+        return _since_1970(text, layout)[0]
     elif layout == MICROSOFT_JSON:
         return _microsoft_json(text)
     ends_day = False
@@ -249,11 +249,11 @@ def _group(directive: str, *, alone: bool) -> str:
     return f"[0-9]{{{digits}}}"
 
 
-def _in_unit(text: str, layout: str) -> str:
-    """Return *text*, or reject it if it has seconds in place of milliseconds. Others would be of the year 50,000."""
+def _since_1970(text: str, layout: str) -> tuple[datetime, str]:
+    """Return what `_unix` does, and reject seconds in place of milliseconds. Others would be of the year 50,000."""
     if layout == "unix_ms" and _SECONDS.fullmatch(text):
         raise ValueError
-    return text
+    return _unix(text, UNIX[layout])
 
 
 def _unix(text: str, units: int) -> tuple[datetime, str]:

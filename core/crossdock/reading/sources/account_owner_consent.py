@@ -101,7 +101,8 @@ def by_device(
         except UnavailableError:
             pause_s = _longer(pause_s)
             continue
-        match oauth_messages.members(response.content).get("error"):
+        members = oauth_messages.members(response.content)
+        match members.get("error"):
             case "authorization_pending":
                 pass
             case "slow_down":
@@ -110,7 +111,7 @@ def by_device(
                 raise UnauthorizedError("access was denied (access_denied); nothing was stored")
             case "expired_token":
                 break
-            case _ if auth.is_passing(response):
+            case _ if auth.is_passing(response, members):
                 pause_s = _longer(pause_s)
             case _:
                 auth.store(response)

@@ -17,7 +17,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, pairs
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.values import exact_json, pagination_members
-from crossdock.values.json_paths import at_path, text_of
+from crossdock.values.json_paths import at_path, names_of, text_of
 
 _IGNORED = (
     "an API that does not know a parameter ignores it, and repeats its first page: check the paginator's parameters,"
@@ -149,7 +149,7 @@ class ListEvidence:
         shared_key: Sequence[str] = (),
     ) -> None:
         self._key, self.counted, self._by_record = tuple(key), counted, by_record
-        self._lasting_names = {_top_name(path) for path in shared_key}
+        self._lasting_names = {names_of(path)[0] for path in shared_key}
         self._lasting, self._idle_pages = IdSet(), 0
         self.is_doubted, self.empty_pages = False, 0
         self.positions = PagePositions()
@@ -173,7 +173,7 @@ class ListEvidence:
         distinct, new = len(set(names)), self._seen.add(names)
         self._idle = 0 if new or not names else self._idle + len(names)
         is_loop = not self._may_follow(names, records) or self._idle > max(len(self._seen), _LISTED_AGAIN)
-        if (is_loop and names and not new) or self._is_idle(records):
+        if (is_loop and names and not new) or self._is_idle(names, records):
             return False
         self._alike += len(names) - distinct
         if self._key or self.counted:
@@ -187,8 +187,11 @@ class ListEvidence:
         self.pages += bool(new)
         return True
 
-    def _is_idle(self, records: Sequence[Any]) -> bool:
-        """Return whether too many pages in a row had no new record, whatever all of a page have alike."""
+    def _is_idle(self, texts: Sequence[str], records: Sequence[Any]) -> bool:
+        """Return whether too many pages in a row had no new record, whatever all of a page have alike.
+
+        *texts* are those of *records*, which have no key.
+        """
         if not self._lasting_names or not records:
             return False
         objects = [record for record in records if isinstance(record, dict)]
@@ -199,8 +202,10 @@ class ListEvidence:
             and not isinstance(value, dict | list)
             and all(name in each and each[name] == value for each in objects)
         }
-        lasting = [{name: value for name, value in each.items() if name not in alike} for each in objects] or records
-        is_new = self._lasting.add([exact_json.dumps(each).decode() for each in lasting])
+        if alike or 0 < len(objects) < len(records):
+            lasting = [{name: value for name, value in each.items() if name not in alike} for each in objects]
+            texts = [exact_json.dumps(each).decode() for each in lasting]
+        is_new = self._lasting.add(texts)
         self._idle_pages = 0 if is_new else self._idle_pages + 1
         return self._idle_pages > _IDLE_PAGES
 
@@ -269,10 +274,6 @@ class ListEvidence:
         if not parts or None in parts:
             return exact_json.dumps(record).decode()
         return "|".join(f"{len(part or '')}:{part}" for part in parts)
-
-
-def _top_name(path: str) -> str:
-    return path.removeprefix("/").replace("/", ".").partition(".")[0]
 
 
 def changed(sign: str, where: str) -> DoubtfulListError:

@@ -130,7 +130,7 @@ class SignsOfMore:
         self._previous: str | None = None  # of the first page
         self._error: tuple[str, str] | None = None  # of the first page that has one: its place, and what is there
         self._usual = set[int]()  # hashes of what pages with records had at places of errors
-        self._told: dict[int, bool] = {}  # hashes of the other places on such pages, and whether they said anything
+        self._known_places: dict[int, bool] = {}  # hashes of other places on such pages, and if they said anything
         self._said_last, self._is_trusted = False, True  # what the latest page says, and whether that was true before
         self._cursor: str | None = None  # of the only page, if nothing beside it says that it is the last one
 
@@ -174,14 +174,16 @@ class SignsOfMore:
     def _is_new(self, place: str, member: tuple[str, Any], records: int | None) -> bool:
         """Return whether a member beside an empty list, by no known name, says what no page with records said."""
         (name, value), at = member, hash(place)
+        if self._known_places.get(at):
+            return False
         is_text, is_empty = isinstance(value, str | list | dict), is_fine(value)
-        if records and len(self._told) < _MOST_KNOWN:
-            self._told[at] = self._told.get(at, False) or not is_empty or (is_text and bool(value))
-        if records != 0 or not self._read or len(self._told) == _MOST_KNOWN or is_empty or self._told.get(at):
+        if records and len(self._known_places) < _MOST_KNOWN:
+            self._known_places[at] = not is_empty or (is_text and bool(value))
+        if records != 0 or not self._read or len(self._known_places) == _MOST_KNOWN or is_empty:
             return False
         if _OF_FAULT.search(name):
             return True
-        is_usual = at in self._told and not is_text  # a number or word of truth that may differ
+        is_usual = at in self._known_places and not is_text  # a number or word of truth that may differ
         return not (is_usual or _OF_PAGE.fullmatch(name) or _says_none(value))
 
     def _may_be_cut(self, answer: ApiAnswer, records: int) -> bool:
@@ -289,23 +291,15 @@ class SignsOfMore:
             return ("none", None) if is_well else _verdict(name, value)
         if _WARNING.fullmatch(plain) and _OUTAGE.search(_SEPARATORS.sub("_", str(value).lower())):
             return _verdict(name, value)
-        is_verdict = any(names.fullmatch(plain) for names in (_FAULT, _SUCCESS, _CODE, _STATUS, _WHOLE))
+        is_verdict = _is_any(plain, _FAULT, _SUCCESS, _CODE, _STATUS, _WHOLE)
         return _verdict(name, value) if is_verdict else None
 
 
 def error_in(
     answer: ApiAnswer, records: str, ignored: Collection[str] = (), other: ApiAnswer | None = None
 ) -> str | None:
-    """Return what shows that *answer*, which has no record, failed, or None.
-
-    Args:
-        other: An answer to the same request for another record, which has one.
-    """
-    signs = SignsOfMore(Paginator(), records, ignored)
-    if other is not None:
-        signs.take(other, 1)
-    signs.take(answer, 0)
-    return signs.error
+    """Return what shows that *answer*, which has no record, failed, or None. For *other* see `nothing_listed`."""
+    return nothing_listed(answer, records, ignored, other).error
 
 
 def error_instead(
@@ -325,7 +319,7 @@ def error_instead(
     ):
         return None
     told = [pagination_members.plain_name(name) for name, value in found.items() if value not in (None, "", [], {})]
-    is_report = all(any(names.fullmatch(name) for names in _REPORTED) for name in told)
+    is_report = all(_is_any(name, *_REPORTED) for name in told)
     is_word = len(told) == 1 and (_MESSAGE.fullmatch(told[0]) or _STATUS.fullmatch(told[0]))
     return error_in(answer, place, ignored) if is_report and not is_word else None
 
@@ -360,9 +354,17 @@ def _said_of_pages(name: str, value: Any) -> tuple[str, Any] | None:
     return ("next", True) if is_left else None
 
 
-def nothing_listed(answer: ApiAnswer, records: str | None, ignored: Collection[str] = ()) -> SignsOfMore:
-    """Return the signs of an answer that has nothing at the JSON pointer *records*, and that no page follows."""
+def nothing_listed(
+    answer: ApiAnswer, records: str | None, ignored: Collection[str] = (), other: ApiAnswer | None = None
+) -> SignsOfMore:
+    """Return the signs of an answer that has nothing at the JSON pointer *records*, and that no page follows.
+
+    Args:
+        other: An answer to the same request for another record, which has one.
+    """
     signs = SignsOfMore(Paginator(), records, ignored)
+    if other is not None:
+        signs.take(other, 1)
     signs.take(answer, 0)
     return signs
 
@@ -408,7 +410,7 @@ def _reports_error(name: str, value: Any) -> bool:
 
 def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
     """Return whether a member beside an empty list looks like an error. After records, any unusual code does."""
-    if any(names.fullmatch(name) for names in (_FAULT, _TEXT_OF_FAULT, _WARNING)):
+    if _is_any(name, _FAULT, _TEXT_OF_FAULT, _WARNING):
         return not is_fine(value)
     if _SUCCESS.fullmatch(name):
         return str(value).lower() in _FALSE or _is_failed(value)
@@ -444,11 +446,12 @@ def is_fine(value: Any) -> bool:
 def _has_number(item: Mapping[str, Any]) -> bool:
     """Return whether a member that is no code has a number, such as the one of a shard that failed."""
     plain = ((pagination_members.plain_name(name), value) for name, value in item.items())
-    return any(pagination_members.whole_number(value) == 0 and not _is_code(name) for name, value in plain)
+    codes = _CODE, _FAULT, _STATUS
+    return any(pagination_members.whole_number(value) == 0 and not _is_any(name, *codes) for name, value in plain)
 
 
-def _is_code(name: str) -> bool:
-    return any(names.fullmatch(name) for names in (_CODE, _FAULT, _STATUS))
+def _is_any(name: str, *forms: re.Pattern[str]) -> bool:
+    return any(form.fullmatch(name) for form in forms)
 
 
 def _is_failed(value: Any) -> bool:

@@ -159,10 +159,13 @@ class AuthorizationCodeAuth(TokenAuth):
         if not self.forgives_reuse and self.file.is_older(stored):
             message = "the file of tokens is an earlier copy: its refresh token was used since, and is not sent again"
             raise UnauthorizedError(message, where=self._name, hint=self._hint)
+        self._check_refresh_token(stored)
+        return stored
+
+    def _check_refresh_token(self, stored: StoredTokens) -> None:
         if not stored.refresh_token:
             message = "the vendor's last refresh token has characters that none may have (RFC 6749), so none is left"
             raise UnauthorizedError(message, where=self._name, hint=self._hint)
-        return stored
 
     def _renew(self) -> Flow:
         with self.file.locked():
@@ -184,7 +187,7 @@ class AuthorizationCodeAuth(TokenAuth):
         with self.refused_before.kept(stored.refresh_token, self.clock):
             if 400 <= status < 500 or says_error:
                 self.file.write(stored)  # this request renewed nothing
-                self._refuse(stored, response)
+                self._refuse(stored, response, members)
             granted = _with_successor(stored, members if 200 <= status < 300 else {})
             try:
                 token = self._token_in(response)
@@ -194,35 +197,33 @@ class AuthorizationCodeAuth(TokenAuth):
                 raise
         renew_at = self._next_renewal(now.timestamp(), members)
         self.file.write(replace(granted, access_token=token, renew_at=renew_at))
-        self._connected()  # raises if no refresh token is left
+        self._check_refresh_token(granted)
         self._token = token
         self._renew_at = asked_at + renew_at - now.timestamp()
 
     def _next_renewal(self, now: float, members: Mapping[str, object]) -> int:
         return int(now + RENEWED_AT * oauth_messages.life_s(members.get("expires_in")))
 
-    def is_passing(self, response: httpx.Response) -> bool:
+    def is_passing(self, response: httpx.Response, members: Mapping[str, object]) -> bool:
         """Return whether an answer without tokens says nothing about the access, so that a later one may have them.
 
         A refusal of the vendor is JSON (RFC 6749 section 5.2), and others of 400 or 401, such as pages, may be one. So
         the rest comes from what is in front of the vendor, such as a firewall.
         """
-        status, members = response.status_code, oauth_messages.members(response.content)
+        status = response.status_code
         is_of_vendor = status in {400, 401} or "error" in members or bool(self.refused(response))
         return status == 409 or oauth_messages.is_passing(status, members) or (status >= 400 and not is_of_vendor)
 
-    def _refuse(self, stored: StoredTokens, response: httpx.Response) -> None:
+    def _refuse(self, stored: StoredTokens, response: httpx.Response, members: Mapping[str, object]) -> None:
         """Raise the error for a refusal, unless it is one of the client, which any kind of token may get."""
-        code = oauth_messages.error_code(oauth_messages.members(response.content))
-        if self.is_passing(response):
+        if self.is_passing(response, members):
             advice = f"if this stays so, check the token URL, or {self._hint}"
             message = f"no token obtained: HTTP {response.status_code}, which says nothing about the access; {advice}"
             raise UnavailableError(message, where=self._name)
-        if code not in _OTHER_REFUSALS:
-            raise self._ended(stored, response)
+        if oauth_messages.error_code(members) not in _OTHER_REFUSALS:
+            raise self._ended(stored, response, members.get("error"))
 
-    def _ended(self, stored: StoredTokens, response: httpx.Response) -> UnauthorizedError:
-        code = oauth_messages.members(response.content).get("error")
+    def _ended(self, stored: StoredTokens, response: httpx.Response, code: object) -> UnauthorizedError:
         reason = oauth_messages.refusal(response.status_code, code)
         if code != "invalid_grant" and not self.refused(response):
             message = f"the vendor renewed no access, and does not say in the words of a standard why: {reason}"

@@ -155,8 +155,8 @@ class RawBatch:
             key: Paths to make columns of at once. Those of the stream need not be repeated.
             explode: Path of a list: each element becomes a row with the members of its object, in which the element
                 takes the place of the list. An empty list or null gives no row, and is counted; an object without
-                a list stays a row.
-            keeps_empty: An object whose list is empty or null stays a row, too, in which the list is null.
+                a list is kept as a row.
+            keeps_empty: An object whose list is empty or null is kept as a row, too, in which the list is null.
             deleted: The keys of records that the source has deleted: texts or whole numbers, or lists of them where the
                 key has several parts. The stream declares ``yields_deleted``.
 

@@ -61,7 +61,7 @@ class ReadParts:
 
     Attributes:
         doubt: Why records may be missing although everything was read; None if there is no reason.
-        held: Why the cursor stays although the list was read to its end; None if it moves.
+        held: Why the cursor is not moved although the list was read to its end; None if it is moved.
         latest: The latest cursor of a source that is not sorted; empty if there is none.
         future: A remark about dates in the future; empty if there are none.
     """

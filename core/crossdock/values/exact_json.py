@@ -220,7 +220,7 @@ def canonical_objects(lines: Sequence[bytes]) -> list[str] | None:
 
 
 def _quickly_read(text: bytes) -> JsonValue:
-    """Read *text*, or return `_UNREAD` where the slower reader must tell what is wrong, or is needed."""
+    """Read *text*, or return `_UNREAD` where the slower reader must report what is wrong, or is needed."""
     if _may_be_beyond(text):
         return _UNREAD
     try:

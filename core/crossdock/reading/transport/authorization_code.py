@@ -217,7 +217,7 @@ class AuthorizationCodeAuth(TokenAuth):
     def _refuse(self, stored: StoredTokens, response: httpx.Response, members: Mapping[str, object]) -> None:
         """Raise the error for a refusal, unless it is one of the client, which any kind of token may get."""
         if self.is_passing(response, members):
-            advice = f"if this stays so, check the token URL, or {self._hint}"
+            advice = f"if this persists, check the token URL, or {self._hint}"
             message = f"no token obtained: HTTP {response.status_code}, which says nothing about the access; {advice}"
             raise UnavailableError(message, where=self._name)
         if oauth_messages.error_code(members) not in _OTHER_REFUSALS:

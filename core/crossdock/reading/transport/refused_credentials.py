@@ -9,7 +9,7 @@ from crossdock.errors import UnauthorizedError, without_traceback
 from crossdock.values.clock import Clock
 
 REFUSED_FOR_S = 900.0
-"""Long enough that a process that reads each minute locks nobody out, short enough that it recovers by itself."""
+"""Long enough that a process that reads each minute does not lock the user out, short enough to recover by itself."""
 
 
 class RefusedCredentials:

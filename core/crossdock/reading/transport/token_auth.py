@@ -168,7 +168,7 @@ class ClientCredentialsAuth(TokenAuth):
 
 
 class RefreshTokenAuth(TokenAuth):
-    """An OAuth 2.0 refresh token that stays the same (RFC 6749 section 6).
+    """An OAuth 2.0 refresh token that is not replaced (RFC 6749 section 6).
 
     An answer with another one is refused: the vendor may accept the first no more, and this one would be lost when the
     run ends. *reusable* says that the vendor accepts the first one further, as Microsoft does; then the other one
@@ -206,7 +206,7 @@ class RefreshTokenAuth(TokenAuth):
         following = answer.get("refresh_token")
         if following and following != revealed(self._refresh_token):
             if not self._reusable:
-                message = "the vendor replaced the refresh token, and may accept the one of the config no more"
+                message = "the vendor replaced the refresh token, and may no longer accept the one in the config"
                 hint = "use authorization_code, which keeps the new ones; or, if it does accept it, set reusable: true"
                 raise UnauthorizedError(message, where=self._token_url, hint=hint)
             if oauth_messages.is_refresh_token(following):

@@ -35,7 +35,6 @@ from crossdock_connectors.unread_parts import UnreadParts
 class WooCommerceDialect(Dialect[WooCommerceSettings]):
     """The REST API ``wc/v3``. Records that were deleted leave no trace in it."""
 
-    mapping = 3
     tells_deleted = False
 
     # ---- reading

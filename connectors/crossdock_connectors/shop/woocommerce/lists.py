@@ -80,21 +80,31 @@ def with_refunds(ctx: WooContext, order: Any, unread: UnreadParts) -> Any:
     number, named = number_of(order), at_path(order, "refunds")
     if number is None or named == []:
         return order
-    found, address = list[Any](), ""
+    found = list[Any]()
     with unread.requesting():
-        try:
-            for page in ctx.api.pages(f"{API}/orders/{number}/refunds", {"per_page": MOST, **EXACT}):
-                found, address = [*found, *page.items("")], page.address
-        except NotFoundError as error:
-            if not _is_gone(ctx, f"orders/{number}"):
-                raise DoubtfulListError(f"{error.message}, although the order is there", where=error.where) from None
-            text = f"order {number} was deleted while it was read, and is read without its refunds"
-            ctx.run.note(ctx.connection, text)
-            return {**order, "refunds": found}
-        if missing := _missing(named, found):
-            raise DoubtfulListError(_UNLISTED.format(number, ", ".join(missing)), where=address, hint=_UNLISTED_HINT)
+        for refunds in _refund_pages(ctx, number, named):
+            found += refunds
         return {**order, "refunds": found}
     return {**order, "refunds": found, "refundsHasMore": True}  # what needs all of them is a dead letter
+
+
+def _refund_pages(ctx: WooContext, number: str, named: Any) -> Iterator[list[Any]]:
+    """Yield the refunds of an order.
+
+    Raises:
+        DoubtfulListError: One of those that the order *named* is missing, and the order was not deleted.
+    """
+    found, address = list[Any](), ""
+    try:
+        for page in ctx.api.pages(f"{API}/orders/{number}/refunds", {"per_page": MOST, **EXACT}):
+            refunds, address = page.items(""), page.address
+            found += refunds
+            yield refunds
+    except NotFoundError as error:
+        _note_deleted(ctx, "order", number, error, ", and is read without its refunds")
+        return
+    if missing := _missing(named, found):
+        raise DoubtfulListError(_UNLISTED.format(number, ", ".join(missing)), where=address, hint=_UNLISTED_HINT)
 
 
 _UNLISTED = "order {} names refunds that this list lacks, or has without an amount: {}"
@@ -118,6 +128,13 @@ def _missing(named: Any, found: Sequence[Any]) -> list[str]:
 def _is_nothing(amount: Any) -> bool:
     """Return whether *amount* is zero, or empty, as old versions show the amounts of orders in tables of their own."""
     return amount is None or (isinstance(amount, str) and not amount.strip("-0."))
+
+
+def _note_deleted(ctx: WooContext, kind: str, number: str | None, error: NotFoundError, result: str) -> None:
+    """Note that a record was deleted before its own list was read, or raise DoubtfulListError if it is there."""
+    if not _is_gone(ctx, f"{kind}s/{number}"):
+        raise DoubtfulListError(f"{error.message}, although the {kind} is there", where=error.where) from None
+    ctx.run.note(ctx.connection, f"{kind} {number} was deleted while it was read{result}")
 
 
 def _is_gone(ctx: WooContext, path: str) -> bool:
@@ -152,24 +169,31 @@ def customers(ctx: WooContext) -> Feed:
 
 
 def products(ctx: WooContext, since: str | None) -> Pages:
-    """Yield the variants that changed since *since*. All variants of a product with a changed variation count."""
-    begin, unread = datetime.fromisoformat(since) - OVERLAP if since else None, UnreadParts()
-    for records, source in _changed(ctx, "products", begin, "date_modified", status="any"):
-        yield list(variants(ctx, records, unread)), source
-    unread.check()
+    """Return the variants that changed since *since*. All variants of a product with a changed variation count."""
+    begin = datetime.fromisoformat(since) - OVERLAP if since else None
+    return variant_pages(ctx, _changed(ctx, "products", begin, "date_modified", status="any"))
 
 
 def catalog(ctx: WooContext) -> Feed:
     def read() -> Pages:
-        unread = UnreadParts()
-        for records, source in pages(ctx, "products", status="any", _fields=OF_STOCK):
-            yield list(variants(ctx, records, unread, OF_STOCK)), source
-        unread.check()
+        return variant_pages(ctx, pages(ctx, "products", status="any", _fields=OF_STOCK), OF_STOCK)
 
     return read_once(ctx, "catalog", None, read)
 
 
-def variants(ctx: WooContext, products: Iterable[Any], unread: UnreadParts, fields: str | None = None) -> Iterator[Any]:
+def variant_pages(ctx: WooContext, products: Pages, fields: str | None = None) -> Pages:
+    """Yield the variants of the *products* of each page, with all members or with these *fields*.
+
+    Raises:
+        DoubtfulListError: After the last page, if some variations may be missing.
+    """
+    unread = UnreadParts()
+    for records, source in products:
+        yield list(_variants(ctx, records, unread, fields)), source
+    unread.check()
+
+
+def _variants(ctx: WooContext, products: Iterable[Any], unread: UnreadParts, fields: str | None) -> Iterator[Any]:
     """Yield simple products, and variations with their ``parent``; a variable product only if it keeps their stock.
 
     *unread* gets the reason why some variations of a product may be missing.
@@ -192,9 +216,7 @@ def _variations(ctx: WooContext, product: Item, fields: str | None) -> Iterator[
             for record in records:
                 yield joined(record, parent=parent)
     except NotFoundError as error:
-        if not _is_gone(ctx, f"products/{number}"):
-            raise DoubtfulListError(f"{error.message}, although the product is there", where=error.where) from None
-        ctx.run.note(ctx.connection, f"product {number} was deleted while it was read; its variations are left out")
+        _note_deleted(ctx, "product", number, error, "; its variations are left out")
 
 
 # ---- changes

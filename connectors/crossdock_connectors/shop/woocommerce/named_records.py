@@ -20,9 +20,8 @@ from crossdock_connectors.shop.woocommerce.lists import (
     WooContext,
     number_of,
     pages,
-    variants,
+    variant_pages,
 )
-from crossdock_connectors.unread_parts import UnreadParts
 
 WITHOUT_REFUNDS = (
     "the shop has no list of refunds, as those before WooCommerce 9.0: a credit note is fetched by the key of its order"
@@ -67,19 +66,14 @@ def customers(ctx: WooContext, ids: Sequence[str]) -> Pages:
 def products(ctx: WooContext, ids: Sequence[str]) -> Pages:
     """Yield the variants of the products with these ids. The product that changed last is at the end."""
     if ids:
-        unread = UnreadParts()
         named = {"status": "any", "include": ",".join(ids)}
-        for records, source in pages(ctx, "products", "date_modified", orderby="modified", **named):
-            yield list(variants(ctx, records, unread)), source
-        unread.check()
+        yield from variant_pages(ctx, pages(ctx, "products", "date_modified", orderby="modified", **named))
 
 
 def stock(ctx: WooContext, ids: Sequence[str]) -> Pages:
     if ids:
-        unread = UnreadParts()
-        for records, source in pages(ctx, "products", status="any", include=",".join(ids), _fields=OF_STOCK):
-            yield list(variants(ctx, records, unread, OF_STOCK)), source
-        unread.check()
+        products = pages(ctx, "products", status="any", include=",".join(ids), _fields=OF_STOCK)
+        yield from variant_pages(ctx, products, OF_STOCK)
 
 
 def products_of(ctx: WooContext, ids: Sequence[str]) -> list[str]:

@@ -8,8 +8,9 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Literal
 
 from crossdock import Record, RecordError, Reference
-from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT, minor_unit
+from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT
 from crossdock.values.json_access import JsonAccess
+from crossdock_connectors.shop.sale import price_unit
 from crossdock_connectors.shop.settings import ShopSettings
 
 GUEST = "guest"
@@ -57,9 +58,7 @@ def price_of(record: Record, pointer: str, currency: str | None) -> Decimal | No
     No order must wait for the price of its product: one that is rounded, or cannot be read, is counted.
     """
     try:
-        has_no_parts = currency is not None and minor_unit(currency) == 0
-        unit = Decimal(1) if has_no_parts else Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
-        found = record.decimal(pointer, default=None)
+        unit, found = price_unit(currency), record.decimal(pointer, default=None)
         rounded = None if found is None else found.quantize(unit, ROUND_HALF_UP)
     except (RecordError, ValueError, ArithmeticError):  # of no currency, or of a number that is too large
         record.count("price left out")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, Decimal
 
 from crossdock import LineDraft, Record, RecordError, Reference
-from crossdock.values.field_types import minor_unit
+from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, minor_unit
 from crossdock_connectors.shop.settings import ChargeKind, ShopSettings
 
 
@@ -92,11 +92,14 @@ def least(currency: str, pointer: str, advice: str = "") -> Decimal:
         raise RecordError("bad_value", f"is no currency of ISO 4217{advice}", pointer=pointer) from None
 
 
-_DECIMALS = 4  # decimals of a unit price on the platform
-
-
 def unit_of(currency: str) -> Decimal:
     return Decimal(1).scaleb(-(minor_unit(currency) or 0))
+
+
+def price_unit(currency: str | None) -> Decimal:
+    """Return the least difference of two unit prices: a whole unit of a currency without decimals."""
+    has_no_parts = currency is not None and minor_unit(currency) == 0
+    return Decimal(1) if has_no_parts else Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
 
 
 def lines_of_amount(product: Reference, quantity: Decimal, amount: Decimal, currency: str) -> Iterator[LineDraft]:
@@ -105,7 +108,7 @@ def lines_of_amount(product: Reference, quantity: Decimal, amount: Decimal, curr
     Three units for 10.00 are two for 3.33 and one for 3.34. Both numbers are negative for returned units.
     """
     price = amount / quantity
-    if price == price.quantize(Decimal(1).scaleb(-_DECIMALS)) and _fits(price, currency):
+    if price == price.quantize(price_unit(currency)):
         yield LineDraft(product_id=product, quantity=quantity, unit_price=price)
         return
     unit, sign = unit_of(currency), Decimal(1).copy_sign(quantity)
@@ -115,7 +118,3 @@ def lines_of_amount(product: Reference, quantity: Decimal, amount: Decimal, curr
     for units, each in ((abs(quantity) - rest, lower), (rest, lower + step)):
         if units:
             yield LineDraft(product_id=product, quantity=sign * units, unit_price=each)
-
-
-def _fits(price: Decimal, currency: str) -> bool:
-    return minor_unit(currency) != 0 or price == price.to_integral_value()

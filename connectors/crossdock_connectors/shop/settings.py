@@ -16,6 +16,7 @@ ChargeKind = Literal[
     "discount", "shipping", "fee", "tax", "duty", "tip", "gift_card", "custom_item", "rounding", "refund",
     "difference",
 ]  # fmt: skip
+Invoiced = Literal["paid", "shipped", "placed", "never"]
 MAPPED = {
     "charges", "cities", "clean", "currencies", "currency", "differences", "guests", "incomplete_addresses", "invoices",
     "locations", "lot", "price_currency", "product_key", "product_namespace", "progress", "refunds", "statuses",
@@ -73,7 +74,7 @@ class ShopSettings(HttpSettings):
     refer to them."""
     guests: Literal["email", "order", "one"] = "email"
     """Customers of orders without a customer account: one for each e-mail address, for each order, or one for all."""
-    invoices: Literal["paid", "shipped", "placed", "never"] = "paid"
+    invoices: Invoiced = "paid"
     """When an order becomes an invoice."""
     refunds: Literal["credit_note", "reject"] = "credit_note"
     """What a refund after the invoice becomes: ``credit_note``, an invoice with negative quantities; or ``reject``, the

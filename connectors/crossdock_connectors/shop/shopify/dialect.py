@@ -25,7 +25,15 @@ from crossdock_connectors.shop.repeated_skus import RepeatedSkus
 from crossdock_connectors.shop.shop_key_ids import ids_in, orders_of_guests
 from crossdock_connectors.shop.shopify import bulk, changes_read_once, deletions, mapping, named_records, queries
 from crossdock_connectors.shop.shopify.cut_lists import refund_ids, whole_refund, with_found_refunds, with_whole_parts
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, existing, listed, record_pages, whole
+from crossdock_connectors.shop.shopify.pages import (
+    ShopifyContext,
+    asked,
+    existing,
+    listed,
+    nodes_of,
+    record_pages,
+    whole,
+)
 from crossdock_connectors.shop.shopify.queries import REFUNDS
 from crossdock_connectors.shop.shopify.rows import ShopifyRows, keyed, number
 from crossdock_connectors.shop.shopify.scopes import granted, hides_orders, sees_all_orders
@@ -219,11 +227,8 @@ _AT_A_TIME = 10  # a query may cost at most 1,000 points
 def with_refunds(ctx: ShopifyContext, orders: list[Any]) -> list[Any]:
     orders = [with_whole_parts(ctx, order) for order in orders]
     ids = [gid for order in orders for gid in refund_ids(order)]
-    found: dict[str, Any] = {}
-    for start in range(0, len(ids), _AT_A_TIME):
-        nodes = asked(ctx, REFUNDS, ids=ids[start : start + _AT_A_TIME]).items("/data/nodes")
-        known = (node for node in nodes if isinstance(node, dict) and isinstance(node.get("id"), str))
-        found |= {read["id"]: read for node in known if (read := whole_refund(ctx, node)) is not None}
+    nodes = nodes_of(ctx, REFUNDS, ids, _AT_A_TIME)
+    found = {read["id"]: read for node in nodes if (read := whole_refund(ctx, node)) is not None}
     lacking = [order.get("id") for order in orders if not found.keys() >= set(refund_ids(order))]
     still_there = existing(ctx, lacking)
     return [with_found_refunds(order, found, still_there) for order in orders]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 from crossdock import RecordError
 from crossdock.values.json_access import JsonAccess
 from crossdock.values.json_paths import at_path
+from crossdock_connectors.shop.settings import Invoiced
 from crossdock_connectors.shop.shopify.pages import Item, number_of
 from crossdock_connectors.shop.streams import CREDIT_NOTE
 
@@ -19,7 +20,7 @@ _OF_ORDER = (
 )  # fmt: skip
 
 
-def invoice_due(order: Any, when: Literal["paid", "shipped", "placed", "never"]) -> bool:
+def invoice_due(order: Any, when: Invoiced) -> bool:
     """Return whether to invoice an order now. One with an unknown status is, so that `check_payment` rejects it."""
     payment = order.get("displayFinancialStatus") if isinstance(order, dict) else None
     if payment is not None and not (isinstance(payment, str) and payment in _PAID | _UNPAID):

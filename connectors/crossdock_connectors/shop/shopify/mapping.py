@@ -28,9 +28,7 @@ from crossdock_connectors.shop.shopify.sales import Amounts
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 UNNAMED_CARRIER = "unknown"
-_ADDRESS = AddressFields(
-    "/address1", "/address2", "/city", ("/provinceCode", "/province"), "/zip", "/countryCodeV2", "/company"
-)
+_ADDRESS = AddressFields("/address1", "/address2", "/city", ("/provinceCode", "/province"), "/zip", "/countryCodeV2")
 _DEFAULT_TITLE = "Default Title"  # of the one variant of a product without options
 
 

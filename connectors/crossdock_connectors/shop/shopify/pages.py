@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -87,8 +87,8 @@ def _whole(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> Any:
         return record
     connection = _connection(record, child)
     page = at_path(connection, "pageInfo")
-    is_whole = isinstance(at_path(connection, "nodes"), list) and isinstance(at_path(page, "hasNextPage"), bool)
-    if not is_whole:
+    has_page = isinstance(at_path(connection, "nodes"), list) and isinstance(at_path(page, "hasNextPage"), bool)
+    if not has_page:
         return record  # which is refused where its children are needed
     nodes = [*connection["nodes"]]
     if page["hasNextPage"]:
@@ -127,11 +127,16 @@ def further(
 
 def existing(ctx: ShopifyContext, gids: Iterable[Any]) -> set[str]:
     """Return those of the global ids whose records exist."""
-    found, asked_for = set[str](), [gid for gid in gids if isinstance(gid, str)]
-    for start in range(0, len(asked_for), MOST):
-        nodes = asked(ctx, EXISTING, ids=asked_for[start : start + MOST]).items("/data/nodes")
-        found |= {node["id"] for node in nodes if isinstance(node, dict) and isinstance(node.get("id"), str)}
-    return found
+    texts = [gid for gid in gids if isinstance(gid, str)]
+    return {node["id"] for node in nodes_of(ctx, EXISTING, texts, MOST)}
+
+
+def nodes_of(ctx: ShopifyContext, query: str, gids: Sequence[str], size: int) -> Iterator[Item]:
+    """Yield those of the records with these global ids that exist, requested *size* at a time."""
+    for start in range(0, len(gids), size):
+        for node in asked(ctx, query, ids=gids[start : start + size]).items("/data/nodes"):
+            if isinstance(node, dict) and isinstance(node.get("id"), str):
+                yield node
 
 
 def _connection(record: Mapping[str, Any], child: Children) -> Any:

@@ -155,13 +155,13 @@ def paid_back(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings:
     charges: dict[ChargeKind, Decimal] = {
         "shipping": -amounts.sum(shipping, "/subtotalAmountSet"),
         "tax": _NOTHING,
-        "duty": -amounts.sum(refund.each("/duties", default=()), "/amountSet"),
+        "duty": -amounts.sum(duties := refund.each("/duties", default=()), "/amountSet"),
         "refund": amounts.sum(adjustments, "/amountSet") + amounts.sum(adjustments, "/taxAmountSet"),
     }
     if not order.at("/taxesIncluded", bool):
         charges["tax"] -= amounts.sum(lines, "/totalTaxSet") + amounts.sum(shipping, "/taxAmountSet")
     total = -amounts.of(refund, "/totalRefundedSet")
-    if not any((*lists.values(), refund.each("/duties", default=()))):
+    if not any((*lists.values(), duties)):
         charges["refund"] = total
     return Sale(amounts.currency, items, total, charges)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 from crossdock import Record, RecordError
 from crossdock.values.json_paths import at_path
+from crossdock_connectors.shop.settings import Invoiced
 from crossdock_connectors.shop.streams import CREDIT_NOTE
 from crossdock_connectors.shop.woocommerce.lists import Item, number_of
 
-Invoiced = Literal["paid", "shipped", "placed", "never"]
 _NOT_PLACED = frozenset({"checkout-draft", "pending", "failed", "cancelled", "trash"})
 _PAYMENT_AWAITED = frozenset({"checkout-draft", "pending", "on-hold"})
 """Statuses in which an order may still be paid, or lost: a payment that was reversed leads to ``on-hold``."""

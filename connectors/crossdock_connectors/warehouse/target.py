@@ -131,7 +131,7 @@ def target(config: FileTargetConfig, open_store: Callable[[], WritableStore], ad
 
 def _resource(name: str, config: FileResourceConfig) -> FileResource:
     within = config.acknowledged and span(config.acknowledged.within)
-    acknowledged = {"acknowledged_within_s": within.total_seconds() if within else None}
-    kind = file_resource(name, config, config.name_form, config.records_per_file, **acknowledged)
+    within_s = within.total_seconds() if within else None
+    kind = file_resource(name, config, config.name_form, config.records_per_file, acknowledged_within_s=within_s)
     hand_over = HandOver(config.folder, config.temporary, config.marker, config.taken, config.if_missing, config.copies)
     return FileResource(kind, config.file, config.content, config.wrapped or (), hand_over=hand_over)

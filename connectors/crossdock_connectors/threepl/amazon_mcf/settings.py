@@ -64,8 +64,6 @@ class AmazonMcfSettings(ThreePlSettings):
     """The platform's lot status by Amazon's state: each state of a SKU is a lot of its own."""
 
     def declared_api(self) -> Api:
-        credentials = self.refresh_token, self.client_id, self.client_secret
-        auth = LoginWithAmazon(
-            self.token_url, *credentials, reusable=True
-        )  # Amazon's are valid until they are withdrawn
+        # Refresh tokens are reusable: Amazon's are valid until they are withdrawn.
+        auth = LoginWithAmazon(self.token_url, self.refresh_token, self.client_id, self.client_secret, reusable=True)
         return self.api(auth=auth, rate=RATE)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock import Context, Filter, RefusedError, Stream
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.sources import NextUrl, PageNumber
+from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path, text_of
 from crossdock_connectors.mapping_versions import version_of
 from crossdock_connectors.threepl.record_values import Products
 from crossdock_connectors.threepl.settings import MAPPED
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+from crossdock_connectors.unread_parts import UnreadParts
 
 PAGE_SIZE = 250  # the most that ShipBob accepts
 Item = dict[str, Any]
@@ -32,9 +34,13 @@ class ShipBobStream(Stream[ShipBobSettings]):
     def other_owner(self) -> Filter:
         return Filter.model_validate({"not": {"field": "owner", "equals": self.settings.owner}})
 
+    def check_aside(self, ctx: ShipBobContext, aside: UnreadParts) -> None:
+        """Raise DoubtfulListError if records of this stream were set aside."""
+        aside.check(f"{ctx.connection}.{self.name}")
+
 
 def cursor_pages(ctx: ShipBobContext, path: str, key: str, **params: str) -> Pages:
-    """Yield the pages of a list whose records have the member *key* of their own: by it a loop is known."""
+    """Yield the pages of a list. Each record has its own *key*, a member by which a repeated page is recognized."""
     sized: dict[str, Any] = {"PageSize": PAGE_SIZE, **params}
     for page in ctx.api.pages(path, sized, paginator=NextUrl("/next"), records="/items", key=key):
         yield page.items("/items"), page.address
@@ -57,6 +63,20 @@ def order_pages(ctx: ShipBobContext, since: str | None) -> Pages:
 def named_orders(ctx: ShipBobContext, names: Sequence[str]) -> Pages:
     """Yield the orders with these external ids, oldest first. There must be at least one, and none with a comma."""
     return numbered_pages(ctx, "/order", {"SortOrder": "Oldest", "ReferenceIds": ",".join(names)})
+
+
+def rows_of(
+    items: Sequence[Any], kind: str, key: str, read: Callable[[JsonElement], Iterable[Any]], aside: UnreadParts
+) -> list[Any]:
+    """Return what *read* makes of each item, without those of which a part cannot be read: they are set *aside*.
+
+    *kind* and the member *key* name an item.
+    """
+    rows = list[Any]()
+    for item in items:
+        with aside.reading(f"{kind} {text_of(at_path(item, key))}"):
+            rows += list(read(JsonElement(item, "")))
+    return rows
 
 
 def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:

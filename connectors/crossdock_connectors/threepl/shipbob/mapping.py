@@ -23,7 +23,7 @@ from crossdock_connectors.threepl.record_values import Products, parcels, plain,
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
 from crossdock_connectors.unread_parts import check_part, objects
 
-SENT = plain("Completed")
+_SENT = plain("Completed")
 _CANCELLED = plain("Cancelled")
 _SHIPMENT_STATUSES = frozenset(
     plain("None Processing Completed Exception OnHold Cancelled CleanSweeped LabeledCreated ImportReview").split()
@@ -194,7 +194,7 @@ def shipment_status(shipment: JsonAccess) -> str:
 
 def sent_items(shipment: JsonAccess) -> list[JsonElement]:
     """Return the inventory items of a shipment that has left; none of another one."""
-    if shipment_status(shipment) != SENT:
+    if shipment_status(shipment) != _SENT:
         return []
     return [item for product in objects(shipment, "/products") for item in objects(product, "/inventory_items")]
 
@@ -213,5 +213,5 @@ def _parcels(record: Record) -> Iterator[Tracking]:
                 record.count("carrier assumed")
             url = shipment.at("/tracking/tracking_url", str, default=None) or None
             yield Tracking(carrier=carrier or UNNAMED_CARRIER, number=number, url=url)
-        elif status == SENT:
+        elif status == _SENT:
             record.count("parcel without a number")

@@ -24,6 +24,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
     numbered_pages,
     order_pages,
     owner_of,
+    rows_of,
 )
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
 from crossdock_connectors.unread_parts import UnreadParts, check_part, objects, part
@@ -53,14 +54,14 @@ class Receipts(_OwnRows):
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  all are read
         found = received(ctx)
         yield RawBatch.json(found.rows, source=f"{ctx.connection} receiving orders")
-        found.aside.check(f"{ctx.connection}.{self.name}")
+        self.check_aside(ctx, found.aside)
 
     def fetch(self, ctx: ShipBobContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         orders = sorted({order for _, order, _, _ in keys if order.isascii() and order.isdecimal()})
         if orders:
             found = _received(ctx, {"IDs": ",".join(orders)})
             yield RawBatch.json(found.rows, source=f"{ctx.connection} receiving orders {', '.join(orders)}")
-            found.aside.check(f"{ctx.connection}.{self.name}")
+            self.check_aside(ctx, found.aside)
 
     def to_resource(self, record: Record) -> InventoryLotDraft | LotMovementDraft:
         settings = self.settings
@@ -83,12 +84,9 @@ class Departures(_OwnRows):
         started = instant_cursor(ctx.run.clock.now())
         found, aside = received(ctx), UnreadParts()
         for orders, address in order_pages(ctx, since):
-            rows = list[Item]()
-            for order in orders:
-                with aside.reading(f"order {text_of(at_path(order, 'id'))}"):
-                    rows += self._rows(ctx, JsonElement(order, ""), found, aside)
+            rows = rows_of(orders, "order", "id", lambda order: self._rows(ctx, order, found, aside), aside)
             yield RawBatch.json(rows, source=address)
-        aside.check(f"{ctx.connection}.{self.name}")
+        self.check_aside(ctx, aside)
         yield Checkpoint(started, needs_whole_list=True)
 
     def _rows(self, ctx: ShipBobContext, order: JsonElement, found: Received, aside: UnreadParts) -> list[Item]:
@@ -138,8 +136,9 @@ class Received:
                 self.brought.setdefault(place, row["receiving_order"])
         self._unread.update(text_of(row["inventory_id"]) for row in rows if "short" in row)
 
-    def lack(self, order: Any) -> None:
+    def add_unread(self, name: str, order: Any, error: RecordError) -> None:
         """Note that *order* could not be read, which may have brought any item if it does not say which."""
+        self.aside.add(name, str(error))
         try:
             items = objects(JsonElement(order, ""), "/inventory_quantities")
             self._unread.update(text_of(each.value.get("inventory_id")) for each in items)
@@ -162,16 +161,16 @@ def _received(ctx: ShipBobContext, named: Mapping[str, str]) -> Received:
     orders: dict[str, Item] = {}
     for page, _ in numbered_pages(ctx, "/receiving", params):
         for each in page:
-            with found.aside.reading("a receiving order"):
+            try:
                 order = JsonElement(each, "").part("")
                 orders[order.identifier("/id")] = order.value
-                continue
-            found.lack(each)
+            except RecordError as error:
+                found.add_unread("a receiving order", each, error)
     for number in sorted(orders, key=lambda number: (str(orders[number].get("last_updated_date")), number)):
-        with found.aside.reading(f"receiving order {number}"):
+        try:
             found.add(list(_brought(ctx, number, orders[number])))
-            continue
-        found.lack(orders[number])
+        except RecordError as error:
+            found.add_unread(f"receiving order {number}", orders[number], error)
     return found
 
 

@@ -7,6 +7,7 @@ last change, but a filter for the changes of its shipments, which excludes the t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from crossdock import Filter, Finding, InventoryLotDraft, ProductDraft, RawBatch, Record, WarehouseBinDraft
@@ -14,7 +15,7 @@ from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
-from crossdock.values.json_paths import at_path, text_of
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_rows import joined
 from crossdock_connectors.threepl.record_values import key_in, names_of
 from crossdock_connectors.threepl.shipbob import mapping
@@ -27,6 +28,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
     named_orders,
     order_pages,
     owner_of,
+    rows_of,
 )
 from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
@@ -48,16 +50,16 @@ class Products(ShipBobStream):
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
         aside = UnreadParts()
         for items, address in cursor_pages(ctx, "/product", "id"):
-            rows = list[Any]()
-            for item in items:
-                with aside.reading(f"product {text_of(at_path(item, 'id'))}"):
-                    objects(JsonElement(item, ""), "/variants")
-                    rows.append(joined(item, owner=at_path(item, "user_id")))
-            yield RawBatch.json(rows, source=address, explode="variants")
-        aside.check(f"{ctx.connection}.{self.name}")
+            yield RawBatch.json(rows_of(items, "product", "id", _product, aside), source=address, explode="variants")
+        self.check_aside(ctx, aside)
 
     def to_resource(self, record: Record) -> ProductDraft:
         return mapping.product(record, self.products, self.settings.unit_of_measure)
+
+
+def _product(item: JsonElement) -> list[Any]:
+    objects(item, "/variants")
+    return [joined(item.value, owner=at_path(item.value, "user_id"))]
 
 
 class Locations(ShipBobStream):
@@ -89,15 +91,13 @@ class Stock(ShipBobStream):
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
         aside = UnreadParts()
         for items, address in cursor_pages(ctx, "/inventory-level/lots", "inventory_id"):
-            rows = list[Item]()
-            for item in items:
-                with aside.reading(f"inventory item {text_of(at_path(item, 'inventory_id'))}"):
-                    rows += list(self._rows(ctx, JsonElement(item, "").part("")))
+            rows = rows_of(items, "inventory item", "inventory_id", partial(self._rows, ctx), aside)
             yield RawBatch.json(rows, source=address)
-        aside.check(f"{ctx.connection}.{self.name}")
+        self.check_aside(ctx, aside)
 
     def _rows(self, ctx: ShipBobContext, item: JsonElement) -> Iterator[Item]:
-        about = {name: item.value.get(name) for name in ("inventory_id", "sku")}
+        own = item.at("", dict)
+        about = {name: own.get(name) for name in ("inventory_id", "sku")}
         about["owner"] = owner_of(ctx, about["inventory_id"])
         for each in objects(item, "/lots"):
             lot = {"lot": each.value.get("lot_number") or self.settings.no_lot, "lot_date": each.value.get("lot_date")}

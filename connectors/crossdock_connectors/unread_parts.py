@@ -20,7 +20,7 @@ MOST_IN_A_ROW = 3
 _UNREAD = "\x1dunread"
 """The member of a record that says why a part of it is not there; no API has such a name."""
 _OTHERS = "all others are delivered, and the next run reads these again"
-_ASK = "if they stay so, ask the vendor"
+_ASK = "if this persists, contact the vendor"
 
 
 # ---- in one record
@@ -73,7 +73,8 @@ def check_part(record: JsonAccess, pointer: str) -> None:
 class UnreadParts:
     """Records of a list that could not be read whole. Those of which a key is known may be delivered without a part.
 
-    They make the list doubtful: nothing counts as gone, and its cursor stays, so that the next run reads them again.
+    They make the list doubtful: nothing counts as gone, and its cursor does not move, so that the next run reads them
+    again.
     """
 
     def __init__(self) -> None:

@@ -44,8 +44,9 @@ def _marks(cut: list[str]) -> dict[str, bool]:
 def with_found_refunds(order: Any, found: Mapping[str, Any], existing: Collection[str]) -> Any:
     """Return *order* with those of its refunds that were *found*.
 
-    One that was not found was deleted with its order. If the order is one of the *existing*, the shop has not told of
-    the refund, and the list is marked as cut. So it is if one has no id. What is no list is refused where it is needed.
+    One that was not found was deleted with its order. If the order is one of the *existing*, the answer lacks the
+    refund, and the list is marked as cut. It is also marked if a refund has no id. Anything other than a list is kept,
+    and is refused where refunds are needed.
     """
     ids, named = refund_ids(order), at_path(order, "refunds")
     if not isinstance(named, list) or not named:

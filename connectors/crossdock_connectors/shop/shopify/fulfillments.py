@@ -1,8 +1,8 @@
 """Parcels as Shopify's fulfillments: the shipped units of fulfillment orders.
 
 Source: shopify.dev/docs/api/admin-graphql/2026-10/mutations/fulfillmentCreate. The mutation knows no idempotency keys,
-so the order is looked up first, and again after an ambiguous answer: a parcel is there if its number is. It is absent
-only if all that may have it was told: a part of the answer that is missing or null is a `RecordError`.
+so the order is looked up first, and again after an ambiguous answer: a parcel is there if its number is. It counts
+as absent only if the answer has every part that could name it: a part that is missing or null is a `RecordError`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Parcels as tracking items of WooCommerce's extension Shipment Tracking.
 
 Source: woocommerce.com/document/shipment-tracking. It has no idempotency keys and accepts a number twice, so the items
-of the order are looked up first, and again after an ambiguous answer: a parcel is there if its number is. It is absent
-only if each item was told: one that is no object, or has no number or id, is a `RecordError`.
+of the order are looked up first, and again after an ambiguous answer: a parcel is there if its number is. It counts as
+absent only if every item can be read: one that is not an object, or has no number or id, is a `RecordError`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,9 @@ from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.unread_parts import objects, objects_if_there
 
 _NOTHING = Decimal(0)
-_OF_SAME_WORTH = ", and the platform has no others; name one of the same worth in the setting currencies, as {GGP: GBP}"
+_CURRENCY_ADVICE = (
+    ", and the platform has no others; name one of the same worth in the setting currencies, as {GGP: GBP}"
+)
 _SUMS = ("total", "total_tax", "cart_tax", "discount_total", "discount_tax", "shipping_total", "shipping_tax")
 _LINES = ("line_items", "shipping_lines", "fee_lines")
 _COARSER = tuple(map(Decimal, ("1", "0.1", "0.01")))
@@ -40,7 +42,7 @@ class Amounts:
     def of_order(cls, order: JsonAccess, settings: WooCommerceSettings) -> Amounts:
         named = order.at("/currency", str)
         currency = settings.currencies.get(named, named)
-        unit = least(currency, order.place("/currency"), _OF_SAME_WORTH)
+        unit = least(currency, order.place("/currency"), _CURRENCY_ADVICE)
         return cls(currency, unit, max(unit, _shown_unit(order)))
 
     def total(self, record: Record, pointer: str) -> Decimal:

@@ -72,6 +72,11 @@ def member_name(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
+def pointer_part(name: str) -> str:
+    """Return the part of a JSON pointer that names a member, the inverse of `member_name`."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
 def checked(value: Any, kind: type[Any], pointer: str) -> Any:
     """Return *value* if it is of *kind*, or raise RecordError. A whole number is a `Decimal`; a boolean is not."""
     if kind not in _NAMES or kind is type(None):
@@ -130,7 +135,7 @@ def _pointer(item: ErrorDetails, document: Any) -> str:
         if inner is MISSING and not (item["type"] == "missing" and number_of_part == last):
             continue
         value = inner
-        pointer += "/" + str(part).replace("~", "~0").replace("/", "~1")
+        pointer += "/" + pointer_part(str(part))
     return pointer
 
 
@@ -191,7 +196,7 @@ def joined(names: Sequence[str]) -> str:
     """Return the path of *names*: dotted, or a JSON pointer if one of them has a dot or is empty."""
     if all(name and "." not in name for name in names) and not names[0].startswith("/"):
         return ".".join(names)
-    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
+    return "".join("/" + pointer_part(name) for name in names)
 
 
 def text_of(value: Any) -> str | None:
@@ -216,7 +221,7 @@ def exploded(item: Any, path: str, *, keeps_empty: bool = False) -> Iterator[tup
     if not isinstance(elements, list) or pagination_members.is_cut(item, names):
         yield item, None
         return
-    pointer = "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
+    pointer = "".join("/" + pointer_part(name) for name in names)
     for index, element in enumerate(elements):
         yield _with(item, names, element), f"{pointer}/{index}"
 

@@ -360,7 +360,8 @@ def test_an_id_has_a_form(given_id: str, *, located: bool) -> None:
     headers = {"location": f"https://other.example/v1/things/{quote(given_id, safe='')}"} if located else {}
     body = b"{}" if located else json.dumps({"id": given_id}).encode()
     found = outcomes.of_answer(Answer(201, headers, body), ExpectedRecord("/v1/things"))
-    if 1 <= len(given_id) <= 64 and given_id.isprintable() and given_id not in {".", ".."}:
+    is_id = given_id.isprintable() and given_id not in {".", ".."} and not outcomes.is_placeholder(given_id)
+    if 1 <= len(given_id) <= 64 and is_id:
         assert (found.kind, found.target_id) == ("delivered", given_id)
     else:
         assert (found.kind, found.target_id) == ("in_doubt", None)
@@ -463,6 +464,21 @@ def test_an_error_beside_an_id_is_no_success(beside: dict[str, Any], message: st
     by_name = outcomes.of_answer(change, ExpectedRecord(name="wms:1"), outcomes.RecordShape(id=None))
     assert by_name.kind == "in_doubt"
     assert created(ORDER | beside, judged=True).kind == "delivered", "a rule of the target decides"
+
+
+@pytest.mark.parametrize(
+    ("beside", "headers", "message"),
+    [
+        ({"~error": "sku unknown"}, {}, "answered success with an error: sku unknown"),
+        ({"err/or": True, "error": "sku unknown"}, {}, "answered success with an error: sku unknown"),
+        ({}, {"x-pagination": '{"error": "x"}'}, "answered success with an error: see x-pagination/error"),
+    ],
+)
+def test_an_error_at_an_odd_place_has_an_outcome(beside: dict[str, Any], headers: dict[str, str], message: str) -> None:
+    """Its name may have characters that pointers escape, and it may be in a header."""
+    answer = Answer(201, headers, json.dumps({"order": {"id": 7}} | beside).encode())
+    found = outcomes.of_answer(answer, ExpectedRecord("/v1/things"), WRAPPED)
+    assert (found.kind, found.message) == ("in_doubt", message)
 
 
 @pytest.mark.parametrize("word", [{"status": "error"}, {"code": 500}, {"result": "failed"}, {"errorCode": 17}], ids=str)

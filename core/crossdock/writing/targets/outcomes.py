@@ -19,7 +19,7 @@ from crossdock.reading.transport.problem_answers import Problem
 from crossdock.records import Reason
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
-from crossdock.values.json_paths import MISSING, found_at, listed_at
+from crossdock.values.json_paths import MISSING, found_at, is_pointer, listed_at, pointer_part
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _COPIES = frozenset({"/_shards"})  # a write of Elasticsearch is done where it has reached the first copy
@@ -332,7 +332,7 @@ def _reported_error(answer: Answer, body: Any, record: Any, subject: ExpectedRec
     names = shape.record.split("/")
     for place in ("/".join(names[: depth + 1]) for depth in range(len(names))):
         if (member := refusing_member(found_at(body, place))) is not None:
-            return f"{place}/{member}"
+            return f"{place}/{pointer_part(member)}"
     if not shape.record and (shape.id is None or _shows(record, subject, shape)):
         return None
     read = ApiAnswer("", body, answer.status, answer.headers)
@@ -344,6 +344,8 @@ def _text_of_error(body: Any, place: str) -> str:
 
     A word or number of other members than ``error``, such as a status, says less than a text beside it.
     """
+    if not is_pointer(place):  # of a header
+        return ""
     around, _, name = place.rpartition("/")
     found = found_at(body, place)
     is_word = isinstance(found, str) and len(found.split()) == 1 and name.lower() not in {"error", "errors"}

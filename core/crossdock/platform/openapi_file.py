@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import ConfigError
 from crossdock.values import exact_json, yaml_reader
+from crossdock.values.json_paths import pointer_part
 from crossdock.values.local_files import open_regular, read_bounded
 
 Json = Mapping[str, Any]
@@ -90,7 +91,7 @@ class OpenApi:
             if isinstance(value, Mapping):
                 if value.get("$ref") == reference:
                     return f"{self.name}#{pointer}/$ref"
-                left += [(f"{pointer}/{escaped(str(name))}", each) for name, each in reversed([*value.items()])]
+                left += [(f"{pointer}/{pointer_part(str(name))}", each) for name, each in reversed([*value.items()])]
             elif isinstance(value, list):
                 left += [(f"{pointer}/{number}", each) for number, each in reversed([*enumerate(value)])]
         return self.name
@@ -140,11 +141,6 @@ def _parsed(text: str, name: str) -> object:
         except ValueError as error:
             raise ConfigError(f"is not valid JSON: {error}", where=name) from None
     return yaml_reader.parse(text, name, None).data
-
-
-def escaped(name: str) -> str:
-    """Return *name* as a part of a JSON pointer (RFC 6901)."""
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 def as_mapping(value: object) -> Json:

@@ -19,6 +19,7 @@ from crossdock.resources import ResourceModel
 from crossdock.sandbox.problem_errors import Finding, ProblemError
 from crossdock.sandbox.rfc3339 import DAY, INSTANT
 from crossdock.values.field_types import Exact, PlatformId
+from crossdock.values.json_paths import pointer_part
 
 M = TypeVar("M", bound=BaseModel)
 _Path = tuple[int | str, ...]  # the member names and list indexes that lead to a member
@@ -139,7 +140,7 @@ def _compiled(member: str) -> re.Pattern[str]:
 
 
 def _pointer(path: _Path) -> str:
-    return "/".join(["#", *(quote(str(name).replace("~", "~0").replace("/", "~1"), safe="") for name in path)])
+    return "/".join(["#", *(quote(pointer_part(str(name)), safe="") for name in path)])
 
 
 def _without_null(value: Any) -> Any:

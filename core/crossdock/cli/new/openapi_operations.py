@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from crossdock.platform.openapi_file import METHODS, Json, OpenApi, as_list, as_mapping, escaped, types
+from crossdock.platform.openapi_file import METHODS, Json, OpenApi, as_list, as_mapping, types
+from crossdock.values.json_paths import pointer_part
 
 _DEPTH = 3  # of the objects that may be around a list or a cursor
 _MOST_MEMBERS = 400  # of one answer that are looked at
@@ -46,7 +47,7 @@ def operations(document: OpenApi, path: str, item: Json) -> Iterator[Operation]:
     for method in METHODS:
         if isinstance(data := item.get(method), Mapping):
             both = [*as_list(item.get("parameters")), *as_list(data.get("parameters"))]
-            place = f"{document.name}#/paths/{escaped(path)}/{method}"
+            place = f"{document.name}#/paths/{pointer_part(path)}/{method}"
             yield Operation(method.upper(), path, data, [document.resolved(as_mapping(each)) for each in both], place)
 
 
@@ -118,7 +119,7 @@ def is_safe(text: str) -> bool:
 
 
 def pointer(place: Sequence[str]) -> str:
-    return "".join(f"/{escaped(each)}" for each in place)
+    return "".join(f"/{pointer_part(each)}" for each in place)
 
 
 def plain_json(value: Any) -> Any:

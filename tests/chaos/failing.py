@@ -62,7 +62,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "batch_read": Failpoint("crossdock.delta.latest_records", "prepare", "stream"),
     "accepted": Failpoint("crossdock.runs.intake_log", "StateIntake.accept", "stream", _BOTH),
     "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.read", "stream"),
-    "chunk_decided": Failpoint("crossdock.planning.planner", "Planner._decide", "stream"),
+    "chunk_decided": Failpoint("crossdock.runs.planning.planner", "Planner._decide", "stream"),
     "dead_letter_written": Failpoint("crossdock.state.tables.dead_letters", "DeadLetters.put", "night", filled=1),
     "waiting_written": Failpoint("crossdock.state.tables.waiting_records", "WaitingRecords.put", "night", filled=1),
     "intents_added": Failpoint("crossdock.state.tables.intents", "Intents.add", "stream", filled=1),

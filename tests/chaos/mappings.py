@@ -26,7 +26,7 @@ from crossdock.config.project import project
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
 from crossdock.mapping.stream_facts import FailureLimits
-from crossdock.planning import planner as planning
+from crossdock.runs.planning import planner as planning
 from crossdock.printable import BLANKS
 from crossdock.records import LINE, REASONS
 from crossdock.runs import dry_run, runner

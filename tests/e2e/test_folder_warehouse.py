@@ -19,7 +19,7 @@ from tests.e2e.warehouse import INVOICES, Site, ask, expected
 
 from crossdock.config.project import project
 from crossdock.delta.row_preparation import KEY_HASH
-from crossdock.planning.references import key_hashes
+from crossdock.runs.planning.references import key_hashes
 from crossdock.state import Scope
 from crossdock.values.clock import SystemClock
 

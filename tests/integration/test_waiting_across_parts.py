@@ -15,7 +15,7 @@ from tests.examples import examples
 from crossdock import Context, RawBatch, Record, Reference, Stream
 from crossdock.errors import RecordError
 from crossdock.mapping.stream_facts import ChangeLimits
-from crossdock.planning.awaiting_parents import AwaitingParents
+from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.resources import ResourceName
 from crossdock.runs import cursor_parts
 from crossdock.runs.run_report import Report

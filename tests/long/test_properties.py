@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import ALL
-from tests.unit.planning.test_removals import ON_GONE, RUNS, ScheduledRun, removes_what_plain_sets_would
+from tests.unit.runs.planning.test_removals import ON_GONE, RUNS, ScheduledRun, removes_what_plain_sets_would
 from tests.unit.runs.test_record_trace import KEYS, is_found_by_each_of_its_texts
 from tests.unit.sandbox.test_least_power import (
     OWN,

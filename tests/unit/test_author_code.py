@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from pydantic import BaseModel, TypeAdapter
-from tests.unit.planning.accounts import account, bound_accounts
+from tests.unit.runs.planning.accounts import account, bound_accounts
 
 from crossdock.errors import (
     ConfigError,
@@ -22,7 +22,7 @@ from crossdock.errors import (
     StoppedError,
     UnavailableError,
 )
-from crossdock.planning.draft_records import drafted
+from crossdock.runs.planning.draft_records import drafted
 from crossdock.records import LINE, Proof, RawBatch
 from crossdock.runs.checked_batches import fetched_batches, listed_batches, pulled_batches
 from crossdock.values.author_code import AuthorCodeError, brief, described, error_of_author, guarded

@@ -12,7 +12,7 @@ import crossdock
 CORE = Path(crossdock.__file__).parent
 MODULES = sorted(
     path
-    for package in ("writing/delivery", "planning", "state")
+    for package in ("writing/delivery", "runs/planning", "state")
     for path in (CORE / package).rglob("*.py")
     if path.name != "migrations.py"  # names columns as older versions had them
 )

@@ -53,7 +53,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
 
 
 def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> PendingApproval:
-    from crossdock.planning.undo_in_progress import check_not_undone
+    from crossdock.runs.planning.undo_in_progress import check_not_undone
 
     check_not_undone(tx, stream, loaded.scopes)
     pending = tx.approvals.get(stream)

@@ -28,7 +28,7 @@ def export(config: Path, *, raw: bool) -> None:
     What a spreadsheet would take for a formula, such as an id that begins with =, is written with an apostrophe before
     it. 'bindings import' removes it.
     """
-    from crossdock.planning import binding_csv
+    from crossdock.runs.planning import binding_csv
 
     with read_state(config) as (tx, _):
         binding_csv.export(tx, sys.stdout, raw=raw)
@@ -47,7 +47,7 @@ def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
     Nothing is imported unless all rows are. Exit codes: 0 imported; 2 the file must be corrected; 3 the state cannot be
     used; 4 an operation on one of the records is not settled.
     """
-    from crossdock.planning import binding_csv
+    from crossdock.runs.planning import binding_csv
 
     loaded, clock = load(config), SystemClock()
     targets, at = loaded.targets(clock), clock.now()

@@ -62,7 +62,7 @@ def plan(
     source or the state cannot be read; 4 refused for safety: a source, a mapping that fails too often, or removals
     and updates, shown as 'hold'.
     """
-    from crossdock.planning import removals
+    from crossdock.runs.planning import removals
     from crossdock.runs import dry_run
     from crossdock.runs.plan_result import PlanListener
 

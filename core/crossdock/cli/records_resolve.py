@@ -89,7 +89,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 
     Possible until a later operation depends on the decision, or its data is purged.
     """
-    from crossdock.planning.references import key_hashes
+    from crossdock.runs.planning.references import key_hashes
     from crossdock.writing.delivery import operator_actions
 
     loaded, choice, at = load(config), selection(stream, key, None, None), SystemClock().now()

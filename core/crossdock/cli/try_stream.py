@@ -152,7 +152,7 @@ def _print_recording(recorded: dict[str, Any]) -> None:
 
 
 def _shown(tried: TriedRecord, personal: frozenset[str], *, raw: bool) -> dict[str, Any]:
-    from crossdock.planning.references import found_in
+    from crossdock.runs.planning.references import found_in
 
     record, problem = tried.record, tried.problem
     members = None

@@ -15,8 +15,8 @@ import polars as pl
 from crossdock.config.project.project import Project
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.planning.adoptable_records import LiveIndex, MatchCounts, match_counts
-from crossdock.planning.references import key_hashes
+from crossdock.runs.planning.adoptable_records import LiveIndex, MatchCounts, match_counts
+from crossdock.runs.planning.references import key_hashes
 from crossdock.reading.sources.run_context import READS, SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.adoption_index import LiveReader

@@ -18,7 +18,7 @@ from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, Rehea
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves
 from crossdock.pacing.forecast import Forecast
-from crossdock.planning.references import placeholder
+from crossdock.runs.planning.references import placeholder
 from crossdock.records import RawBatch
 from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanResult

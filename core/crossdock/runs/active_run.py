@@ -16,7 +16,7 @@ from crossdock.errors import RefusedError, StateError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.planning import undo_in_progress
+from crossdock.runs.planning import undo_in_progress
 from crossdock.reading.sources.run_context import AtEnd, JobRun, Patience, SourceContext
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import RunAdoptions

@@ -16,14 +16,14 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
-from crossdock.planning import undo_in_progress, update_limits
-from crossdock.planning.awaiting_parents import AwaitingParents
-from crossdock.planning.deferred_deletes import DeferredDeletes
-from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.planned_chunk import PlannedChunk
-from crossdock.planning.planner import Planner
-from crossdock.planning.references import References
-from crossdock.planning.removals import Removals, verb
+from crossdock.runs.planning import undo_in_progress, update_limits
+from crossdock.runs.planning.awaiting_parents import AwaitingParents
+from crossdock.runs.planning.deferred_deletes import DeferredDeletes
+from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.planned_chunk import PlannedChunk
+from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.references import References
+from crossdock.runs.planning.removals import Removals, verb
 from crossdock.reading.sources.run_context import AtEnd, SourceContext
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import note_matches

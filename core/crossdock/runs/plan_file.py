@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
-from crossdock.planning import undo_in_progress
+from crossdock.runs.planning import undo_in_progress
 from crossdock.runs import dry_run
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.failed_starts import Attempt

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
-from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.removals import Removals
-from crossdock.planning.unchanged_waits import Idle
-from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
+from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.removals import Removals
+from crossdock.runs.planning.unchanged_waits import Idle
+from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.state import Intent
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
-from crossdock.planning.references import key_hashes
+from crossdock.runs.planning.references import key_hashes
 from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanListener
 from crossdock.state import StoredBatch

@@ -12,7 +12,7 @@ from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.cursors import Cursor
-from crossdock.planning.snapshot_proof import Completeness
+from crossdock.runs.planning.snapshot_proof import Completeness
 from crossdock.reading.sources.list_evidence import IncompleteListError
 from crossdock.records import RawBatch
 from crossdock.runs.checked_batches import pulled_batches

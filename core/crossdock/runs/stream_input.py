@@ -17,13 +17,13 @@ from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, kept_rec
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError
 from crossdock.mapping.own_external_ids import NOT_OURS
-from crossdock.planning.contributions import Contributions
-from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.references import earlier_keys
-from crossdock.planning.removals import Removals
-from crossdock.planning.snapshot_proof import Completeness, remember_snapshot, warn_about_snapshot
-from crossdock.planning.unchanged_waits import Idle, UnchangedWaits
-from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
+from crossdock.runs.planning.contributions import Contributions
+from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.references import earlier_keys
+from crossdock.runs.planning.removals import Removals
+from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapshot, warn_about_snapshot
+from crossdock.runs.planning.unchanged_waits import Idle, UnchangedWaits
+from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.records import LINE
 from crossdock.runs.checked_batches import code_of
 from crossdock.runs.gone_records import GoneRecords

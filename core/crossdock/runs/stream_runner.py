@@ -11,14 +11,14 @@ from functools import partial
 
 from crossdock.config.project.connections import BoundStream, code_of_stream
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.planning import update_limits
-from crossdock.planning.awaiting_parents import AwaitingParents
-from crossdock.planning.deferred_deletes import DeferredDeletes
-from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.planned_chunk import PlannedChunk
-from crossdock.planning.planner import Planner
-from crossdock.planning.references import References
-from crossdock.planning.removals import Removals
+from crossdock.runs.planning import update_limits
+from crossdock.runs.planning.awaiting_parents import AwaitingParents
+from crossdock.runs.planning.deferred_deletes import DeferredDeletes
+from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.planned_chunk import PlannedChunk
+from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.references import References
+from crossdock.runs.planning.removals import Removals
 from crossdock.reading.sources.file_wait import LateError
 from crossdock.runs.adoption_index import RunAdoptions
 from crossdock.runs.run_input import RunInput

@@ -15,7 +15,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
-from crossdock.planning.draft_records import drafted
+from crossdock.runs.planning.draft_records import drafted
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.records import JSON, LINE, RawBatch, Record
 from crossdock.runs.checked_batches import pulled_batches

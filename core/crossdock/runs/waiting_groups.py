@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from crossdock.planning.references import key_hashes
+from crossdock.runs.planning.references import key_hashes
 from crossdock.state import DeadLetterFilter, Scope, Transaction
 
 Parent = tuple[str, str, str]

@@ -12,8 +12,8 @@ from tests.integration.platform_source.reading import COPIES, Reading, reading
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.errors import RefusedError, StoppedError
-from crossdock.planning.adoptable_records import LiveIndex
-from crossdock.planning.references import key_hashes
+from crossdock.runs.planning.adoptable_records import LiveIndex
+from crossdock.runs.planning.references import key_hashes
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import adoption_index
 from crossdock.runs.adoption_index import LiveReader

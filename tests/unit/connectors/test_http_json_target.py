@@ -12,7 +12,7 @@ import yaml
 from crossdock.config.project import project
 from crossdock.errors import FindingsError, RecordError, RemoteError
 from crossdock.mapping.resource_types import personal_members
-from crossdock.planning.draft_records import drafted
+from crossdock.runs.planning.draft_records import drafted
 from crossdock.records import Record
 from crossdock.sources import Api
 from crossdock.targets import Answer, BatchProfile, ExpectedRecord, Outcome, Request, Update

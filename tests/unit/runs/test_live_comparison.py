@@ -17,7 +17,7 @@ from tests.conftest import PIN
 from tests.examples import examples
 from tests.unit.state.samples import AT, binding, intent, start
 
-from crossdock.planning.references import key_hashes
+from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.bindings_by_id import InDoubt
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison
 from crossdock.state import Binding, Scope, State, parse_url

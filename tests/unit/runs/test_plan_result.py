@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.unit.planning.accounts import account, bound_accounts
+from tests.unit.runs.planning.accounts import account, bound_accounts
 
-from crossdock.planning.planned_chunk import PlannedChunk
+from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.plan_result import PlanListener, WaitingOnce
 from crossdock.state import Step, WaitingRecord
 from crossdock.writing.delivery.operations import Operation

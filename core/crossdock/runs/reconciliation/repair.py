@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
-from crossdock.planning import undo_in_progress
+from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.active_run import REPAIR, ActiveRun
 from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.full_input import FullInput

@@ -11,7 +11,7 @@ from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.planning.referred_ids import referred_ids
+from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.records import Record
 from crossdock.runs import dry_run

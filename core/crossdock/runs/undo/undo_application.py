@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
-from crossdock.planning import undo_in_progress
+from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.decided_operations import DecidedOperations
 from crossdock.runs.failed_starts import Attempt

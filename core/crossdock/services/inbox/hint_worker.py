@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from crossdock.config.project.project import Project
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.planning.removals import still_withheld
+from crossdock.runs.planning.removals import still_withheld
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.named_record_delivery import Delivered, NamedRecordDelivery

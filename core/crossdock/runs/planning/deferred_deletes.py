@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.resource_types import ResourceType
-from crossdock.planning.planned_chunk import PlannedChunk
-from crossdock.planning.planner import Planner
-from crossdock.planning.referred_ids import referred_ids
-from crossdock.planning.removals import REFERENCED, REFERENCED_BY, Removals, removal
+from crossdock.runs.planning.planned_chunk import PlannedChunk
+from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.referred_ids import referred_ids
+from crossdock.runs.planning.removals import REFERENCED, REFERENCED_BY, Removals, removal
 from crossdock.state import Binding, DeadLetter, Scope, State, Transaction, UnrecordedReference
 from crossdock.writing.delivery.operations import Operation, payload_after
 

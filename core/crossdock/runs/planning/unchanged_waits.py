@@ -17,7 +17,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta
-from crossdock.planning.references import References, ScopedKey, key_hashes
+from crossdock.runs.planning.references import References, ScopedKey, key_hashes
 from crossdock.state import Intent, Scope, Transaction, Wait, WaitingRecord
 from crossdock.values import exact_json
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.planning.accounts import Accounts, account, bound_accounts, platform_target
+from tests.unit.runs.planning.accounts import Accounts, account, bound_accounts, platform_target
 
 from crossdock.mapping.stream_facts import ChangeLimits
-from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates, withheld_updates
+from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates, withheld_updates
 from crossdock.state import Binding, State, Step
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

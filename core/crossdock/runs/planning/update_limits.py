@@ -15,12 +15,12 @@ from datetime import datetime
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError
-from crossdock.planning.awaiting_parents import AwaitingParents
-from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.planned_chunk import PlannedChunk
-from crossdock.planning.planner import Planner
-from crossdock.planning.references import References
-from crossdock.planning.removals import LISTED, Removals
+from crossdock.runs.planning.awaiting_parents import AwaitingParents
+from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.planned_chunk import PlannedChunk
+from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.references import References
+from crossdock.runs.planning.removals import LISTED, Removals
 from crossdock.state import PendingApproval, Scope, State
 from crossdock.state.tables.pending_approvals import KEY_BYTES, packed
 from crossdock.values import exact_json

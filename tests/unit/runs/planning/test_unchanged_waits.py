@@ -13,14 +13,14 @@ from types import ModuleType
 
 import polars as pl
 import pytest
-from tests.unit.planning.accounts import Accounts, account, bound_accounts
+from tests.unit.runs.planning.accounts import Accounts, account, bound_accounts
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Settings
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
 from crossdock.delta.state_comparison import compare
-from crossdock.planning.references import key_hashes
-from crossdock.planning.unchanged_waits import UnchangedWaits, idle_version, installed_versions
+from crossdock.runs.planning.references import key_hashes
+from crossdock.runs.planning.unchanged_waits import UnchangedWaits, idle_version, installed_versions
 from crossdock.state import Binding, Intent, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 
@@ -132,7 +132,7 @@ def test_whatever_a_mapping_may_use_ends_the_marks() -> None:
 @pytest.mark.nightly
 def test_another_process_knows_the_mark() -> None:
     """No address of an object and no order of a set is in it; otherwise no record would ever be idle."""
-    code = "from tests.unit.planning.test_idle_records import VERSION; print(VERSION)"
+    code = "from tests.unit.runs.planning.test_idle_records import VERSION; print(VERSION)"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": "7"}
     shown = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == VERSION

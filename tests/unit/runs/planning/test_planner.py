@@ -13,18 +13,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.conftest import PIN
-from tests.unit.planning.accounts import account, bound_accounts, platform_target
+from tests.unit.runs.planning.accounts import account, bound_accounts, platform_target
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_facts import FailureLimits
-from crossdock.planning.awaiting_parents import AwaitingParents
-from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.planned_chunk import PlannedChunk
-from crossdock.planning.planner import Planner
-from crossdock.planning.references import References, key_hashes
-from crossdock.planning.removals import Removals
+from crossdock.runs.planning.awaiting_parents import AwaitingParents
+from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.planned_chunk import PlannedChunk
+from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.references import References, key_hashes
+from crossdock.runs.planning.removals import Removals
 from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
 from crossdock.testing.manual_clock import ManualClock

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from crossdock.config.project.connections import code_of_stream
 from crossdock.delta.records_of_rows import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
-from crossdock.planning.acknowledged_operations import AcknowledgedOperations, specific_first
-from crossdock.planning.adoptable_records import LiveMatches
-from crossdock.planning.awaiting_parents import AwaitingParents
-from crossdock.planning.contributions import Contributions
-from crossdock.planning.draft_records import drafted, failing_target
-from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.own_writes import Origin, OwnWrites
-from crossdock.planning.planned_chunk import PlannedChunk
-from crossdock.planning.references import ScopedKey
-from crossdock.planning.removals import Removals, removal
+from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperations, specific_first
+from crossdock.runs.planning.adoptable_records import LiveMatches
+from crossdock.runs.planning.awaiting_parents import AwaitingParents
+from crossdock.runs.planning.contributions import Contributions
+from crossdock.runs.planning.draft_records import drafted, failing_target
+from crossdock.runs.planning.failure_count import FailureCount
+from crossdock.runs.planning.own_writes import Origin, OwnWrites
+from crossdock.runs.planning.planned_chunk import PlannedChunk
+from crossdock.runs.planning.references import ScopedKey
+from crossdock.runs.planning.removals import Removals, removal
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally

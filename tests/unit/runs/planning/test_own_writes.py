@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.unit.planning.accounts import bound_accounts, platform_target
+from tests.unit.runs.planning.accounts import bound_accounts, platform_target
 
 from crossdock.delta.records_of_rows import KeyedRecord
-from crossdock.planning.own_writes import Origin, OwnWrites
+from crossdock.runs.planning.own_writes import Origin, OwnWrites
 from crossdock.records import JSON, Record
 from crossdock.state import Binding, RecordIdentity, Scope, State
 

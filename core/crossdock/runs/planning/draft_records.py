@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RecordError
-from crossdock.planning.references import found_in
+from crossdock.runs.planning.references import found_in
 from crossdock.records import JSON, REASONS, Record
 from crossdock.resources import Reference, ResourceModel
 from crossdock.values import exact_json

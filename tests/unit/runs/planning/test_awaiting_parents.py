@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from tests.unit.planning.accounts import account, bound_accounts
+from tests.unit.runs.planning.accounts import account, bound_accounts
 
-from crossdock.planning.awaiting_parents import AwaitingParents
-from crossdock.planning.draft_records import drafted
-from crossdock.planning.references import References, ScopedKey, key_hashes
-from crossdock.planning.unchanged_waits import Idle
+from crossdock.runs.planning.awaiting_parents import AwaitingParents
+from crossdock.runs.planning.draft_records import drafted
+from crossdock.runs.planning.references import References, ScopedKey, key_hashes
+from crossdock.runs.planning.unchanged_waits import Idle
 from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

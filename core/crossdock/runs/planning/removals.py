@@ -19,7 +19,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta import fingerprint
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.planning.snapshot_proof import SnapshotFacts, blocker
+from crossdock.runs.planning.snapshot_proof import SnapshotFacts, blocker
 from crossdock.records import Reason, Record
 from crossdock.state import Binding, Intent, PastSnapshot, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.pending_approvals import packed

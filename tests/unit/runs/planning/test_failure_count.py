@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.planning.accounts import account, bound_accounts
+from tests.unit.runs.planning.accounts import account, bound_accounts
 
 from crossdock.errors import RecordError
 from crossdock.mapping.stream_facts import FailureLimits
-from crossdock.planning.failure_count import FailureCount
+from crossdock.runs.planning.failure_count import FailureCount
 
 
 @pytest.mark.parametrize(

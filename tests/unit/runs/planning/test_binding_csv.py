@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.unit.planning.accounts import platform_target
+from tests.unit.runs.planning.accounts import platform_target
 
 from crossdock.errors import ConfigError
-from crossdock.planning.binding_csv import COLUMNS, export, import_bindings
-from crossdock.planning.references import key_hashes
+from crossdock.runs.planning.binding_csv import COLUMNS, export, import_bindings
+from crossdock.runs.planning.references import key_hashes
 from crossdock.state import Scope, State
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

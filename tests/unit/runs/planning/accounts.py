@@ -12,7 +12,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Context, Settings, Stream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RecordError
-from crossdock.planning.references import key_hashes
+from crossdock.runs.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.records import RawBatch, Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.planning.adoptable_records import ClaimedValues
+from crossdock.runs.planning.adoptable_records import ClaimedValues
 
 _CLAIMS = st.lists(st.tuples(st.text(max_size=2), st.integers(0, 2**128 - 1) | st.integers(0, 3)))
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.unit.planning.accounts import account, bound_accounts
+from tests.unit.runs.planning.accounts import account, bound_accounts
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import InternalError, RecordError
-from crossdock.planning import draft_records
-from crossdock.planning.draft_records import drafted
+from crossdock.runs.planning import draft_records
+from crossdock.runs.planning.draft_records import drafted
 from crossdock.records import Record
 from crossdock.resources import CustomerDraft, Reference
 

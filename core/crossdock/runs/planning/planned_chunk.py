@@ -8,7 +8,7 @@ from datetime import datetime
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
-from crossdock.planning.references import ScopedKey
+from crossdock.runs.planning.references import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
 from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.delivery.settlement import Settlement

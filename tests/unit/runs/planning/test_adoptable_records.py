@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RecordError, UnavailableError
-from crossdock.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue, MatchCounts, match_counts
+from crossdock.runs.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue, MatchCounts, match_counts
 
 
 def index(*values: LiveValue) -> LiveIndex:

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.delta.things import Things, batch
-from tests.unit.planning.accounts import bound_accounts
+from tests.unit.runs.planning.accounts import bound_accounts
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.mapping.stream_facts import GoneLimits
-from crossdock.planning.snapshot_proof import (
+from crossdock.runs.planning.snapshot_proof import (
     FEWER_ROWS,
     Blocker,
     Completeness,

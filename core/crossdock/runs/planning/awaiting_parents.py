@@ -11,8 +11,8 @@ from typing import Any
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord, kept_records
-from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
-from crossdock.planning.unchanged_waits import Idle, awaited
+from crossdock.runs.planning.references import References, ScopedKey, found_in, key_hashes
+from crossdock.runs.planning.unchanged_waits import Idle, awaited
 from crossdock.state import DeadLetter, RecordIdentity, Scope, State, Transaction
 from crossdock.values.config_durations import span
 

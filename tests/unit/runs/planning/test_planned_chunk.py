@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from tests.unit.planning.accounts import account, bound_accounts
+from tests.unit.runs.planning.accounts import account, bound_accounts
 
-from crossdock.planning.planned_chunk import PlannedChunk
+from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.state import Binding, DeadLetter, State, Step, WaitingRecord
 from crossdock.writing.delivery.operations import Operation
 

@@ -26,11 +26,11 @@ from crossdock.config.project import project
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
 from crossdock.mapping.stream_facts import FailureLimits
-from crossdock.runs.planning import planner as planning
 from crossdock.printable import BLANKS
 from crossdock.records import LINE, REASONS
 from crossdock.runs import dry_run, runner
 from crossdock.runs.plan_result import PlanListener, PlanResult
+from crossdock.runs.planning import planner as planning
 from crossdock.runs.run_report import Report
 from crossdock.state import DeadLetter, DeadLetterFilter, Pin, StateUrl, create
 from crossdock.state.db import schema

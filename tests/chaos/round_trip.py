@@ -26,8 +26,8 @@ from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits
 from tests.partners.plain_3pl_warehouse import Stored
 
-from crossdock.runs.planning.binding_csv import COLUMNS
 from crossdock.platform.client import Client, Customer, Line, Order, Product
+from crossdock.runs.planning.binding_csv import COLUMNS
 
 SKUS = ("0017", "0018", "0019")
 PARTNER_FAULTS: Mapping[Fault, float] = {"lost_answer": 0.05, "refused": 0.03, "throttled": 0.05, "unavailable": 0.02}

@@ -17,7 +17,7 @@ from tests.report_page import AT, HOSTILE, dead_letter, finish, multiplied, sqli
 from tests.servers import require, served
 from tests.unit.state.samples import intent
 
-from crossdock.cli import run_page
+from crossdock.console import run_page
 
 WIDTHS = (1280, 400)
 

@@ -10,7 +10,7 @@ from tests.browser import Tab, opened
 from tests.report_page import AT, HOSTILE, sqlite_state
 from tests.unit.migration.loaded_migration import LATER, LoadedMigration, loaded_project, reconciliation
 
-from crossdock.cli import sealed_page, sign_off_page
+from crossdock.console import sealed_page, sign_off_page
 from crossdock.state.tables.file_intake import FileFacts
 
 _UNFOLD = "for (const list of document.querySelectorAll('details')) list.open = true"

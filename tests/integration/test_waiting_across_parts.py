@@ -15,9 +15,9 @@ from tests.examples import examples
 from crossdock import Context, RawBatch, Record, Reference, Stream
 from crossdock.errors import RecordError
 from crossdock.mapping.stream_facts import ChangeLimits
-from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.resources import ResourceName
 from crossdock.runs import cursor_parts
+from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.run_report import Report
 from crossdock.sources import Checkpoint
 from crossdock.state import parse_url

@@ -11,10 +11,11 @@ from typing import get_args
 import pytest
 from click.testing import CliRunner
 
-from crossdock.cli import fleet_page, records_list, run_lines
+from crossdock.cli import records_list
 from crossdock.cli.main import cli
+from crossdock.console import fleet_page
 from crossdock.reading.sources import input_summary
-from crossdock.runs import run_report
+from crossdock.runs import run_lines, run_report
 from crossdock.services.notifications import events
 from crossdock.services.observability import metrics
 from crossdock.state.tables import run_history, scheduled_runs

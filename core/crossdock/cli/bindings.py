@@ -9,9 +9,9 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load, read_state
-from crossdock.cli.plain_text import counted
 from crossdock.cli.shared_options import common_options, config_option, example
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import counted
 
 
 @click.group(epilog=example("crossdock bindings export > bindings.csv", "crossdock bindings import bindings.csv"))

@@ -13,8 +13,9 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.layout_write import write
-from crossdock.cli.plain_text import counted, say
+from crossdock.cli.plain_text import say
 from crossdock.cli.shared_options import as_json, common_options, example, utf8
+from crossdock.values.display_texts import counted
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.file_formats import FileFormat

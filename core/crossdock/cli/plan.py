@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli import run_lines, terminal_output
+from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.output_files import check_writable, placed
-from crossdock.cli.plain_text import counted, parents_text, say
+from crossdock.cli.plain_text import say
 from crossdock.cli.shared_options import MOST, common_options, example
+from crossdock.runs import run_lines
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import counted, parents_text
 
 if TYPE_CHECKING:
     from crossdock.pacing.forecast import Forecast
@@ -62,9 +64,9 @@ def plan(
     source or the state cannot be read; 4 refused for safety: a source, a mapping that fails too often, or removals
     and updates, shown as 'hold'.
     """
-    from crossdock.runs.planning import removals
     from crossdock.runs import dry_run
     from crossdock.runs.plan_result import PlanListener
+    from crossdock.runs.planning import removals
 
     place = placed(out)
     loaded = load(config)

@@ -13,10 +13,11 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.output_files import check_writable, placed
-from crossdock.cli.plain_text import aligned_decimals, counted, say
+from crossdock.cli.plain_text import say
 from crossdock.cli.shared_options import MOST, common_options, example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import aligned_decimals, counted
 from crossdock.values.json_times import time_text
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.plain_text import counted
 from crossdock.cli.records_list import INBOX, OPEN, list_, selection
 from crossdock.cli.records_resolve import reopen_, resolve_
 from crossdock.cli.records_show import show_
 from crossdock.cli.shared_options import MOST, common_options, confirm, example, utf8, yes_option
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import counted
 from crossdock.values.state_words import RecordState
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.plain_text import counted, parents_text, place_of, say, say_more
+from crossdock.cli.plain_text import say, say_more
 from crossdock.cli.shared_options import MOST, common_options, example, fleet_base, fleet_option, meanings, utf8
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError
+from crossdock.values.display_texts import counted, parents_text, place_of
 from crossdock.values.display_times import instant_text
 from crossdock.values.state_words import RecordState
 

@@ -9,11 +9,12 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.plain_text import counted, say
+from crossdock.cli.plain_text import say
 from crossdock.cli.records_list import selection
 from crossdock.cli.shared_options import common_options, confirm, example, utf8, yes_option
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
 
 if TYPE_CHECKING:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli import run_lines, terminal_output, timing_lines
+from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import read_state
-from crossdock.cli.plain_text import counted, say, say_more
+from crossdock.cli.plain_text import say, say_more
 from crossdock.cli.shared_options import MOST, common_options, example, fleet_base, fleet_option, meanings
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError
+from crossdock.runs import run_lines, timing_lines
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
 from crossdock.values.run_messages import error_texts
 from crossdock.values.state_words import RecordTerm, RowTerm, RunState
@@ -52,7 +54,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
         _print_runs([(None, run) for run in found], as_json=as_json)
         say_more(len(found), total, "runs", err=as_json)
         return 0
-    from crossdock.cli import fleet_page, pages
+    from crossdock.console import fleet_page, pages
 
     states = FleetStates(fleet, fleet_base(config))
     counted_runs = dict(states.each(partial(_listed, limit=limit)))
@@ -117,7 +119,7 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
 
     RUN is its number as listed by 'crossdock runs'; default: the newest run.
     """
-    from crossdock.cli import pages, run_page
+    from crossdock.console import pages, run_page
 
     with read_state(config) as (tx, tenant):
         found, now = _found(tx, run), SystemClock().now()

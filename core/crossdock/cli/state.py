@@ -13,9 +13,9 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load, read_state
-from crossdock.cli.plain_text import counted
 from crossdock.cli.shared_options import common_options, example
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.plain_text import counted, say, warn
+from crossdock.cli.plain_text import say, warn
 from crossdock.cli.shared_options import as_json, common_options, config_option, example, overrides, utf8_each
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import counted
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from crossdock.cli import run_lines
-from crossdock.cli.plain_text import counted, say, warn
+from crossdock.cli.plain_text import say, warn
 from crossdock.cli.shared_options import echo_document
 from crossdock.printable import printable, printable_json
+from crossdock.runs import run_lines
+from crossdock.values.display_texts import counted
 from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.json_times import time_text
 from crossdock.values.progress import Silent, Unit

@@ -10,11 +10,12 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.plain_text import parents_text, place_of, say
+from crossdock.cli.plain_text import say
 from crossdock.cli.records_list import selection
 from crossdock.cli.records_show import value_text
 from crossdock.cli.shared_options import common_options, example, utf8
 from crossdock.errors import ConfigError
+from crossdock.values.display_texts import parents_text, place_of
 from crossdock.values.display_times import instant_text
 
 if TYPE_CHECKING:

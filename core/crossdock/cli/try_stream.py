@@ -11,10 +11,11 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.output_files import placed
-from crossdock.cli.plain_text import counted, say
+from crossdock.cli.plain_text import say
 from crossdock.cli.shared_options import common_options, example, utf8
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import counted
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

@@ -11,9 +11,10 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.output_files import check_writable, placed
-from crossdock.cli.plain_text import counted, say
+from crossdock.cli.plain_text import say
 from crossdock.cli.shared_options import MOST, common_options, example
 from crossdock.values.clock import SystemClock
+from crossdock.values.display_texts import counted
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

@@ -15,8 +15,8 @@ from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.sign_off_report import Document, Signature, exception_counts, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import numbered_waves, wave_streams
-from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.plan_result import PlanResult
+from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.state_session import open_session
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.clock import Clock

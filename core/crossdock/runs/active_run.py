@@ -16,7 +16,6 @@ from crossdock.errors import RefusedError, StateError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.runs.planning import undo_in_progress
 from crossdock.reading.sources.run_context import AtEnd, JobRun, Patience, SourceContext
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoption_index import RunAdoptions
@@ -24,6 +23,7 @@ from crossdock.runs.comparison_after_restore import Verification
 from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.intake_log import NoIntake, StateIntake
 from crossdock.runs.overdue_files import warn_of_overdue
+from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.run_input import RunInputFactory
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount

@@ -14,11 +14,11 @@ from crossdock.errors import RefusedError, StoppedError
 from crossdock.mapping.cursors import OVERLAP_S
 from crossdock.mapping.resource_types import CHANGED, external_id
 from crossdock.mapping.stream_facts import AdoptBy
-from crossdock.runs.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue
-from crossdock.runs.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
+from crossdock.runs.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue
+from crossdock.runs.planning.references import key_hashes
 from crossdock.state import Scope, State, Transaction
 from crossdock.writing.targets.outcomes import STANDARD
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord, kept_records
+from crossdock.runs import stream_input
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import Idle
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.runs import stream_input
 from crossdock.state import DeadLetter, DeadLetterFilter, Intent, State
 from crossdock.values.tally import Tally
 

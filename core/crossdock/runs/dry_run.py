@@ -16,6 +16,12 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.reading.sources.run_context import AtEnd, SourceContext
+from crossdock.runs import stored_rate_limits
+from crossdock.runs.adoption_index import note_matches
+from crossdock.runs.intake_log import NoIntake, PlanIntake
+from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingOnce
+from crossdock.runs.planned_files import PlannedFiles
 from crossdock.runs.planning import undo_in_progress, update_limits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.deferred_deletes import DeferredDeletes
@@ -24,12 +30,6 @@ from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals, verb
-from crossdock.reading.sources.run_context import AtEnd, SourceContext
-from crossdock.runs import stored_rate_limits
-from crossdock.runs.adoption_index import note_matches
-from crossdock.runs.intake_log import NoIntake, PlanIntake
-from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingOnce
-from crossdock.runs.planned_files import PlannedFiles
 from crossdock.runs.settlement_count import expected_term, settled_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder

@@ -12,10 +12,10 @@ from decimal import Decimal
 from typing import Any
 
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.runs.planning.references import key_hashes
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.runs.bindings_by_id import Bound, InDoubt, bindings_to
 from crossdock.runs.differences import UNKNOWN, Correction, Difference
+from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.resource_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.values import exact_json

@@ -15,12 +15,12 @@ from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta
 from crossdock.errors import ConfigError
+from crossdock.runs.active_run import ActiveRun
+from crossdock.runs.checked_batches import fetched_batches
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
-from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.checked_batches import fetched_batches
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.unfinished_record_fetch import UnfinishedRecordFetch

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Literal
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
-from crossdock.runs.planning import undo_in_progress
 from crossdock.runs import dry_run
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.plan_result import PlanListener, PlanResult
+from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.run_report import Report
 from crossdock.runs.saved_digests import DigestFile, ExpectedInput
 from crossdock.runs.state_session import open_session

@@ -17,6 +17,9 @@ from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, kept_rec
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError
 from crossdock.mapping.own_external_ids import NOT_OURS
+from crossdock.records import LINE
+from crossdock.runs.checked_batches import code_of
+from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.planning.contributions import Contributions
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.references import earlier_keys
@@ -24,9 +27,6 @@ from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapshot, warn_about_snapshot
 from crossdock.runs.planning.unchanged_waits import Idle, UnchangedWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.records import LINE
-from crossdock.runs.checked_batches import code_of
-from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.source_phases import SourcePhases
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index

@@ -11,6 +11,8 @@ from functools import partial
 
 from crossdock.config.project.connections import BoundStream, code_of_stream
 from crossdock.errors import CrossdockError, StateError, StoppedError
+from crossdock.reading.sources.file_wait import LateError
+from crossdock.runs.adoption_index import RunAdoptions
 from crossdock.runs.planning import update_limits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.deferred_deletes import DeferredDeletes
@@ -19,8 +21,6 @@ from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals
-from crossdock.reading.sources.file_wait import LateError
-from crossdock.runs.adoption_index import RunAdoptions
 from crossdock.runs.run_input import RunInput
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings

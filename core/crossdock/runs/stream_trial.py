@@ -15,11 +15,11 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
-from crossdock.runs.planning.draft_records import drafted
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.records import JSON, LINE, RawBatch, Record
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.planning.draft_records import drafted
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress

@@ -8,8 +8,8 @@ from typing import Any
 
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.runs.bindings_by_id import Bound, bindings_to
+from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.state import State, UnrecordedReference
 from crossdock.values.field_types import is_target_id
 

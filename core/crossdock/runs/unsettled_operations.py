@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.runs.planning.references import placeholder
 from crossdock.runs.plan_result import PlanListener
+from crossdock.runs.planning.references import placeholder
 from crossdock.runs.settlement_count import expected_term
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
 from crossdock.values.tally import Tally

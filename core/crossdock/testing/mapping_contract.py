@@ -18,8 +18,8 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import FP, KEY, prepare
 from crossdock.errors import RecordError
-from crossdock.runs.planning.draft_records import drafted
 from crossdock.records import JSON, LINE, Record
+from crossdock.runs.planning.draft_records import drafted
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import StreamUnderTest, method_of
 from crossdock.testing.example_gaps import gaps_of_drafts, gaps_of_records, unstated

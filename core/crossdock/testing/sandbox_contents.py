@@ -13,9 +13,9 @@ from unittest import SkipTest
 from crossdock.config.project.project import Project
 from crossdock.mapping.resource_types import external_id
 from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.platform.platform_config import Profile
 from crossdock.runs.planning.binding_csv import COLUMNS, import_bindings
 from crossdock.runs.planning.references import found_in
-from crossdock.platform.platform_config import Profile
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox.write_operations import GIVEN_ID
 from crossdock.values import exact_json

@@ -12,8 +12,8 @@ import yaml
 from crossdock.config.project import project
 from crossdock.errors import FindingsError, RecordError, RemoteError
 from crossdock.mapping.resource_types import personal_members
-from crossdock.runs.planning.draft_records import drafted
 from crossdock.records import Record
+from crossdock.runs.planning.draft_records import drafted
 from crossdock.sources import Api
 from crossdock.targets import Answer, BatchProfile, ExpectedRecord, Outcome, Request, Update
 from crossdock.testing import ManualClock

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.unit.runs.planning.accounts import account, bound_accounts
 
-from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.plan_result import PlanListener, WaitingOnce
+from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.state import Step, WaitingRecord
 from crossdock.writing.delivery.operations import Operation
 

@@ -10,8 +10,8 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.plain_text import counted
 from crossdock.cli.shared_options import common_options, example
+from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
 
 UNITS = "smh"

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from crossdock.cli.plain_text import counted
+from crossdock.values.display_texts import counted
 from crossdock.values.json_times import time_text
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from crossdock.cli import run_lines, terminal_output
+from crossdock.cli import terminal_output
 from crossdock.cli.migrate import profile_words
-from crossdock.cli.plain_text import counted
+from crossdock.runs import run_lines
+from crossdock.values.display_texts import counted
 from crossdock.values.display_times import duration_text, instant_text
 
 WAVES = ("wave", "requests", "begins", "ends", "takes")

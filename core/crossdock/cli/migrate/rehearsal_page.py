@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from crossdock.cli import pages
 from crossdock.cli.migrate import profile_words, rehearsal_lines
-from crossdock.cli.page_tables import Cell, Drawing, Rectangle, accounts, table
-from crossdock.cli.plain_text import counted
+from crossdock.console import pages
+from crossdock.console.page_tables import Cell, Drawing, Rectangle, accounts, table
+from crossdock.values.display_texts import counted
 
 _WAVES = (*rehearsal_lines.WAVES, "share of requests")
 _COLUMNS = ("column", "filled", " ", "distinct", "  ", "length", "lengths", "forms", "note")

@@ -10,8 +10,9 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.plain_text import counted, say
+from crossdock.cli.plain_text import say
 from crossdock.cli.shared_options import common_options, example
+from crossdock.values.display_texts import counted
 from crossdock.values.display_times import duration_text, instant_text
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
     Exit codes: 0 unchanged; 2 the file cannot be read; 3 the state cannot be read; 4 the file was changed, or the state
     has no sign-off with this report.
     """
-    from crossdock.cli import sealed_page
+    from crossdock.console import sealed_page
     from crossdock.errors import ConfigError, RefusedError
     from crossdock.values.local_files import read_regular
 

@@ -13,10 +13,11 @@ from typing import Any
 import click
 
 from crossdock.cli.new.templates import PROJECT_FILES, filled, project_files
-from crossdock.cli.plain_text import counted, say
+from crossdock.cli.plain_text import say
 from crossdock.cli.shared_options import as_json, example, utf8, utf8_each
 from crossdock.cli.terminal_output import print_json
 from crossdock.errors import ConfigError
+from crossdock.values.display_texts import counted
 
 _NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 _LONGEST = 50  # characters of a name

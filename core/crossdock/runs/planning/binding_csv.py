@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TextIO
 
 from crossdock.errors import ConfigError, RefusedError
+from crossdock.printable import printable
 from crossdock.runs.planning.references import ScopedKey, key_hashes
 from crossdock.runs.planning.undo_in_progress import RESUME, check_no_undo
-from crossdock.printable import printable
 from crossdock.state import Binding, RunResult, Scope, Transaction
 from crossdock.values.field_types import MAX_ID_LENGTH, is_target_id
 from crossdock.values.spreadsheet_csv import unguarded, write_rows

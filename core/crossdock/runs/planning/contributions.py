@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
+from crossdock.records import Record
 from crossdock.runs.planning.own_writes import Origin
 from crossdock.runs.planning.references import ScopedKey, placeholder
-from crossdock.records import Record
 from crossdock.state import Binding, RecordIdentity, Transaction
 from crossdock.writing.delivery.operations import FROM_STATE, Operation
 

@@ -11,9 +11,9 @@ from pydantic.alias_generators import to_camel
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RecordError
-from crossdock.runs.planning.references import found_in
 from crossdock.records import JSON, REASONS, Record
 from crossdock.resources import Reference, ResourceModel
+from crossdock.runs.planning.references import found_in
 from crossdock.values import exact_json
 from crossdock.values.author_code import AuthorCodeError, brief, described, interrupts, shortened_error
 from crossdock.values.config_file import message_of

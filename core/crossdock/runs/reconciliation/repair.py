@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
-from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.active_run import REPAIR, ActiveRun
 from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated_error
 from crossdock.runs.plan_result import PlanListener
+from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.reconciliation.reconcile import reconcile, reconciled_streams
 from crossdock.runs.reconciliation.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
 from crossdock.runs.reconciliation.source_comparison import wanted

@@ -11,7 +11,6 @@ from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.records import Record
 from crossdock.runs import dry_run
@@ -20,6 +19,7 @@ from crossdock.runs.dry_run import CorrectedState
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.live_comparison import content_of
 from crossdock.runs.plan_result import PlanListener
+from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.runs.reconciliation.platform_comparison import Chosen, PlatformComparison
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 from crossdock.runs.resource_totals import ResourceTotals

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
-from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.decided_operations import DecidedOperations
 from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.plan_file import PlanFile, outdated_error
+from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.runs.undo.streams_to_undo import operations

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.plan_file import DecisionHash, PlanFile
 from crossdock.runs.plan_result import PlanListener
+from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.state_session import Session
 from crossdock.runs.still_referenced import StillReferenced
 from crossdock.runs.undo.changes_by_others import ChangesByOthers

@@ -11,8 +11,8 @@ import pytest
 from tests.unit.runs.planning.accounts import bound_accounts, platform_target
 
 from crossdock.delta.records_of_rows import KeyedRecord
-from crossdock.runs.planning.own_writes import Origin, OwnWrites
 from crossdock.records import JSON, Record
+from crossdock.runs.planning.own_writes import Origin, OwnWrites
 from crossdock.state import Binding, RecordIdentity, Scope, State
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,13 +19,13 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_facts import FailureLimits
+from crossdock.records import Record
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References, key_hashes
 from crossdock.runs.planning.removals import Removals
-from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code import AuthorCodeError

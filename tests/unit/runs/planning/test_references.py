@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 import xxhash
 
-from crossdock.runs.planning.references import References, earlier_keys, found_in, key_hashes
 from crossdock.resources import Reference
+from crossdock.runs.planning.references import References, earlier_keys, found_in, key_hashes
 from crossdock.state import Binding, DeadLetter, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.values.record_keys import key_text
 

@@ -23,15 +23,15 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Context, Settings, Stream
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
+from crossdock.platform.platform_config import Profile
+from crossdock.reading.sources.run_context import SourceContext
+from crossdock.records import LINE, Proof, RawBatch, Record
+from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import _keys, _without
-from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.run_context import SourceContext
-from crossdock.records import LINE, Proof, RawBatch, Record
-from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Scope, State, create, parse_url
 from crossdock.state.tables.snapshots import COMPARED_SNAPSHOTS

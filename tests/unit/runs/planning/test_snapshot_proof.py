@@ -16,6 +16,7 @@ from tests.unit.runs.planning.accounts import bound_accounts
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.mapping.stream_facts import GoneLimits
+from crossdock.records import Proof, RawBatch
 from crossdock.runs.planning.snapshot_proof import (
     FEWER_ROWS,
     Blocker,
@@ -25,7 +26,6 @@ from crossdock.runs.planning.snapshot_proof import (
     fewer_rows,
     other_keys,
 )
-from crossdock.records import Proof, RawBatch
 from crossdock.state import PastSnapshot, State
 from crossdock.values.tally import Tally
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.report_page import AT
 
-from crossdock.cli import timing_lines
+from crossdock.runs import timing_lines
 from crossdock.state import RunRecord
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.cli.sealed_page import digest_of, sealed
+from crossdock.console.sealed_page import digest_of, sealed
 from crossdock.errors import RefusedError
 
 CONTENT, DIGEST = sealed("<body>\n<h1>Größe</h1>\n<p>31.50 EUR</p>\n")

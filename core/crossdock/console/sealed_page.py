@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from crossdock.cli import pages
+from crossdock.console import pages
 from crossdock.errors import RefusedError
 
 

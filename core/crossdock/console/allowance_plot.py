@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from crossdock.cli.timing_lines import Sample
+from crossdock.runs.timing_lines import Sample
 from crossdock.values.display_times import duration_text
 
 WIDTH, HEIGHT, GAP = 600, 120, 24  # units; a larger gap between samples breaks the area

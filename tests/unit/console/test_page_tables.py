@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.report_page import HOSTILE, Page
 
-from crossdock.cli import pages
-from crossdock.cli.page_tables import Cell, Listing, Table, listing, table
+from crossdock.console import pages
+from crossdock.console.page_tables import Cell, Listing, Table, listing, table
 from crossdock.printable import printable
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.cli import pages
+from crossdock.console import pages
 from crossdock.errors import ConfigError
 
 
@@ -22,7 +22,7 @@ def test_a_text_is_printable_and_not_too_long() -> None:
 
 def test_a_page_that_is_not_written_needs_no_templates() -> None:
     """Commands that can write a page are as quick as others while they write none."""
-    code = "import sys\nimport crossdock.cli.pages\nsys.exit('jinja2' in sys.modules)"
+    code = "import sys\nimport crossdock.console.pages\nsys.exit('jinja2' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

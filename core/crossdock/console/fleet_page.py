@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from crossdock.cli import pages
-from crossdock.cli.page_tables import Cell, table
-from crossdock.cli.plain_text import counted
+from crossdock.console import pages
+from crossdock.console.page_tables import Cell, table
 from crossdock.state import RunRecord
+from crossdock.values.display_texts import counted
 from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.run_messages import error_texts
 

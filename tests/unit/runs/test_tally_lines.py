@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossdock.cli import run_lines
+from crossdock.runs import run_lines
 from crossdock.values.tally import Tally
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crossdock.cli import pages, run_lines
+from crossdock.console import pages
+from crossdock.runs import run_lines
 
 _SHORT = 20  # rows: longer lists are folded at first
 

@@ -10,7 +10,7 @@ import pytest
 from tests.report_page import AT, HIDDEN, HIDDEN_SHOWN, HOSTILE, Page, dead_letter, sqlite_state
 from tests.unit.migration.loaded_migration import LATER, LoadedMigration, loaded_project, reconciliation
 
-from crossdock.cli import sealed_page, sign_off_page
+from crossdock.console import sealed_page, sign_off_page
 from crossdock.migration.sign_off_report import Document
 from crossdock.state import WaveApproval
 from crossdock.state.tables.file_intake import FileFacts

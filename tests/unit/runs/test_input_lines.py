@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crossdock.cli.run_lines import input_sentence
 from crossdock.reading.sources.input_summary import InputFacts, ReadFile
+from crossdock.runs.run_lines import input_sentence
 
 NEWEST = ("a.csv", datetime(2026, 3, 9, 1, 2, 3, tzinfo=UTC))
 

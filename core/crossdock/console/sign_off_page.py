@@ -7,12 +7,12 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from crossdock.cli import pages
-from crossdock.cli.page_tables import Cell, Table, table
-from crossdock.cli.plain_text import aligned_decimals, counted
+from crossdock.console import pages
+from crossdock.console.page_tables import Cell, Table, table
 from crossdock.migration.sign_off_report import exception_counts
 from crossdock.printable import printable_json
 from crossdock.values import exact_json
+from crossdock.values.display_texts import aligned_decimals, counted
 from crossdock.values.display_times import instant_text
 
 Report = Mapping[str, Any]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crossdock.cli import fleet_page
+from crossdock.console import fleet_page
 from crossdock.state import RunRecord
 
 AT = datetime(2026, 11, 24, 6, tzinfo=UTC)

@@ -25,7 +25,7 @@ from tests.report_page import (
 )
 from tests.unit.state.samples import intent
 
-from crossdock.cli import pages, run_page
+from crossdock.console import pages, run_page
 from crossdock.records import REASONS
 from crossdock.state import RunResult, State, Transaction
 from crossdock.values.run_messages import RunMessage

@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from crossdock.cli import pages, run_lines, timing_lines
-from crossdock.cli.allowance_plot import plotted
-from crossdock.cli.page_tables import Cell, Table, accounts, listing, table
-from crossdock.cli.plain_text import counted, parents_text
+from crossdock.console import pages
+from crossdock.console.allowance_plot import plotted
+from crossdock.console.page_tables import Cell, Table, accounts, listing, table
+from crossdock.runs import run_lines, timing_lines
 from crossdock.state import RunRecord
 from crossdock.state.queries.run_details import Delivery, Reason, Row, RunDetails
+from crossdock.values.display_texts import counted, parents_text
 from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.run_messages import error_texts, remarks
 from crossdock.values.state_words import RunState

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from crossdock.cli.plain_text import counted
+from crossdock.values.display_texts import counted
 from crossdock.values.display_times import duration_text, instant_text
 
 Line = tuple[str | int, ...]

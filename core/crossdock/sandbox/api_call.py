@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from starlette.requests import Request
-
 from crossdock.sandbox import json_codec
 from crossdock.sandbox.access_control import NOBODY, Caller
 from crossdock.sandbox.problem_errors import ProblemError
@@ -43,16 +41,3 @@ class Call:
             findings = [("#/items", f"must have at most {self.max_items} items")]
             raise ProblemError(422, "The body has too many items.", findings=findings)
         return body
-
-
-async def read_body(request: Request, max_bytes: int) -> bytes:
-    """Read the body. Only the beginning of a longer one is returned, which is also longer than *max_bytes*."""
-    body = b""
-    async for chunk in request.stream():  # to its end even if it is too long: then the client reads the response
-        if len(body) <= max_bytes:
-            body += chunk
-    return body
-
-
-def media_type(headers: Mapping[str, str]) -> str:
-    return headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -37,7 +37,7 @@ from crossdock.sandbox import (
     write_operations,
 )
 from crossdock.sandbox.access_control import Caller
-from crossdock.sandbox.api_call import Call, media_type, read_body
+from crossdock.sandbox.api_call import Call
 from crossdock.sandbox.api_keys import TENANT, Keyring
 from crossdock.sandbox.fault_and_clock_controls import AdjustableClock, RuntimeControls
 from crossdock.sandbox.fault_injection import FaultSet, RequestFaults
@@ -54,6 +54,7 @@ from crossdock.sandbox.webhook_dispatcher import WebhookDispatcher
 from crossdock.sandbox.webhook_transport import WebhookTransport
 from crossdock.values.addresses import is_loopback
 from crossdock.values.serving import ConnectionLimits, ServerNames
+from crossdock.values.serving.request_bodies import media_type, read_body
 
 PREFIXES = ("/openapi.json", "/schemas/")
 

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from crossdock.sandbox import oauth_tokens, scopes
-from crossdock.sandbox.api_call import media_type, read_body
 from crossdock.sandbox.database import Writer
 from crossdock.sandbox.oauth_clients import OAuthClient, OAuthClients
+from crossdock.values.serving.request_bodies import media_type, read_body
 
 PATHS = ("/oauth/token", "/oauth/introspect", "/oauth/revoke")
 _MAX_BODY_BYTES = 64 << 10

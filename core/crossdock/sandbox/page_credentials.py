@@ -15,9 +15,9 @@ from crossdock.sandbox import scopes
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_keys import TENANT
 from crossdock.sandbox.oauth_clients import OAuthClient
-from crossdock.sandbox.page_forms import Fields, FormError, Session
 from crossdock.sandbox.page_responses import html, render
 from crossdock.sandbox.resource_paths import COLLECTIONS
+from crossdock.values.serving.page_forms import Fields, FormError, Session
 
 PAGE_SIZE = 50  # credentials on one page of the list
 

@@ -7,21 +7,10 @@ from importlib.resources import files
 from starlette.responses import HTMLResponse, Response
 
 from crossdock.values.page_templates import PageTemplates
+from crossdock.values.serving.page_headers import PAGE_HEADERS
 
 STYLE_PATH = "/page/style.css"
 
-_HEADERS = {
-    "cache-control": "no-store",  # a page can show a key, and a browser keeps no copy of it
-    "content-security-policy": (
-        "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none';"
-        " frame-ancestors 'none'"
-    ),
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "same-origin",  # with no-referrer a browser sends "Origin: null" from the page's own forms
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-}
 _STYLE = files("crossdock.sandbox").joinpath("page_templates", "style.css").read_text("utf-8")
 _TEMPLATES = PageTemplates("crossdock.sandbox")
 
@@ -31,8 +20,8 @@ def render(template: str, /, **values: object) -> str:
 
 
 def html(text: str, status: int = 200) -> Response:
-    return HTMLResponse(text, status, _HEADERS)
+    return HTMLResponse(text, status, PAGE_HEADERS)
 
 
 def style() -> Response:
-    return Response(_STYLE, headers=_HEADERS, media_type="text/css")
+    return Response(_STYLE, headers=PAGE_HEADERS, media_type="text/css")

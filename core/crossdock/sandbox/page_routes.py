@@ -11,14 +11,15 @@ from crossdock.sandbox import page_documentation
 from crossdock.sandbox.api_keys import Keyring
 from crossdock.sandbox.oauth_clients import OAuthClients
 from crossdock.sandbox.page_credentials import CredentialsPage
-from crossdock.sandbox.page_forms import FormError, FormTokens, Session
 from crossdock.sandbox.page_responses import STYLE_PATH, html, render, style
 from crossdock.sandbox.page_webhooks import Operate, WebhooksPage
 from crossdock.sandbox.problem_errors import method_not_allowed
+from crossdock.values.serving.page_forms import FormError, FormTokens, Session
 
 DOCUMENTATION_PATH = "/docs"
 PREFIX = "/page/"
 _CLIENTS = "/page/clients"
+_COOKIE = "crossdock_sandbox_session"
 
 
 class Page:
@@ -33,7 +34,7 @@ class Page:
             raise method_not_allowed("GET, POST")
         if request.scope["path"] == STYLE_PATH:
             return style()
-        session = Session(self._tokens, request)
+        session = Session(self._tokens, request, _COOKIE)
         try:
             response = await self._section(request.scope["path"]).answer(session, request)
         except FormError as error:

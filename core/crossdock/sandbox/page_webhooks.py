@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from crossdock.sandbox.api_keys import SLUG, TENANT
 from crossdock.sandbox.openapi_schemas import EVENTS
-from crossdock.sandbox.page_forms import FormError, Session
 from crossdock.sandbox.page_responses import html, render
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
+from crossdock.values.serving.page_forms import FormError, Session
 
 PATH = "/page/webhooks"
 

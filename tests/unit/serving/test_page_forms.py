@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sandbox import page_forms
-from crossdock.sandbox.page_forms import FormError, FormTokens
+from crossdock.values.serving import page_forms
+from crossdock.values.serving.page_forms import FormError, FormTokens
 
 
 def refusal(tokens: FormTokens, session: str, token: str) -> int:

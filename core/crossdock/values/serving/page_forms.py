@@ -1,4 +1,4 @@
-"""Forms of the sandbox's page: their CSRF tokens, which can be used once, and their fields."""
+"""Forms of pages: their CSRF tokens, which can be used once, and their fields."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crossdock.sandbox.api_call import media_type, read_body
+from crossdock.values.serving.request_bodies import media_type, read_body
 
-COOKIE = "crossdock_sandbox_session"
 FIELD = "csrf_token"
 
 _MEDIA_TYPE = "application/x-www-form-urlencoded"
@@ -42,20 +41,24 @@ class Fields:
 
 
 class Session:
-    """One browser, known by a cookie that only this server reads and that no other site can send."""
+    """One browser, known by a *cookie* that only this server reads and that no other site can send."""
 
-    def __init__(self, tokens: FormTokens, request: Request) -> None:
-        given = request.cookies.get(COOKIE, "")
-        self._tokens, self._known = tokens, _SESSION.fullmatch(given) is not None
-        self._id = given if self._known else secrets.token_hex(32)
+    def __init__(self, tokens: FormTokens, request: Request, cookie: str) -> None:
+        given = request.cookies.get(cookie, "")
+        self._tokens, self._cookie, self._known = tokens, cookie, _SESSION.fullmatch(given) is not None
+        self.id = given if self._known else secrets.token_hex(32)
 
     def token(self) -> str:
-        return self._tokens.issue(self._id)
+        return self._tokens.issue(self.id)
 
-    def keep(self, response: Response) -> Response:
+    def renew(self) -> None:
+        """Give the browser another id, so that one that somebody else has set or read is of no use."""
+        self.id, self._known = secrets.token_hex(32), False
+
+    def keep(self, response: Response, *, secure: bool = False) -> Response:
         """Set the cookie unless the browser has it. Cookies are shared by all ports, so an existing one is kept."""
         if not self._known:
-            response.set_cookie(COOKIE, self._id, httponly=True, samesite="strict")
+            response.set_cookie(self._cookie, self.id, httponly=True, samesite="strict", secure=secure)
         return response
 
     async def fields(self, request: Request) -> Fields:
@@ -71,12 +74,12 @@ class Session:
             raise FormError(413, f"The form is longer than {_MAX_BODY_BYTES} bytes. Send a shorter one.")
         if not self._known:
             raise FormError(403, "The browser sent no session cookie. Allow cookies for this page and send it again.")
-        self._tokens.use(self._id, next((value for name, value in pairs if name == FIELD), ""))
+        self._tokens.use(self.id, next((value for name, value in pairs if name == FIELD), ""))
         return Fields([(name, value) for name, value in pairs if name != FIELD])
 
 
 class FormTokens:
-    """CSRF tokens: a serial number, signed with the id of its session. They are valid until the sandbox stops."""
+    """CSRF tokens: a serial number, signed with the id of its session. They are valid until the process ends."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
@@ -91,7 +94,7 @@ class FormTokens:
         """Accept a *token* of this *session* once. Raise FormError 409 if it was used, and 403 if it is not valid."""
         found = _TOKEN.fullmatch(token)
         if found is None or not hmac.compare_digest(self._signature(session, int(found[1])), found[2]):
-            raise FormError(403, "The form is not valid in this session, or the sandbox was restarted. Send it again.")
+            raise FormError(403, "The form is not valid in this session, or the server was restarted. Send it again.")
         serial = int(found[1])
         if serial in self._used:
             raise FormError(409, "This form was already sent. The page shows its effect.")

@@ -52,6 +52,7 @@ _COMMANDS = {  # command -> module
     "show": "runs",
     "records": "records",
     "trace": "trace",
+    "console": "console",
     "bindings": "bindings",
     "state": "state",
     "config": "config",

@@ -23,7 +23,16 @@ class Drawing:
     rectangles: Sequence[Rectangle]
 
 
-Cell = str | int | Sequence[str] | Drawing
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A text that leads to another page of the console. The *kind* is a class of the style sheet."""
+
+    text: str
+    address: str
+    kind: str = ""
+
+
+Cell = str | int | Sequence[str] | Drawing | Link
 """What a cell shows; a sequence has a line for each text."""
 
 

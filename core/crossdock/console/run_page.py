@@ -31,33 +31,37 @@ _IN_DOUBT = ("stream", "key", "operation", "attempts", "first sent", "file", "li
 
 def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
     """Return the report, of at most 5 MB. It begins with what needs a person: errors, open records and notes."""
+    return pages.render("run.html", layout="layout.html", **values(state, run, at=at, tenant=tenant, config=config))
+
+
+def values(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> dict[str, Any]:
+    """Return what the template of the report shows."""
     streams, later = run.tally or {}, state.refused_later(run.id)
     errors = [error.split("\n")[:_ERROR_LINES] for error in error_texts(run.messages)]
     balanced, opened, notes = run_lines.run_document(run)["balanced"], open_records(state, run), remarks(run.messages)
-    return pages.render(
-        "run.html",
-        run=run,
-        meaning=RunState(run.status).meaning,
-        tenant=tenant,
-        config=config.name,
-        job=_job(run),
-        errors=errors,
-        imbalance=_imbalance(run, balanced),
-        open=opened,
-        notes=notes,
-        needs_nobody=balanced is True and not (errors or notes or any(opened.values())),
-        facts=_facts(run),
-        apis=table(run_lines.API_COLUMNS, run_lines.api_rows(timing_lines.apis(run)), kind="numbers"),
-        files=table(_FILES, ((name, *cells) for name, stream in streams.items() for cells in _files_of(stream))),
-        accounts=accounts(streams),
-        is_balanced=balanced is True,
-        steps=_steps(run),
-        allowance=_allowance(run),
-        deliveries=_deliveries(state.deliveries(run)),
-        words=[(word.shown, word.meaning) for word in run_lines.explained_words(run)],
-        at=instant_text(at),
-        later=counted(later, "record") if later else "",
-    )
+    return {
+        "run": run,
+        "meaning": RunState(run.status).meaning,
+        "tenant": tenant,
+        "config": config.name,
+        "job": _job(run),
+        "errors": errors,
+        "imbalance": _imbalance(run, balanced),
+        "open": opened,
+        "notes": notes,
+        "needs_nobody": balanced is True and not (errors or notes or any(opened.values())),
+        "facts": _facts(run),
+        "apis": table(run_lines.API_COLUMNS, run_lines.api_rows(timing_lines.apis(run)), kind="numbers"),
+        "files": table(_FILES, ((name, *cells) for name, stream in streams.items() for cells in _files_of(stream))),
+        "accounts": accounts(streams),
+        "is_balanced": balanced is True,
+        "steps": _steps(run),
+        "allowance": _allowance(run),
+        "deliveries": _deliveries(state.deliveries(run)),
+        "words": [(word.shown, word.meaning) for word in run_lines.explained_words(run)],
+        "at": instant_text(at),
+        "later": counted(later, "record") if later else "",
+    }
 
 
 def _job(run: RunRecord) -> str:

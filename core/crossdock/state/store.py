@@ -28,6 +28,7 @@ from crossdock.state.planned_state import (
 )
 from crossdock.state.queries.delivered_history import DeliveredHistory
 from crossdock.state.queries.migration_outcome import MigrationOutcome
+from crossdock.state.queries.open_totals import OpenTotals
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import KnownRecords, OpenRecords, RunDetails
 from crossdock.state.queries.state_size import StateSize
@@ -90,6 +91,7 @@ class Transaction:
     full_lists = cached_property(lambda tx: FullLists(tx.connection))
     unfinished_records = cached_property(lambda tx: UnfinishedRecords(tx.connection))
     open_records = cached_property(lambda tx: OpenRecords(tx.connection, tx.unverified))
+    open_totals = cached_property(lambda tx: OpenTotals(tx.connection))
     known_records = cached_property(lambda tx: KnownRecords(tx.connection))
     migration_outcome = cached_property(lambda tx: MigrationOutcome(tx.connection))
     tracing = cached_property(lambda tx: RecordHistory(tx.connection))
@@ -158,10 +160,14 @@ class State:
 
     def check_file(self) -> None:
         """Raise StateError if the file of a SQLite state was removed or replaced since it was opened."""
-        if _file_of(self._url) != self._file:
+        if not self.is_of_this_file():
             message = "the file was removed or replaced while it was in use, so that nothing of this run is recorded"
             hint = "put back the file or a backup of it, and declare it by 'crossdock state restored'"
             raise StateError(message, where=place_of(self._url), hint=hint)
+
+    def is_of_this_file(self) -> bool:
+        """Return whether the file of a SQLite state is the one that was opened."""
+        return _file_of(self._url) == self._file
 
     @property
     def fence(self) -> int:

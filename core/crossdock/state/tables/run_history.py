@@ -189,8 +189,17 @@ class Runs:
     def forget_restored(self) -> None:
         self._connection.execute(delete(meta).where(meta.c.name.in_([_RESTORED, _LAST_INTENT, _COMPARED, _REMEMBERED])))
 
-    def listed(self, *, limit: int) -> list[RunRecord]:
+    def listed(
+        self, *, limit: int, before: int | None = None, job: str | None = None, status: str | None = None
+    ) -> list[RunRecord]:
+        """Return the latest runs, newest first: of those older than the run *before*, of *job*, with *status*."""
         query = select(*_LISTED).order_by(runs.c.id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(runs.c.id < before)
+        if job is not None:
+            query = query.where(runs.c.job == job)
+        if status is not None:
+            query = query.where(runs.c.status == status)
         found = [RunRecord(*row) for row in self._connection.execute(query)]
         said = self._messages([run.id for run in found])
         return self._as_they_are([replace(run, messages=said.get(run.id, ())) for run in found])
@@ -219,12 +228,12 @@ class Runs:
         return self._messages([run_id]).get(run_id, ())
 
     def _messages(self, run_ids: Sequence[int]) -> dict[int, tuple[RunMessage, ...]]:
-        """Return the messages of *run_ids*, which are consecutive."""
+        """Return the messages of *run_ids*."""
         if not run_ids:
             return {}
         found: dict[int, list[RunMessage]] = {}
         query = select(run_messages.c.run_id, *_MESSAGE)
-        query = query.where(run_messages.c.run_id.between(min(run_ids), max(run_ids)))
+        query = query.where(run_messages.c.run_id.in_(run_ids))
         for run_id, *values in self._connection.execute(query.order_by(run_messages.c.run_id, run_messages.c.number)):
             found.setdefault(run_id, []).append(RunMessage(*values))
         return {run_id: tuple(said) for run_id, said in found.items()}

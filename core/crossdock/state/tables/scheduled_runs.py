@@ -233,10 +233,19 @@ class ScheduledRuns:
     def listed(self, *, limit: int, job: str | None = None) -> list[ScheduledRun]:
         """Return the latest runs, newest first. One whose process ended without recording it is incomplete."""
         query = select(*_FIELDS).order_by(table.c.due.desc(), table.c.job).limit(limit)
-        found = [run.as_shown for run in self._rows(query if job is None else query.where(table.c.job == job))]
+        return self._as_they_are(self._rows(query if job is None else query.where(table.c.job == job)))
+
+    def _as_they_are(self, rows: Iterable[ScheduledRun]) -> list[ScheduledRun]:
+        found = [run.as_shown for run in rows]
         if all(run.finished for run in found) or run_lease.is_held(self._connection):
             return found
         return [run if run.finished else replace(run, status="incomplete", note=UNRECORDED.message) for run in found]
+
+    def latest(self) -> dict[str, ScheduledRun]:
+        """Return the run of each job that was due last, as in `listed`."""
+        last = select(table.c.job, func.max(table.c.due).label("due")).group_by(table.c.job).subquery()
+        query = select(*_FIELDS).join(last, and_(table.c.job == last.c.job, table.c.due == last.c.due))
+        return {run.job: run for run in self._as_they_are(self._rows(query.order_by(table.c.business_date)))}
 
     def count(self) -> int:
         return int(self._connection.execute(select(func.count()).select_from(table)).scalar_one())

@@ -1,0 +1,162 @@
+"""The console as an ASGI application: from a request to the page, with the checks that protect it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from importlib.resources import files
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from crossdock.console.people import Person, Role
+from crossdock.console.visits import Console, Handler, PageError, Visit
+from crossdock.errors import CrossdockError
+from crossdock.values.serving import ServerNames
+from crossdock.values.serving.page_forms import FormError, FormTokens, Session
+from crossdock.values.serving.page_headers import PAGE_HEADERS
+
+COOKIE = "crossdock_console_session"
+_ASSETS = {"style.css": "text/css", "console.css": "text/css", "console.js": "text/javascript"}
+_HEADERS = PAGE_HEADERS | {
+    "content-security-policy": PAGE_HEADERS["content-security-policy"].replace(
+        "style-src 'self'", "style-src 'self'; script-src 'self'; connect-src 'self'"
+    )
+}
+_STATUSES = {2: 400, 3: 503, 4: 409}  # by the exit code that a command would have
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An address, what its visitors need to be, and what answers. *is_form* is sent with POST."""
+
+    path: str
+    handler: Handler
+    role: Role = Role.VIEWER
+    is_form: bool = False
+
+
+WhoIs = Callable[[Request, Session], Person | None]
+"""Returns who sent a request; None if nobody has signed in."""
+
+
+def app(
+    console: Console, pages: Sequence[Page], names: ServerNames, who_is: WhoIs, *, is_secure: bool = False
+) -> ASGIApp:
+    """Return the application. Without a person, a page is answered by the one at ``/sign-in``, if there is one."""
+    answering = _Answers(console, who_is, is_secure=is_secure)
+    routes = [Route(page.path, answering.of(page), methods=["POST" if page.is_form else "GET"]) for page in pages]
+    assets = [Route(f"/{name}", _asset(name, kind), methods=["GET"]) for name, kind in _ASSETS.items()]
+    served = Starlette(routes=[*routes, *assets], exception_handlers={HTTPException: answering.http_error})
+    served.router.redirect_slashes = False
+    return _protected(served, names)
+
+
+class _Answers:
+    def __init__(self, console: Console, who_is: WhoIs, *, is_secure: bool) -> None:
+        self._console, self._who_is, self._is_secure = console, who_is, is_secure
+        self._tokens = FormTokens()
+
+    def of(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            session = Session(self._tokens, request, COOKIE)
+            visit = self._visit(request, session)
+            try:
+                person = self._who_is(request, session)
+                if person is None:
+                    raise PageError(401, "Nobody has signed in.", "Sign in, then open the page again.")
+                visit = await self._admitted(page, request, replace(visit, person=person))
+                form = await session.fields(request) if page.is_form else None
+                response = await run_in_threadpool(page.handler, replace(visit, form=form))
+            except PageError as error:
+                response = _error(visit, error)
+            except FormError as error:
+                response = _error(visit, PageError(error.status, error.message))
+            except CrossdockError as error:
+                response = _error(visit, PageError(_STATUSES.get(error.exit_code, 500), *_lines(error)))
+            return session.keep(response, secure=self._is_secure)
+
+        return answer
+
+    async def http_error(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        session = Session(self._tokens, request, COOKIE)
+        person = self._who_is(request, session)
+        if person is None:
+            return PlainTextResponse(HTTPStatus(error.status_code).phrase, error.status_code, error.headers)
+        message = "There is no such page." if error.status_code == 404 else HTTPStatus(error.status_code).phrase
+        response = _error(replace(self._visit(request, session), person=person), PageError(error.status_code, message))
+        response.headers.update(error.headers or {})
+        return response
+
+    async def _admitted(self, page: Page, request: Request, visit: Visit) -> Visit:
+        """Return *visit* with its tenant, or raise PageError if the person may not see the page."""
+        name = request.path_params.get("tenant")
+        if not visit.person.may(page.role, name):
+            raise PageError(403, f"{visit.person.name} may not do this: it needs the role {page.role.shown}.")
+        if name is None:
+            return visit
+        tenant = await run_in_threadpool(self._console.tenants.get, name)
+        if tenant is None:
+            raise PageError(404, f"There is no tenant {name}.")
+        return replace(visit, tenant=tenant)
+
+    def _visit(self, request: Request, session: Session) -> Visit:
+        place: Mapping[str, str] = {name: str(value) for name, value in request.path_params.items() if name != "tenant"}
+        return Visit(
+            console=self._console,
+            person=Person("nobody"),
+            tenant=None,
+            path=request.scope["path"],
+            place=place,
+            query=dict(request.query_params),
+            form=None,
+            token=session.token(),
+            address=request.client.host if request.client else "",
+            now=self._console.clock.now(),
+        )
+
+
+def _error(visit: Visit, error: PageError) -> Response:
+    heading = HTTPStatus(error.status).phrase
+    return visit.show(
+        "error.html", heading, http_status=error.status, heading=heading, message=error.message, advice=error.advice
+    )
+
+
+def _lines(error: CrossdockError) -> tuple[str, str]:
+    where = f"{error.where}: " if error.where else ""
+    return f"{where}{error.message}", error.hint or ""
+
+
+def _asset(name: str, kind: str) -> Callable[[Request], Response]:
+    content = files("crossdock.console").joinpath("page_templates", name).read_bytes()
+
+    def respond(_: Request) -> Response:
+        return Response(content, headers={"cache-control": "max-age=300"}, media_type=kind)
+
+    return respond
+
+
+def _protected(served: ASGIApp, names: ServerNames) -> ASGIApp:
+    """Refuse requests for another host or from a page of another site, and protect what is answered."""
+
+    async def protected(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = {name for name, _ in message["headers"]}
+                more = [(n.encode(), v.encode()) for n, v in _HEADERS.items() if n.encode() not in given]
+                message["headers"] = [*message["headers"], *more]
+            await send(message)
+
+        refusal = names.refusal(scope)
+        answering = PlainTextResponse(f"{refusal}\n", 403) if refusal else served
+        await answering(scope, receive, send_with_headers)
+
+    return protected

@@ -1,0 +1,200 @@
+"""What a tenant looks like now: its jobs, what is open, and what a person should do next."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from crossdock.config.schedules.due_times import due
+from crossdock.config.schedules.job_config import JobConfig
+from crossdock.console.tenants import Tenant, Tenants
+from crossdock.errors import CrossdockError
+from crossdock.services.scheduler.due_jobs import DueJobs
+from crossdock.state import RunRecord, ScheduledRun, Transaction
+from crossdock.state.queries.open_totals import OpenTotal
+from crossdock.values.clock import Clock
+from crossdock.values.run_messages import RunMessage
+
+FRESH_S = 5.0
+WAIT_S = 0.2  # for all overviews, before a page shows those that are read
+LATE = timedelta(minutes=5)  # a scheduler looks every 30 seconds, and jobs of one tenant run one after the other
+_LOOKS_BACK = timedelta(days=8)  # a weekly job was due once in it
+
+
+class Light(StrEnum):
+    """The condition of a job, the worst first."""
+
+    FAILED = "failed"
+    MISSING = "missing"
+    DEGRADED = "degraded"
+    RUNNING = "running"
+    PAUSED = "paused"
+    GREEN = "green"
+    NEW = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class JobLine:
+    """One job, or what is started by hand, whose *job* is empty."""
+
+    job: str
+    light: Light
+    business_date: str
+    since: datetime | None
+    next_due: datetime | None
+    run: RunRecord | None
+    error: RunMessage | None
+    note: str = ""
+    expected: tuple[float, int] | None = None  # seconds and requests
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    jobs: tuple[JobLine, ...]
+    open: tuple[OpenTotal, ...]
+    held: int
+    held_since: datetime | None
+    at: datetime
+
+    @property
+    def light(self) -> Light:
+        order = list(Light)
+        return min((each.light for each in self.jobs), key=order.index, default=Light.NEW)
+
+
+def overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Overview:
+    newest = tx.runs.listed(limit=1)
+    waiting = [each.since for each in tx.approvals.listed() if each.approved_at is None]
+    lines = [*_jobs(tx, jobs, now), *(_by_hand(run) for run in newest if not jobs or run.job not in jobs)]
+    return Overview(
+        tuple(lines), tuple(tx.open_totals.listed()), tx.open_totals.held(), min(waiting, default=None), now
+    )
+
+
+def _jobs(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Iterator[JobLine]:
+    latest, paused, coming = tx.scheduled_runs.latest(), tx.scheduled_runs.paused(), DueJobs(jobs).next_due(now)
+    for name, job in jobs.items():
+        last = latest.get(name)
+        run = None if last is None or last.run_id is None else tx.runs.get(last.run_id)
+        if last is not None and not last.finished and run is None:
+            run = next((each for each in tx.runs.listed(limit=1) if each.job == name), None)
+        missed = None if name in paused else _missed(job, last, now)
+        yield JobLine(
+            name,
+            _light(last, paused=name in paused, missed=missed is not None),
+            missed[1] if missed else "" if last is None else last.business_date.isoformat(),
+            missed[0] if missed else None if last is None else last.finished_at or last.started_at,
+            coming.get(name),
+            run,
+            next((each for each in (run.messages if run else ()) if each.level == "error"), None),
+            "" if last is None else last.note or "",
+            tx.scheduled_runs.expected_seconds_and_requests(name),
+        )
+
+
+def _missed(job: JobConfig, last: ScheduledRun | None, now: datetime) -> tuple[datetime, str] | None:
+    """Return the due time and the date of the first run that should have begun; None if there is none."""
+    if last is None:  # the service has not seen this job yet, so nothing was due
+        return None
+    if not last.finished:
+        return None
+    since = max(last.due, now - _LOOKS_BACK)
+    late = (each for each in due(job.schedule, since, now - LATE) if each.business_date > last.business_date)
+    first = next(late, None)
+    return None if first is None else (first.instant, first.business_date.isoformat())
+
+
+def _light(last: ScheduledRun | None, *, paused: bool, missed: bool) -> Light:
+    if last is not None and last.status == "running":
+        return Light.RUNNING
+    if paused:
+        return Light.PAUSED
+    if missed:
+        return Light.MISSING
+    return Light.NEW if last is None else _of_status(last.status)
+
+
+def _by_hand(run: RunRecord) -> JobLine:
+    error = next((each for each in run.messages if each.level == "error"), None)
+    since = run.finished_at or run.started_at
+    return JobLine("", _of_status(run.status), run.business_date, since, None, run, error)
+
+
+def _of_status(status: str) -> Light:
+    return {
+        "running": Light.RUNNING,
+        "done": Light.GREEN,
+        "skipped": Light.GREEN,
+        "degraded": Light.DEGRADED,
+    }.get(status, Light.FAILED)
+
+
+def worst_first(found: Sequence[tuple[str, Overview]]) -> list[tuple[str, Overview]]:
+    order = list(Light)
+    return sorted(found, key=lambda each: (order.index(each[1].light), each[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The overviews of all tenants that were read so far, and why others could not be read."""
+
+    found: Mapping[str, Overview]
+    errors: Mapping[str, CrossdockError]
+    unread: int
+
+
+class Overviews:
+    """The overviews of all tenants. Those of many are read in a thread, so that a page need not wait for all."""
+
+    def __init__(self, tenants: Tenants, clock: Clock) -> None:
+        self._tenants, self._clock = tenants, clock
+        self._lock, self._read = threading.Lock(), threading.Lock()
+        self._found: dict[str, Overview] = {}
+        self._errors: dict[str, CrossdockError] = {}
+        self._ended_at: float | None = None
+        self._thread: threading.Thread | None = None
+
+    def of(self, tenant: Tenant) -> Overview:
+        """Read one now. Raises ConfigError or StateError."""
+        try:
+            jobs = tenant.project().jobs
+        except CrossdockError:
+            jobs = {}  # the state is shown although the config is wrong, which the page says
+        with self._tenants.reading(tenant) as tx:
+            return overview(tx, jobs, self._clock.now())
+
+    def all(self) -> Known:
+        """Return what is known of all tenants. They are read again if the last reading ended `FRESH_S` ago."""
+        names = [each.name for each in self._tenants.all()]
+        with self._lock:
+            is_old = self._ended_at is None or self._clock.monotonic() - self._ended_at > FRESH_S
+            if is_old and self._thread is None:
+                self._thread = threading.Thread(target=self._read_all, name="overviews", daemon=True)
+                self._thread.start()
+            thread = self._thread
+        if thread is not None:
+            thread.join(WAIT_S)
+        with self._read:
+            found = {name: self._found[name] for name in names if name in self._found}
+            errors = {name: self._errors[name] for name in names if name in self._errors}
+        return Known(found, errors, len(names) - len(found) - len(errors))
+
+    def _read_all(self) -> None:
+        try:
+            for tenant in self._tenants.all():
+                try:
+                    found = self.of(tenant)
+                except CrossdockError as error:
+                    with self._read:
+                        self._found.pop(tenant.name, None)
+                        self._errors[tenant.name] = error
+                else:
+                    with self._read:
+                        self._errors.pop(tenant.name, None)
+                        self._found[tenant.name] = found
+        finally:
+            with self._lock:
+                self._ended_at, self._thread = self._clock.monotonic(), None

@@ -1,0 +1,49 @@
+"""Who visits the console, and what they may do at each tenant."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Role(IntEnum):
+    """A role may do what those below it may do."""
+
+    VIEWER = 1  # sees everything but personal data
+    OPERATOR = 2  # also sees personal data, and repairs and runs
+    ADMINISTRATOR = 3  # also approves, undoes and changes settings
+
+    @property
+    def shown(self) -> str:
+        return self.name.lower()
+
+
+ALL_TENANTS = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """*roles* are by tenant, that of `ALL_TENANTS` for those that are not named."""
+
+    name: str
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    signs_in: bool = True
+
+    def role_at(self, tenant: str) -> Role | None:
+        return self.roles.get(tenant, self.roles.get(ALL_TENANTS))
+
+    def may(self, role: Role, tenant: str | None) -> bool:
+        """Return whether the person has *role* at *tenant*, or at any tenant if it is None."""
+        roles = self.roles.values() if tenant is None else [self.role_at(tenant)]
+        return any(each is not None and each >= role for each in roles)
+
+
+def user_of_this_machine() -> Person:
+    """Return who started the console: on loopback only users of this machine reach it."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no name
+        name = "unknown"
+    return Person(name, {ALL_TENANTS: Role.ADMINISTRATOR}, signs_in=False)

@@ -1,0 +1,146 @@
+"""The start page: one line for each job and tenant, and what needs a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from starlette.responses import Response
+
+from crossdock.console.overviews import JobLine, Light, Overview, worst_first
+from crossdock.console.page_tables import Cell, Link, Table, table
+from crossdock.console.remedies import Remedy, next_step, remedies
+from crossdock.console.visits import Visit, link
+from crossdock.values.display_texts import counted
+from crossdock.values.display_times import duration_text, instant_text
+
+_COLUMNS = ("job", "status", "business date", "since", "open", "next due", "what to do")
+_REMEDIES = ("since", "what", "what to do")
+_TENANTS_SHOWN = 100
+_REMEDIES_SHOWN = 50
+
+
+def of_all(visit: Visit) -> Response:
+    """Show all tenants that the person may see; of a single one, its own page."""
+    console = visit.console
+    if not console.tenants.of_fleet:
+        (only,) = console.tenants.all()
+        return visit.go(link(only.name))
+    known = console.overviews.all()
+    seen = [(name, found) for name, found in known.found.items() if visit.person.role_at(name)]
+    errors = [(name, str(error)) for name, error in known.errors.items() if visit.person.role_at(name)]
+    wanted = visit.query.get("show", "")
+    shown = [(name, found) for name, found in worst_first(seen) if not wanted or found.light == wanted]
+    todo = sorted(
+        (each for name, found in seen for each in remedies(name, found)),
+        key=lambda each: (each.since is None, each.since or visit.now),
+    )
+    page = _number(visit.query.get("page"))
+    part = shown[(page - 1) * _TENANTS_SHOWN : page * _TENANTS_SHOWN]
+    return visit.show(
+        "today.html",
+        "Today",
+        tenants=counted(len(seen) + len(errors), "tenant"),
+        counts=[
+            (light, sum(found.light is light for _, found in seen))
+            for light in Light
+            if any(found.light is light for _, found in seen)
+        ],
+        wanted=wanted,
+        errors=errors,
+        unread=known.unread,
+        jobs=table(
+            ("tenant", *_COLUMNS),
+            ((Link(name, link(name)), *cells) for name, found in part for cells in _rows(name, found, visit.now)),
+        ),
+        todo=_todo(todo, with_tenant=True),
+        more_todo=max(len(todo) - _REMEDIES_SHOWN, 0),
+        pages=_pages(page, len(shown), wanted),
+        at=instant_text(min((found.at for _, found in seen), default=visit.now)),
+    )
+
+
+def of_tenant(visit: Visit) -> Response:
+    name, found = visit.of_tenant.name, visit.console.overviews.of(visit.of_tenant)
+    todo = remedies(name, found)
+    return visit.show(
+        "today.html",
+        name,
+        tenants="",
+        counts=[],
+        wanted="",
+        errors=[],
+        unread=0,
+        jobs=table(_COLUMNS, _rows(name, found, visit.now)),
+        open=[
+            (each.state.shown, each.state.meaning, link(name, "records", each.state.option), f"{each.number:,}")
+            for each in found.open
+        ],
+        todo=_todo(todo, with_tenant=False),
+        more_todo=max(len(todo) - _REMEDIES_SHOWN, 0),
+        pages=[],
+        at=instant_text(found.at),
+    )
+
+
+def _rows(name: str, found: Overview, now: datetime) -> Iterator[tuple[Cell, ...]]:
+    for number, line in enumerate(found.jobs):
+        step = next_step(name, line, found)
+        total = sum(each.number for each in found.open)
+        yield (
+            Link(line.job or "started by hand", link(name, "runs", job=line.job)),
+            _status(name, line),
+            line.business_date,
+            "" if line.since is None else instant_text(line.since),
+            Link(f"{total:,}", link(name, "records")) if number == 0 and total else "",
+            "" if line.next_due is None else instant_text(line.next_due),
+            _progress(line, now) if line.light is Light.RUNNING else Link(step.do, step.address) if step else "",
+        )
+
+
+def _status(name: str, line: JobLine) -> Cell:
+    if line.run is None:
+        return line.light.value
+    return Link(line.light.value, link(name, "runs", line.run.id), kind=line.light.value)
+
+
+def _progress(line: JobLine, now: datetime) -> str:
+    """Describe a run that is in progress, and when it is expected to end."""
+    if line.run is None:
+        return "has begun"
+    lasts = max((now - line.run.started_at).total_seconds(), 0.001)
+    text = (
+        f"{counted(line.run.requests, 'request')} in {duration_text(lasts)}, {line.run.requests / lasts:,.1f} a second"
+    )
+    if line.expected is None:
+        return text
+    left = timedelta(seconds=line.expected[0] - lasts)
+    if left < timedelta():
+        return f"{text}; longer than the {duration_text(line.expected[0])} of its last runs"
+    return f"{text}; expected to end at {instant_text(now + left)}"
+
+
+def _todo(found: Sequence[Remedy], *, with_tenant: bool) -> Table:
+    columns = ("tenant", *_REMEDIES) if with_tenant else _REMEDIES
+    rows = (
+        (
+            *((Link(each.tenant, link(each.tenant)),) if with_tenant else ()),
+            "" if each.since is None else instant_text(each.since),
+            each.what,
+            Link(each.do, each.address),
+        )
+        for each in found[:_REMEDIES_SHOWN]
+    )
+    return table(columns, rows)
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() and 0 < int(text) < 1_000_000 else 1
+
+
+def _pages(page: int, number: int, wanted: str) -> list[tuple[str, str]]:
+    show = f"&show={wanted}" if wanted else ""
+    return [
+        *([("Previous", f"/?page={page - 1}{show}")] if page > 1 else []),
+        *([("Next", f"/?page={page + 1}{show}")] if page * _TENANTS_SHOWN < number else []),
+    ]

@@ -1,0 +1,132 @@
+"""One request for a page: who asks, of which tenant, and how the page is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import quote, urlencode
+
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from crossdock.config.project.project import Project
+from crossdock.console import pages
+from crossdock.console.overviews import Overviews
+from crossdock.console.people import Person, Role
+from crossdock.console.tenants import Tenant, Tenants
+from crossdock.state import Transaction
+from crossdock.values.clock import Clock
+from crossdock.values.serving.page_forms import Fields
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """What all pages use."""
+
+    tenants: Tenants
+    overviews: Overviews
+    clock: Clock
+
+
+class PageError(Exception):
+    """A page cannot be shown: HTTP *status*, what happened, and what to do."""
+
+    def __init__(self, status: int, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.status, self.message, self.advice = status, message, advice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One request.
+
+    Attributes:
+        tenant: The tenant in the address; None for pages of all tenants.
+        place: The other variable parts of the address.
+        query: The first value of each parameter.
+        form: The fields of a form that was sent, whose token is valid; None for a page.
+        token: For the forms of the page.
+        address: Where the request came from.
+    """
+
+    console: Console
+    person: Person
+    tenant: Tenant | None
+    path: str
+    place: Mapping[str, str]
+    query: Mapping[str, str]
+    form: Fields | None
+    token: str
+    address: str
+    now: datetime
+
+    @property
+    def of_tenant(self) -> Tenant:
+        assert self.tenant is not None
+        return self.tenant
+
+    @property
+    def sees_personal_data(self) -> bool:
+        return self.may(Role.OPERATOR)
+
+    def may(self, role: Role) -> bool:
+        return self.person.may(role, None if self.tenant is None else self.tenant.name)
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        with self.console.tenants.reading(self.of_tenant) as tx:
+            yield tx
+
+    def project(self) -> Project:
+        return self.of_tenant.project()
+
+    def link(self, *parts: object, **query: object) -> str:
+        """Return the address of a page of this tenant; parameters that are None or empty are left out."""
+        return link(self.of_tenant.name, *parts, **query)
+
+    def show(self, template: str, title: str, /, http_status: int = 200, **values: object) -> Response:
+        """Show the page of *template* with *values*, and what all pages have."""
+        page = pages.render(template, **self._frame(title), **values)
+        return HTMLResponse(page, http_status)
+
+    def go(self, address: str) -> Response:
+        """Answer a form: the browser requests the page at *address*, and loading it again sends nothing twice."""
+        return RedirectResponse(address, 303)
+
+    def _frame(self, title: str) -> Mapping[str, object]:
+        return {
+            "layout": "console.html",
+            "visit": self,
+            "page_title": title,
+            "navigation": list(self._navigation()),
+            "may_operate": self.may(Role.OPERATOR),
+            "may_administer": self.may(Role.ADMINISTRATOR),
+        }
+
+    def _navigation(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield the name and address of each page of the menu, and whether it is this one."""
+        if self.tenant is None:
+            yield "Today", "/", self.path == "/"
+            return
+        for name, part in MENU:
+            address = self.link(part) if part else self.link()
+            yield name, address, self.path == address or (bool(part) and self.path.startswith(f"{address}/"))
+
+
+MENU: Sequence[tuple[str, str]] = (
+    ("Today", ""),
+    ("Runs", "runs"),
+    ("Records", "records"),
+    ("Connections", "connections"),
+    ("Migration", "migration"),
+    ("Settings", "settings"),
+    ("Audit", "audit"),
+)
+Handler = Callable[[Visit], Response]
+
+
+def link(tenant: str, *parts: object, **query: object) -> str:
+    path = "/".join(quote(str(each), safe="") for each in ("t", tenant, *parts))
+    given = {name: str(value) for name, value in query.items() if value not in {None, ""}}
+    return f"/{path}" + (f"?{urlencode(given)}" if given else "")

@@ -42,6 +42,7 @@ _COMMANDS = {  # command -> module
     "sync": "sync",
     "apply": "sync",
     "approve": "approve",
+    "stop": "stop",
     "schedule": "schedule",
     "listen": "listen",
     "migrate": "migrate",

@@ -28,6 +28,7 @@ from crossdock.runs.run_input import RunInputFactory
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.state_session import Session
+from crossdock.runs.stop_requests import RunInterrupt, stopped_on_request
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
@@ -94,14 +95,15 @@ class ActiveRun:
         part: MigrationPart | None = None,
         purpose: Purpose = SYNC,
     ) -> None:
-        self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
+        self._session, self._timings = session, Timings.over(progress, session.clock)
+        self._interrupt = RunInterrupt(interrupt)
         self._priority, self._patience, self._attempt = priority, patience, attempt
         self._part, self._purpose = part, purpose
         self._may_have_left = True  # operations that an earlier run, or a failed delivery, has left
         self._before = timedelta()  # how long the run took that is continued
         self._api_limits, self._dispatchers = dict[str, BucketState](), dict[str, tuple[Dispatcher, ExitStack]]()
         self._running: RunningStreams | None = None
-        self._matches = RunAdoptions(session.project.platform, session.state, interrupt)
+        self._matches = RunAdoptions(session.project.platform, session.state, self._interrupt)
 
     def execute(
         self,
@@ -140,6 +142,9 @@ class ActiveRun:
                 self.records = self._session.records.begin()
                 stack.callback(self.records.end)
                 stack.push(self._end_dispatchers)
+                stack.enter_context(
+                    stopped_on_request(self._session.state, self.report.run, self._interrupt, self._tell_of_stop)
+                )
                 self._bind(stack, names)
                 yield
         except BaseException as error:
@@ -149,6 +154,9 @@ class ActiveRun:
         finally:
             self.report.lasted = self._before + self._timings.end()
             self._finish(names if answers_for is None else answers_for)
+
+    def _tell_of_stop(self) -> None:
+        self.note("", "it was asked to stop, and settles what is in flight")
 
     def note(self, stream: str, text: str) -> None:
         self._timings.warn(f"{stream}: {text}" if stream else text)

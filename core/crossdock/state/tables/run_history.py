@@ -17,6 +17,7 @@ from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
 _RESTORED, _COMPARED, _LAST_INTENT = "restored_at", "restored_compared", "restored_intents"
 _REMEMBERED = "restored_remembers"
+_STOPPED = "stop_run"
 COMPLETED: frozenset[str] = frozenset({"done", "degraded"})  # statuses of runs that reached their end
 UNRECORDED = RunMessage(
     "error", "", "its end was not recorded: the process was killed or could not write the state", code="unrecorded"
@@ -143,12 +144,21 @@ class Runs:
             self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
         return found
 
+    def request_stop(self, run_id: int) -> None:
+        """Ask the run to stop in order. It looks every second."""
+        sql_statements.upsert(self._connection, meta, [{"name": _STOPPED, "value": str(run_id)}])
+
+    def is_stop_requested(self, run_id: int) -> bool:
+        query = select(meta.c.value).where(meta.c.name == _STOPPED)
+        return self._connection.execute(query).scalar() == str(run_id)
+
     def count_requests(self, run_id: int, *, requests: int, throttled: int) -> None:
         """Store how many requests the run has sent so far, so that the number is known if the run is killed."""
         columns = {"run": [run_id], "requests": [requests], "throttled": [throttled]}
         _COUNT_REQUESTS.run(self._connection, columns)
 
     def finish(self, run_id: int, result: RunResult, *, at: datetime) -> None:
+        self._connection.execute(delete(meta).where(meta.c.name == _STOPPED, meta.c.value == str(run_id)))
         changes = {name: getattr(result, name) for name in RunResult.__slots__ if name != "messages"}
         self._connection.execute(update(runs).where(runs.c.id == run_id).values({**changes, "finished_at": at}))
         self._say(run_id, result.messages)

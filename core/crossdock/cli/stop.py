@@ -1,0 +1,30 @@
+"""``crossdock stop``: asks a run of another process to stop in order."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.config_loading import load
+from crossdock.cli.shared_options import MOST, common_options, example
+
+
+@click.command(epilog=example("crossdock stop", "crossdock stop 17"))
+@click.argument("run", type=click.IntRange(1, MOST), required=False)
+@common_options
+def stop(run: int | None, config: Path, *, as_json: bool) -> None:
+    """Ask the run that is in progress to stop in order: it settles what it has sent.
+
+    RUN is its number; then nothing is done if another one is in progress by now. The next run continues. A scheduler
+    starts the run of a job again, unless the job is paused before: 'crossdock jobs pause'.
+    """
+    from crossdock.runs.stop_requests import request_stop
+
+    loaded = load(config)
+    with closing(loaded.open_state()) as state, state.begin() as tx:
+        found = request_stop(tx, run)
+    again = f"; 'crossdock jobs pause {found.job}' keeps its scheduler from starting it again" if found.job else ""
+    terminal_output.print_result({"run": found.id}, f"run {found.id} was asked to stop{again}", as_json=as_json)

@@ -38,6 +38,7 @@ for command in (list_, show_, resolve_, reopen_):
 
 _key = click.argument("key", callback=utf8, required=False)
 _reason = click.option("--reason", metavar="CODE", help="Only those rejected for this reason, such as bad_value.")
+_file = click.option("--file", metavar="NAME", help="Only those that were read from this file.", callback=utf8)
 
 
 @records.command(
@@ -47,10 +48,18 @@ _reason = click.option("--reason", metavar="CODE", help="Only those rejected for
 @click.argument("stream", callback=utf8, required=False)
 @_key
 @_reason
+@_file
 @click.option("--since", type=click.DateTime(), help="Only those rejected since this time (UTC).")
 @common_options
 def replay_(
-    stream: str | None, key: str | None, reason: str | None, since: datetime | None, config: Path, *, as_json: bool
+    stream: str | None,
+    key: str | None,
+    reason: str | None,
+    file: str | None,
+    since: datetime | None,
+    config: Path,
+    *,
+    as_json: bool,
 ) -> int:
     """Map rejected records again and deliver them.
 
@@ -59,7 +68,7 @@ def replay_(
     from crossdock.cli.sync import show_report
     from crossdock.runs import runner
 
-    loaded, choice = load(config), selection(stream, key, reason, since)
+    loaded, choice = load(config), selection(stream, key, reason, since, file)
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
         report = runner.replay(loaded, choice, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return show_report(report, as_json=as_json)
@@ -71,11 +80,20 @@ def replay_(
 @click.argument("stream", callback=utf8)
 @_key
 @_reason
+@_file
 @click.option("--state", type=click.Choice((*OPEN, INBOX)), help="Only these.")
 @yes_option
 @common_options
 def drop_(
-    stream: str, key: str | None, reason: str | None, state: str | None, config: Path, *, yes: bool, as_json: bool
+    stream: str,
+    key: str | None,
+    reason: str | None,
+    file: str | None,
+    state: str | None,
+    config: Path,
+    *,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Drop records; a new version from the source will be processed.
 
@@ -85,7 +103,7 @@ def drop_(
     """
     from crossdock.writing.delivery import operator_actions
 
-    loaded, choice = load(config), selection(stream, key, reason, None)
+    loaded, choice = load(config), selection(stream, key, reason, None, file)
     if state == INBOX:
         _drop_hints(loaded, choice, yes=yes, as_json=as_json)
         return

@@ -165,7 +165,9 @@ def _print(
         )
 
 
-def selection(stream: str | None, key: str | None, reason: str | None, since: datetime | None) -> DeadLetterFilter:
+def selection(
+    stream: str | None, key: str | None, reason: str | None, since: datetime | None, file: str | None = None
+) -> DeadLetterFilter:
     """Return the choice of the options. *key* is as in the source or as listed."""
     from datetime import UTC
 
@@ -177,7 +179,7 @@ def selection(stream: str | None, key: str | None, reason: str | None, since: da
         raise ConfigError(f"unknown reason {reason!r}; known: {', '.join(sorted(REASONS))}")
     if key is not None and not {"%", "|"} & set(key):
         key = key_text([key])  # as in the source; otherwise it was copied from a list
-    return DeadLetterFilter(stream, key, reason, since.replace(tzinfo=UTC) if since else None)
+    return DeadLetterFilter(stream, key, reason, since.replace(tzinfo=UTC) if since else None, file)
 
 
 def matching_items(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit: int) -> list[Item]:

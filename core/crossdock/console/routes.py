@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from crossdock.console import runs, today
+from crossdock.console import action_pages, runs, today
 from crossdock.console.app import Page
+from crossdock.console.people import Role
 
 PAGES = (
     Page("/", today.of_all),
     Page("/t/{tenant}", today.of_tenant),
     Page("/t/{tenant}/runs", runs.listed),
     Page("/t/{tenant}/runs/{run}", runs.one),
+    Page("/t/{tenant}/do/{action}", action_pages.preview, Role.OPERATOR),
+    Page("/t/{tenant}/do/{action}", action_pages.carry_out, Role.OPERATOR, is_form=True),
+    Page("/t/{tenant}/commands", action_pages.listed, Role.OPERATOR),
+    Page("/t/{tenant}/commands/{command}", action_pages.one, Role.OPERATOR),
 )

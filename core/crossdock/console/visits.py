@@ -14,6 +14,7 @@ from crossdock.config.project.project import Project
 from crossdock.console import pages
 from crossdock.console.overviews import Overviews
 from crossdock.console.people import Person, Role
+from crossdock.console.started_commands import StartedCommands
 from crossdock.console.tenants import Tenant, Tenants
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
@@ -81,6 +82,9 @@ class Visit:
     def project(self) -> Project:
         return self.of_tenant.project()
 
+    def commands(self) -> StartedCommands:
+        return StartedCommands(self.project().beside_spool("console"))
+
     def link(self, *parts: object, **query: object) -> str:
         """Return the address of a page of this tenant; parameters that are None or empty are left out."""
         return link(self.of_tenant.name, *parts, **query)
@@ -121,6 +125,7 @@ MENU: Sequence[tuple[str, str]] = (
     ("Connections", "connections"),
     ("Migration", "migration"),
     ("Settings", "settings"),
+    ("Actions", "commands"),
     ("Audit", "audit"),
 )
 Handler = Callable[[Visit], Response]

@@ -117,7 +117,8 @@ def replay(
 def _replaying(choice: DeadLetterFilter) -> str:
     given = (choice.stream, choice.key, choice.code and f"--reason {choice.code}")
     since = f"--since {choice.since.isoformat()}" if choice.since else None
-    return " ".join(["records replay", *filter(None, (*given, since))])
+    file = f"--file {choice.source}" if choice.source else None
+    return " ".join(["records replay", *filter(None, (*given, file, since))])
 
 
 def check_loaded(project: Project, state: State, names: AbstractSet[str]) -> None:

@@ -238,8 +238,11 @@ class Project:
         return create(self.state_url, self.pin)
 
     def open_state(self, *, read_only: bool = False) -> State:
-        keys = self.spool.with_name(f"{self.spool.name.removesuffix('.spool')}.keys")
-        return State(self.state_url, self.pin, read_only=read_only, keys=keys)
+        return State(self.state_url, self.pin, read_only=read_only, keys=self.beside_spool("keys"))
+
+    def beside_spool(self, kind: str) -> Path:
+        """Return the folder of this *kind* that belongs to the state."""
+        return self.spool.with_name(f"{self.spool.name.removesuffix('.spool')}.{kind}")
 
     @contextmanager
     def exclusive_state(self, *, restored: bool = False) -> Iterator[State]:

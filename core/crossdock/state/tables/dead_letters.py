@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Table, delete, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import dead_letters as table
+from crossdock.state.db.schema import source_is
 from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
 from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, Step, of_stream
 
@@ -40,12 +41,16 @@ class DeadLetterFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
-    """A choice of records. None does not restrict them; *since* is the earliest time of rejection."""
+    """A choice of records. None does not restrict them; *since* is the earliest time of rejection.
+
+    *source* is the name of the file that a record was read from.
+    """
 
     stream: str | None = None
     key: str | None = None
     code: str | None = None
     since: datetime | None = None
+    source: str | None = None
 
     def conditions(self, any_table: Table) -> list[Any]:
         """Return the conditions on *stream* and *key* for any table, and all conditions for dead letters."""
@@ -55,6 +60,8 @@ class DeadLetterFilter:
         ]
         if self.since is not None and any_table is table:
             found.append(table.c.refused_at >= self.since)
+        if self.source is not None and "source" in any_table.c:
+            found.append(source_is(any_table, self.source))
         return found
 
 

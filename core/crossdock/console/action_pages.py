@@ -1,0 +1,168 @@
+"""The pages of actions: what one will do, its confirmation, and what people have started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from starlette.responses import Response
+
+from crossdock.console.actions import ACTIONS, Action, Fields, Preview
+from crossdock.console.page_tables import Link, table
+from crossdock.console.started_commands import AlreadyRunningError, StartedCommand
+from crossdock.console.visits import PageError, Visit
+from crossdock.values.display_times import instant_text
+from crossdock.values.serving.page_forms import Fields as FormFields
+
+_COLUMNS = ("started", "what", "by", "reason", "result")
+_LISTED = 100
+_CHANGED = "It has changed since it was shown, or somebody else was faster. Look again."
+_MEANINGS = {
+    0: "done",
+    1: "done, but records are open, or there are differences",
+    2: "refused: wrong use or config",
+    3: "could not run or finish",
+    4: "refused for safety",
+    70: "a defect, or the tally does not balance",
+    130: "stopped",
+}
+
+
+def preview(visit: Visit) -> Response:
+    """Show what an action will do, with the form that does it."""
+    action = _action(visit)
+    given = _given(action, visit.query)
+    return _shown(visit, action, given, action.preview(visit, given))
+
+
+def carry_out(visit: Visit) -> Response:
+    """Start an action if it would still do what was shown."""
+    form, action = _form(visit), _action(visit)
+    given = _given(action, {name: form.first_or_empty(name) for name in action.fields})
+    found = action.preview(visit, given)
+    if found.obstacle or found.digest != form.first_or_empty("shown"):
+        changed = (
+            "" if found.obstacle else "It has changed since it was shown, or somebody else was faster. Look again."
+        )
+        return _shown(visit, action, given, found, changed, http_status=409)
+    entered = given | {each.name: form.first_or_empty(each.name) for each in action.inputs}
+    for each in action.inputs:
+        if each.is_required and (
+            not entered[each.name] or (each.choices and entered[each.name] not in dict(each.choices))
+        ):
+            return _shown(visit, action, given, found, f"{each.label}: choose or enter something.", http_status=400)
+    entered = {name: text for name, text in entered.items() if text}
+    if "plan" in entered:
+        entered["plan_file"] = str(visit.commands().plan_of(entered["plan"]))
+    commands = visit.commands()
+    commands.remove_old(visit.now)
+    try:
+        started = commands.start(
+            visit.of_tenant.files,
+            action.command(entered),
+            title=_title(action, given),
+            person=visit.person.name,
+            address=visit.address,
+            reason=form.first_or_empty("why")[:500],
+            at=visit.now,
+        )
+    except AlreadyRunningError as error:
+        return _shown(visit, action, given, found, _who_was_faster(error.command), http_status=409)
+    return visit.go(visit.link("commands", started.id))
+
+
+def listed(visit: Visit) -> Response:
+    found = [each for each, _ in zip(visit.commands().listed(), range(_LISTED), strict=False)]
+    rows = (
+        (
+            Link(_time(each.started_at), visit.link("commands", each.id)),
+            each.title,
+            each.person,
+            each.reason,
+            result_text(each),
+        )
+        for each in found
+    )
+    return visit.show("commands.html", "Started commands", commands=table(_COLUMNS, rows))
+
+
+def one(visit: Visit) -> Response:
+    """Show what a command has printed so far. While it runs, the browser loads the page again."""
+    commands = visit.commands()
+    command = commands.get(visit.place["command"])
+    if command is None:
+        raise PageError(404, "There is no such command.", "Commands are kept for 90 days.")
+    response = visit.show(
+        "command.html",
+        command.title,
+        command=command,
+        started=_time(command.started_at),
+        result=result_text(command),
+        output=commands.output(command.id),
+        can_apply=command.has_plan and command.exit_code in {0, 1} and visit.may(ACTIONS["apply"].role),
+        apply=visit.link("do", "apply", plan=command.id),
+    )
+    if command.is_running:
+        response.headers["refresh"] = "3"
+    return response
+
+
+def result_text(command: StartedCommand) -> str:
+    if command.is_running:
+        return "running"
+    if command.exit_code is None:
+        return "its process was ended before its result was kept; the state shows what it has done"
+    return f"{_MEANINGS.get(command.exit_code, 'ended')} (exit code {command.exit_code})"
+
+
+def _action(visit: Visit) -> Action:
+    action = ACTIONS.get(visit.place["action"])
+    if action is None:
+        raise PageError(404, f"There is no action {visit.place['action']}.")
+    if not visit.may(action.role):
+        raise PageError(403, f"{visit.person.name} may not do this: it needs the role {action.role.shown}.")
+    return action
+
+
+def _given(action: Action, values: Mapping[str, str]) -> dict[str, str]:
+    given = {name: values[name] for name in action.fields if values.get(name)}
+    for name in action.required:
+        if name not in given:
+            raise PageError(400, f"The address does not say which {name} is meant.")
+    return given
+
+
+def _form(visit: Visit) -> FormFields:
+    assert visit.form is not None
+    return visit.form
+
+
+def _shown(
+    visit: Visit, action: Action, given: Fields, found: Preview, warning: str = "", *, http_status: int = 200
+) -> Response:
+    return visit.show(
+        "action.html",
+        action.title,
+        http_status=http_status,
+        action=action,
+        address=visit.link("do", action.name),
+        given=given,
+        title=_title(action, given),
+        found=found,
+        warning=warning,
+    )
+
+
+def _title(action: Action, given: Fields) -> str:
+    about = " ".join(text for name, text in given.items() if name != "plan")
+    return f"{action.title}: {about}" if about else action.title
+
+
+def _who_was_faster(command: StartedCommand | None) -> str:
+    if command is None:
+        return "The same command is being started by somebody else."
+    return f"{command.person} has started the same at {_time(command.started_at)}, and it is running."
+
+
+def _time(text: str) -> str:
+    return instant_text(datetime.fromisoformat(text))

@@ -1,0 +1,495 @@
+"""What people can do in the console: each action is a command, with a preview of what it will do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from crossdock.console.people import Role
+from crossdock.console.started_commands import PLAN
+from crossdock.console.visits import PageError, Visit
+from crossdock.errors import CrossdockError
+from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.pacing.forecast import forecast
+from crossdock.records import REASONS
+from crossdock.state import DeadLetterFilter
+from crossdock.values.display_texts import counted
+from crossdock.values.display_times import duration_text, instant_text
+
+Fields = Mapping[str, str]
+"""What an action is about, by name; without what was not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What a person is asked for. *choices* are values with their labels; none for a text."""
+
+    name: str
+    label: str
+    choices: tuple[tuple[str, str], ...] = ()
+    is_required: bool = True
+
+    def accepts(self, text: str) -> bool:
+        return text in dict(self.choices) if self.choices else bool(text) or not self.is_required
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an action will do, in sentences. *obstacle* says why nothing can be done now."""
+
+    lines: Sequence[str] = ()
+    obstacle: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Tells whether two previews are the same: an action is done only as it was shown."""
+        return sha256("\n".join((*self.lines, self.obstacle)).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action.
+
+    Attributes:
+        name: In the address.
+        fields: The names of what it may be about, each an argument or an option of the command.
+        command: Makes the arguments of ``crossdock`` from the fields and inputs.
+        preview: Describes what it will do, from one look at the state.
+    """
+
+    name: str
+    title: str
+    role: Role
+    command: Callable[[Fields], list[str]]
+    preview: Callable[[Visit, Fields], Preview]
+    fields: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    inputs: tuple[Input, ...] = ()
+
+
+def _says(*lines: str) -> Callable[[Visit, Fields], Preview]:
+    return lambda _, given: Preview([line.format_map(_Shown(given)) for line in lines])
+
+
+class _Shown(dict[str, str]):
+    def __missing__(self, name: str) -> str:
+        return ""
+
+
+# ---- records
+
+
+def _choice(given: Fields) -> DeadLetterFilter:
+    reason = given.get("reason")
+    if reason is not None and reason not in REASONS:
+        raise PageError(400, f"There is no reason {reason}.")
+    return DeadLetterFilter(given.get("stream"), given.get("key"), reason, source=given.get("file"))
+
+
+def _replay_preview(visit: Visit, given: Fields) -> Preview:
+    choice, project = _choice(given), visit.project()
+    with visit.reading() as tx:
+        reasons = [each for each in tx.dead_letters.reasons(choice) if each[0] in project.scopes]
+        bucket = tx.buckets.get(PLATFORM)
+    number = sum(count for _, _, count in reasons)
+    if not number:
+        return Preview(obstacle="No rejected record is meant: they were delivered, dropped or replaced since.")
+    lines = [f"{counted(number, 'record')} will be mapped again with the current mapping, and delivered."]
+    lines += [f"{stream}: {count:,} rejected as {code}." for stream, code, count in reasons]
+    seconds = None if bucket is None else forecast(bucket, number, visit.now.timestamp()).seconds
+    takes = "" if seconds is None else f", for which the rate limit allows {duration_text(round(seconds))}"
+    return Preview([*lines, f"This takes at most {counted(number, 'request')}{takes}."])
+
+
+def _drop_preview(visit: Visit, given: Fields) -> Preview:
+    choice, state = _choice(given), given.get("state")
+    with visit.reading() as tx:
+        rejected = tx.dead_letters.count(choice, status="rejected") if state in {None, "rejected"} else 0
+        others = choice.code is None and state in {None, "waiting"}
+        waiting = tx.waiting_records.count(choice) if others else 0
+    if not rejected + waiting:
+        return Preview(obstacle="No such record is rejected or waiting any more.")
+    found = ((rejected, "rejected"), (waiting, "waiting"))
+    counts = [f"{counted(number, 'record')} {words}" for number, words in found if number]
+    return Preview(
+        [
+            f"{' and '.join(counts)} will be given up, and not delivered.",
+            "A new version from the source is processed as usual. Dropped records stay visible.",
+        ]
+    )
+
+
+def _doubt_preview(visit: Visit, given: Fields) -> Preview:
+    choice = _choice(given)
+    with visit.reading() as tx:
+        found = tx.intents.listed(("in_doubt", "overdue"), limit=5, choice=choice)
+        number = tx.intents.count(("in_doubt", "overdue"), choice)
+        messages = tx.intents.latest_messages(found)
+    if not number:
+        return Preview(obstacle="No such record is in doubt or overdue any more.")
+    lines = [f"The decision is about {counted(number, 'operation')}."]
+    for each in found:
+        sent = f", first sent {instant_text(each.first_sent_at)}" if each.first_sent_at else ""
+        said = f": {messages[each.id]}" if messages.get(each.id) else ""
+        lines.append(f"{each.operation} of {each.identity.stream} {each.identity.key}{sent}{said}")
+    return Preview([*lines, "Look at the target whether it has the record before you decide."])
+
+
+def _resolve_command(given: Fields) -> list[str]:
+    decisions = {
+        "delivered": ["--delivered"],
+        "not_delivered": ["--not-delivered"],
+        "delivered_as": ["--delivered-as", given.get("id", "")],
+    }
+    if given["decision"] == "delivered_as" and not given.get("id"):
+        raise PageError(400, "The id of the record at the target is missing.", "Go back and enter it.")
+    return ["records", "resolve", *decisions[given["decision"]], "--yes", "--", *_stream_and_key(given)]
+
+
+def _stream_and_key(given: Fields) -> list[str]:
+    return [given[name] for name in ("stream", "key") if name in given]
+
+
+def _options(given: Fields, *names: str) -> list[str]:
+    return [part for name in names if name in given for part in (f"--{name}", given[name])]
+
+
+def _sync_record_preview(visit: Visit, given: Fields) -> Preview:
+    stream = given["stream"]
+    if stream not in visit.project().fetching_streams:
+        return Preview(obstacle=f"{stream} cannot read single records from its source.")
+    return Preview([f"The record {given['key']} of {stream} will be read from its source now, and delivered."])
+
+
+# ---- runs and jobs
+
+
+def _sync_preview(visit: Visit, given: Fields) -> Preview:
+    names = sorted(visit.project().selected(_streams(given)))
+    lines = [f"These streams will be read, and what is new or changed delivered: {', '.join(names)}."]
+    return Preview([*lines, "To see first what would be sent, plan it.", *_running(visit)])
+
+
+def _streams(given: Fields) -> list[str]:
+    return given.get("streams", "").split()
+
+
+def _running(visit: Visit) -> Iterator[str]:
+    with visit.reading() as tx:
+        runs = [each for each in tx.runs.listed(limit=1) if each.status == "running"]
+    for run in runs:
+        yield f"Run {run.id} is in progress, so this one will be refused until that one has ended."
+
+
+def _job_preview(visit: Visit, given: Fields) -> Preview:
+    job = given["job"]
+    if job not in visit.project().jobs:
+        return Preview(obstacle=f"The config has no job {job}.")
+    lines = [f"The latest due run of {job} will be executed, or continued, unless it is done."]
+    return Preview([*lines, *_running(visit)])
+
+
+def _pause_preview(paused: bool) -> Callable[[Visit, Fields], Preview]:
+    def preview(visit: Visit, given: Fields) -> Preview:
+        job = given["job"]
+        if job not in visit.project().jobs:
+            return Preview(obstacle=f"The config has no job {job}.")
+        with visit.reading() as tx:
+            is_paused = job in tx.scheduled_runs.paused()
+        if is_paused is paused:
+            return Preview(obstacle=f"The job {job} is {'paused' if paused else 'not paused'} already.")
+        if paused:
+            return Preview([f"No run of {job} will start until it is resumed. A run in progress goes on."])
+        return Preview([f"Runs of {job} will start again. Its schedule decides which missed ones are caught up with."])
+
+    return preview
+
+
+def _stop_preview(visit: Visit, given: Fields) -> Preview:
+    with visit.reading() as tx:
+        run = tx.runs.get(_number(given["run"]))
+    if run is None or run.status != "running":
+        return Preview(obstacle=f"Run {given['run']} is not in progress.")
+    lines = [f"Run {run.id} will settle what it has sent, and stop. The next run continues."]
+    if run.job:
+        lines.append(f"A scheduler starts {run.job} again, unless the job is paused before.")
+    return Preview(lines)
+
+
+def _undo_preview(visit: Visit, given: Fields) -> Preview:
+    with visit.reading() as tx:
+        run = tx.runs.get(_number(given["run"]))
+    if run is None:
+        return Preview(obstacle=f"There is no run {given['run']}.")
+    return Preview(
+        [
+            f"A plan will be made to undo run {run.id} of {run.business_date}. Nothing is changed yet.",
+            "What the run created will be deleted, and what it changed restored.",
+            "Records that others have changed since are left alone, and listed.",
+        ]
+    )
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise PageError(400, f"{text} is not the number of a run.")
+    return int(text)
+
+
+def _approve_preview(visit: Visit, given: Fields) -> Preview:
+    with visit.reading() as tx:
+        pending = tx.approvals.get(given["stream"])
+    if pending is None:
+        return Preview(obstacle=f"Nothing of {given['stream']} needs approval.")
+    if str(pending.number) != given["number"]:
+        return Preview(obstacle=f"By now {counted(pending.number, 'record')} of {given['stream']} need approval.")
+    if pending.approved_at is not None:
+        return Preview(obstacle=f"They were approved at {instant_text(pending.approved_at)}.")
+    return Preview(
+        [
+            f"{pending.what}: {counted(pending.number, 'record')}, held since {instant_text(pending.since)}.",
+            "The next sync does exactly these. If one of the records is different by then, it stops again.",
+        ]
+    )
+
+
+def _apply_preview(visit: Visit, given: Fields) -> Preview:
+    commands = visit.commands()
+    command = commands.get(given["plan"])
+    if command is None or not command.has_plan or command.exit_code is None:
+        return Preview(obstacle="There is no such plan.")
+    return Preview(
+        [
+            f"The plan that {command.person} made at {command.started_at} will be executed: {command.title}.",
+            "It is executed exactly, or not at all if the sources, the state or the target have changed since.",
+        ]
+    )
+
+
+# ---- connections and migrations
+
+
+def _connection_preview(visit: Visit, given: Fields) -> Preview:
+    names = {each.name for each in visit.project().connections}
+    if given["connection"] not in names:
+        return Preview(obstacle=f"The config has no connection {given['connection']}.")
+    return Preview([f"The webhooks of {given['connection']} will be subscribed to at its vendor, where they are not."])
+
+
+def _migration_preview(*lines: str) -> Callable[[Visit, Fields], Preview]:
+    def preview(visit: Visit, given: Fields) -> Preview:
+        try:
+            migration = visit.project().migration
+        except CrossdockError as error:
+            return Preview(obstacle=error.message)
+        if migration is None:
+            return Preview(obstacle="The config has no migration.")
+        wave = given.get("wave")
+        if wave is not None and wave not in migration.waves:
+            return Preview(obstacle=f"The migration has no wave {wave}.")
+        return Preview([line.format_map(_Shown(given)) for line in lines])
+
+    return preview
+
+
+_DECISIONS = (
+    ("delivered_as", "It was delivered; its id at the target is the one below"),
+    ("delivered", "It was delivered; the id is known"),
+    ("not_delivered", "It was not delivered: send it with the next sync"),
+)
+_RECORDS = ("stream", "key", "reason", "file")
+_OPERATOR, _ADMINISTRATOR = Role.OPERATOR, Role.ADMINISTRATOR
+
+ACTIONS: Mapping[str, Action] = {
+    action.name: action
+    for action in (
+        Action(
+            "replay",
+            "Replay rejected records",
+            _OPERATOR,
+            lambda given: ["records", "replay", *_options(given, "reason", "file"), "--", *_stream_and_key(given)],
+            _replay_preview,
+            _RECORDS,
+        ),
+        Action(
+            "drop",
+            "Drop records",
+            _OPERATOR,
+            lambda given: [
+                *("records", "drop", "--yes", *_options(given, "reason", "file", "state")),
+                *("--", *_stream_and_key(given)),
+            ],
+            _drop_preview,
+            (*_RECORDS, "state"),
+            ("stream",),
+        ),
+        Action(
+            "resolve",
+            "Resolve what is in doubt",
+            _OPERATOR,
+            _resolve_command,
+            _doubt_preview,
+            ("stream", "key"),
+            ("stream",),
+            (Input("decision", "Decision", _DECISIONS), Input("id", "Id at the target", is_required=False)),
+        ),
+        Action(
+            "candidates",
+            "Look up what the target has",
+            _OPERATOR,
+            lambda given: ["records", "resolve", "--", *_stream_and_key(given)],
+            _says("The target will be asked for what may be the record {key} of {stream}. Nothing is changed."),
+            ("stream", "key"),
+            ("stream", "key"),
+        ),
+        Action(
+            "reopen",
+            "Reverse a decision",
+            _OPERATOR,
+            lambda given: ["records", "reopen", "--", *_stream_and_key(given)],
+            _says("The record {key} of {stream} will be in doubt again."),
+            ("stream", "key"),
+            ("stream", "key"),
+        ),
+        Action(
+            "sync-record",
+            "Sync a record now",
+            _OPERATOR,
+            lambda given: ["sync", given["stream"], "--key", given["key"], "--live"],
+            _sync_record_preview,
+            ("stream", "key"),
+            ("stream", "key"),
+        ),
+        Action(
+            "approve",
+            "Approve removals or updates",
+            _ADMINISTRATOR,
+            lambda given: ["approve", "--", given["stream"], given["number"]],
+            _approve_preview,
+            ("stream", "number"),
+            ("stream", "number"),
+        ),
+        Action("sync", "Sync now", _OPERATOR, lambda given: ["sync", *_streams(given)], _sync_preview, ("streams",)),
+        Action(
+            "plan",
+            "Plan a sync",
+            _OPERATOR,
+            lambda given: ["plan", "-o", PLAN, *_streams(given)],
+            _says("The sources will be read, and what a sync would send is shown. Nothing is sent or changed."),
+            ("streams",),
+        ),
+        Action(
+            "apply",
+            "Execute a plan",
+            _ADMINISTRATOR,
+            lambda given: ["apply", given["plan_file"]],
+            _apply_preview,
+            ("plan",),
+            ("plan",),
+        ),
+        Action(
+            "start-job",
+            "Start a job",
+            _OPERATOR,
+            lambda given: ["schedule", "--once", "latest", "--job", given["job"]],
+            _job_preview,
+            ("job",),
+            ("job",),
+        ),
+        Action(
+            "pause-job",
+            "Pause a job",
+            _OPERATOR,
+            lambda given: ["jobs", "pause", "--", given["job"]],
+            _pause_preview(paused=True),
+            ("job",),
+            ("job",),
+        ),
+        Action(
+            "resume-job",
+            "Resume a job",
+            _OPERATOR,
+            lambda given: ["jobs", "resume", "--", given["job"]],
+            _pause_preview(paused=False),
+            ("job",),
+            ("job",),
+        ),
+        Action(
+            "stop-run", "Stop a run", _OPERATOR, lambda given: ["stop", given["run"]], _stop_preview, ("run",), ("run",)
+        ),
+        Action(
+            "undo",
+            "Plan to undo a run",
+            _ADMINISTRATOR,
+            lambda given: ["undo", given["run"], "-o", PLAN],
+            _undo_preview,
+            ("run",),
+            ("run",),
+        ),
+        Action(
+            "reconcile",
+            "Compare with the platform",
+            _OPERATOR,
+            lambda given: ["reconcile", "-o", PLAN, *_streams(given)],
+            _says(
+                "The sources and the platform will be read completely, and differences listed. Nothing is changed.",
+                "Its repair can be executed after that.",
+            ),
+            ("streams",),
+        ),
+        Action(
+            "register-webhooks",
+            "Register webhooks",
+            _ADMINISTRATOR,
+            lambda given: ["listen", "register", "--", given["connection"]],
+            _connection_preview,
+            ("connection",),
+            ("connection",),
+        ),
+        Action(
+            "load",
+            "Load the migration",
+            _ADMINISTRATOR,
+            lambda _: ["migrate", "load"],
+            _migration_preview("The waves will be loaded in order, from where the last load ended."),
+        ),
+        Action(
+            "go",
+            "Let a migration go on after a wave",
+            _ADMINISTRATOR,
+            lambda given: ["migrate", "go", "--", given["wave"]],
+            _migration_preview("The migration will go on after the wave {wave}, with what is open of it now."),
+            ("wave",),
+            ("wave",),
+        ),
+        Action(
+            "pause-migration",
+            "Pause the migration",
+            _ADMINISTRATOR,
+            lambda _: ["migrate", "pause"],
+            _migration_preview("The load will wait until it is resumed."),
+        ),
+        Action(
+            "resume-migration",
+            "Resume the migration",
+            _ADMINISTRATOR,
+            lambda _: ["migrate", "resume"],
+            _migration_preview("The load that waits will go on."),
+        ),
+        Action(
+            "reconcile-migration",
+            "Compare the migration with the platform",
+            _OPERATOR,
+            lambda _: ["migrate", "reconcile"],
+            _migration_preview("All streams of the waves will be compared with the platform, and the result kept."),
+        ),
+        Action(
+            "undo-migration",
+            "Plan to undo the migration",
+            _ADMINISTRATOR,
+            lambda _: ["migrate", "undo", "-o", PLAN],
+            _migration_preview("A plan will be made to delete what the migration created and restore what it changed."),
+        ),
+    )
+}

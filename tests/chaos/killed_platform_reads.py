@@ -23,7 +23,7 @@ from tests.waiting import eventually
 from crossdock.config.project import project
 from crossdock.platform.client import Client, Product
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.testing import sandbox_contents
+from crossdock.testing import sandbox_effects
 from crossdock.testing.sandbox_syncs import private_file
 
 PATH = "/api/v1/catalog/products"
@@ -150,7 +150,7 @@ def killed_reads(folder: Path, *, seed: int, records: int, kills: int) -> Counte
         assert copier.copies() == copier.names, f"seed {seed}"
         created = Counter(
             each["body"]["externalId"]
-            for each in sandbox_contents.effects(project.load(folder / "c.yaml").platform)
+            for each in sandbox_effects.effects(project.load(folder / "c.yaml").platform)
             if each["operation"] == "create"
         )
         assert set(created.values()) == {1}, f"seed {seed}"

@@ -30,7 +30,7 @@ from tests.waiting import eventually
 
 from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.testing import sandbox_contents
+from crossdock.testing import sandbox_effects
 from crossdock.testing.sandbox_syncs import private_file
 
 JOB = {"schedule": {"time_zone": "UTC", "every": "1d"}}
@@ -160,7 +160,7 @@ class ListenStage:
     # ---- the platform
 
     def effects(self) -> list[dict[str, Any]]:
-        return list(sandbox_contents.effects(self.project.platform))
+        return list(sandbox_effects.effects(self.project.platform))
 
     def stored(self) -> Counter[str]:
         """What the platform has, by its witness: a text for each record that tells its version."""

@@ -17,7 +17,7 @@ from tests.e2e.project_folder import UNPACED
 from crossdock.config.project import project
 from crossdock.platform.client import Client, Product
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.testing import sandbox_contents
+from crossdock.testing import sandbox_effects
 from crossdock.testing.sandbox_syncs import private_file
 
 
@@ -83,4 +83,4 @@ def _syncs(folder: Path, server: SandboxServer, random: Random, wanted: list[str
 
 
 def _effects(folder: Path) -> list[dict[str, Any]]:
-    return list(sandbox_contents.effects(project.load(folder / "c.yaml").platform))
+    return list(sandbox_effects.effects(project.load(folder / "c.yaml").platform))

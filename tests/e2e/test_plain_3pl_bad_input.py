@@ -30,7 +30,7 @@ from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.services.scheduler.scheduler import WorkerPool
-from crossdock.testing import sandbox_contents
+from crossdock.testing import sandbox_effects
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.sandbox_syncs import private_file
 from crossdock.values.progress import Silent
@@ -88,7 +88,7 @@ class Nights:
 
     def lots(self) -> dict[str, Decimal]:
         """The quantities that the platform has, by external id."""
-        effects = sandbox_contents.effects(self.project.platform)
+        effects = sandbox_effects.effects(self.project.platform)
         lots = [each["body"] for each in effects if each["resource"] == "inventory_lot"]
         return {each["externalId"]: Decimal(each["quantity"]) for each in lots}
 

@@ -20,7 +20,7 @@ from tests.partners.plain_3pl_habits import Habits
 
 from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer
-from crossdock.testing import sandbox_contents
+from crossdock.testing import sandbox_effects
 from crossdock.testing.sandbox_syncs import private_file
 
 pytestmark = pytest.mark.usefixtures("soon_probing")
@@ -309,7 +309,7 @@ def two_targets(folder: Path, platform: SandboxServer) -> Iterator[tuple[Depot, 
             with mock.patch.dict(os.environ, plain.environment):
                 profile = project.load(folder / "c.yaml").platform
                 direct = profile.model_copy(update={"base_url": platform.base_url})
-                return sorted(each["body"]["sku"] for each in sandbox_contents.effects(direct))
+                return sorted(each["body"]["sku"] for each in sandbox_effects.effects(direct))
 
         yield plain, front, products
 

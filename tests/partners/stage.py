@@ -26,7 +26,7 @@ from crossdock.services.inbox.subscriptions import subscriptions
 from crossdock.services.inbox.webhook_endpoints import endpoints
 from crossdock.state import HintedRecord
 from crossdock.state.tables.dead_letters import ALL
-from crossdock.testing import sandbox_contents
+from crossdock.testing import sandbox_effects
 from crossdock.testing.sandbox_syncs import private_file
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
@@ -129,7 +129,7 @@ class Project:
 
     def effects(self, resource: str) -> list[dict[str, Any]]:
         """What happened to these resources at the platform, oldest first."""
-        effects = sandbox_contents.effects(self._project.platform)
+        effects = sandbox_effects.effects(self._project.platform)
         return [dict(each) for each in effects if each["resource"] == resource]
 
     def invoices(self) -> list[dict[str, Any]]:

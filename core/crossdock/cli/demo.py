@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from crossdock.config.project.project import Project
     from crossdock.runs.run_report import Report
-    from crossdock.testing.demo.shop.shop_folder import Kind
+    from crossdock.testing.demo.shop.shop_demo import Kind
     from crossdock.values.clock import Clock
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from crossdock.config.project.project import Project
-    from crossdock.testing.demo.shop.shop_folder import Kind, ShopDemo
+    from crossdock.testing.demo.shop.shop_demo import Kind, ShopDemo
 
 Sync = Callable[..., Any]
 
@@ -33,11 +33,11 @@ def run(
 ) -> dict[str, object]:
     from crossdock.cli import plan, terminal_output
     from crossdock.config.project import project
-    from crossdock.testing.demo.shop import shop_folder
+    from crossdock.testing.demo.shop import shop_demo
     from crossdock.writing.targets import platform_access
 
-    with interruptible() as interrupt, shop_folder.opened(folder, kind) as demo:
-        loaded = project.load(config := folder / shop_folder.CONFIG)
+    with interruptible() as interrupt, shop_demo.opened(folder, kind) as demo:
+        loaded = project.load(config := folder / shop_demo.CONFIG)
         loaded.init()
         platform_access.reach(loaded.platform, loaded.probed_resources)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
@@ -63,9 +63,9 @@ def run(
 def serve(console: Console, folder: Path, kind: Kind, *, as_json: bool) -> None:
     """Run a platform, a shop and a 3PL in a new *folder* until Ctrl-C. The 3PL ships everything on request."""
     from crossdock.cli import terminal_output
-    from crossdock.testing.demo.shop import shop_folder
+    from crossdock.testing.demo.shop import shop_demo
 
-    with interruptible() as interrupt, shop_folder.opened(folder, kind, ships_when_asked=True) as demo:
+    with interruptible() as interrupt, shop_demo.opened(folder, kind, ships_when_asked=True) as demo:
         if as_json:
             addresses = {name: text for name, text in demo.variables.items() if name.endswith("_URL")}
             terminal_output.print_json({"folder": str(folder), **addresses})
@@ -77,9 +77,9 @@ def serve(console: Console, folder: Path, kind: Kind, *, as_json: bool) -> None:
 
 def _orders(loaded: Project, demo: ShopDemo, kind: Kind) -> Iterator[dict[str, Any]]:
     """Yield each order as the shop and the platform have it. Refunds change no order of WooCommerce."""
-    from crossdock.testing import sandbox_contents
+    from crossdock.testing import sandbox_effects
 
-    effects = [dict(each) for each in sandbox_contents.effects(loaded.platform)]
+    effects = [dict(each) for each in sandbox_effects.effects(loaded.platform)]
     orders = {each["body"]["externalId"]: each["body"] for each in effects if each["resource"] == "order"}
     invoices = [each["body"] for each in effects if each["resource"] == "invoice"]
     for order in demo.shop.orders:

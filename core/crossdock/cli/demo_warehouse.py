@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from crossdock.config.project.project import Project
-    from crossdock.testing.demo.warehouse.warehouse_folder import WarehouseDemo
+    from crossdock.testing.demo.warehouse.warehouse_demo import WarehouseDemo
 
 
 def run(
@@ -30,18 +30,18 @@ def run(
 ) -> dict[str, object]:
     from crossdock.cli import records_list, terminal_output
     from crossdock.config.project import project
-    from crossdock.testing.demo.warehouse import warehouse_folder
+    from crossdock.testing.demo.warehouse import warehouse_demo
     from crossdock.writing.targets import platform_access
 
-    with interruptible() as interrupt, warehouse_folder.opened(folder) as demo:
-        loaded = project.load(config := folder / warehouse_folder.CONFIG)
+    with interruptible() as interrupt, warehouse_demo.opened(folder) as demo:
+        loaded = project.load(config := folder / warehouse_demo.CONFIG)
         loaded.init()
         platform_access.reach(loaded.platform, loaded.probed_resources)
         demo.place_orders(loaded)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []
         for number, before in enumerate(_NIGHTS, 1):
-            night = warehouse_folder.NightClock(days_ago=len(_NIGHTS) - number)
+            night = warehouse_demo.NightClock(days_ago=len(_NIGHTS) - number)
             if number == len(_NIGHTS):
                 demo.correct(loaded, "1003")
             heading(console, f"Night {number}: crossdock sync", before)
@@ -62,10 +62,10 @@ def run(
 
 def _orders(loaded: Project, demo: WarehouseDemo) -> Iterator[dict[str, Any]]:
     """Yield each order as the warehouse's own book and the platform have it."""
-    from crossdock.testing import sandbox_contents
+    from crossdock.testing import sandbox_effects
     from crossdock.testing.demo.warehouse.depot import Depot
 
-    stored = {each["id"]: each["body"] for each in sandbox_contents.effects(loaded.platform)}
+    stored = {each["id"]: each["body"] for each in sandbox_effects.effects(loaded.platform)}
     book = Depot(demo.folder / "depot").book["orders"]
     for number, record_id in demo.ids.items():
         body, order = stored[record_id], book[record_id]

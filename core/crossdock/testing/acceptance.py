@@ -16,7 +16,7 @@ from random import Random
 from unittest import mock
 
 from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
-from crossdock.testing.sandbox_contents import differences
+from crossdock.testing.sandbox_effects import differences
 from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
 from crossdock.testing.synced_platform import Connections, SyncedPlatform, connection, connections_of
 from crossdock.values import exact_json

@@ -92,7 +92,7 @@ class StreamUnderTest(ConnectorUnderTest):
         tomorrow = datetime.now(UTC) + _DAY
         if self.now is not None or (network := self.network()) is None:
             return self.now or tomorrow
-        from crossdock.testing.faulty_transport import AnsweredTimes  # noqa: PLC0415  it imports httpx
+        from crossdock.testing.transport_recorders import AnsweredTimes  # noqa: PLC0415  it imports httpx
 
         observed = AnsweredTimes(network)
         self.read_in(self.context_over(observed, tomorrow))

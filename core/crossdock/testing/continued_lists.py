@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from crossdock.reading.sources.api_client import ApiClient
-from crossdock.testing.faulty_transport import RequestRecorder
 from crossdock.testing.json_pages import ListPath, value_at_path
+from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json, pagination_members
 
 _FULL = 250  # elements of a page, if the request does not say how many

@@ -18,7 +18,7 @@ from crossdock.testing.connector_under_test import StreamUnderTest, method_of
 from crossdock.testing.requested_times import instant_of, moments_in
 
 if TYPE_CHECKING:
-    from crossdock.testing.faulty_transport import AnsweredTimes, RequestRecorder
+    from crossdock.testing.transport_recorders import AnsweredTimes, RequestRecorder
 
 _AT_ONCE, _BETWEEN_RUNS = timedelta(seconds=1), timedelta(minutes=1)
 _WINDOW = 2  # a request for a window of time has its beginning and its end
@@ -88,11 +88,11 @@ class CursorContract(StreamUnderTest):
         network = self.network()
         if network is None:
             raise SkipTest("the stream reads no API, which could be asked by time")
-        from crossdock.testing.faulty_transport import AnsweredTimes, RequestRecorder  # noqa: PLC0415  it imports httpx
+        from crossdock.testing import transport_recorders  # noqa: PLC0415  it imports httpx
 
         self.example()
-        observed = AnsweredTimes(network)
-        return observed, RequestRecorder(observed)
+        observed = transport_recorders.AnsweredTimes(network)
+        return observed, transport_recorders.RequestRecorder(observed)
 
     def _just_after(self, observed: AnsweredTimes) -> datetime:
         """Return a time at which the latest record of the example has just been changed."""

@@ -28,10 +28,11 @@ from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import method_of
 from crossdock.testing.continued_lists import ContinuedList, SingleAnswers, pages_noted
 from crossdock.testing.contract import StreamContract
-from crossdock.testing.faulty_transport import FAULTS, RequestRecorder, faulty
+from crossdock.testing.faulty_transport import FAULTS, faulty
 from crossdock.testing.json_pages import ListPath, in_reverse, lists, value_at_path, without_records
 from crossdock.testing.requested_times import contains_cursor
 from crossdock.testing.schema_drift_variants import drifted_objects
+from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, text_of
 

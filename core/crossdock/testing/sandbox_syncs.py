@@ -27,7 +27,7 @@ from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.state import parse_url
 from crossdock.targets import Target
-from crossdock.testing import sandbox_contents
+from crossdock.testing import given_records, sandbox_effects
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 
@@ -73,7 +73,7 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
     def tenant(self, connector: Connector[Any], context: Context[Any], trial: Trial) -> Tenant:
         """Create a tenant that has the records to which the drafts of *trial* refer and contribute."""
         self._tenants += 1
-        absent = sandbox_contents.absent_records([trial])
+        absent = given_records.absent_records([trial])
         if self._tenants > 1 and any(absent.values()):  # an id belongs to one tenant of a sandbox
             self._opened.close()
             self._server = self._started(f"sandbox-{self._tenants}")
@@ -97,7 +97,7 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
         )
         project.init()
         made = Tenant(folder, project, context.run.clock.now())
-        sandbox_contents.create_given(project, absent, folder / "bindings.csv", at=made.clock.now())
+        given_records.create_given(project, absent, folder / "bindings.csv", at=made.clock.now())
         return made
 
 
@@ -132,8 +132,8 @@ class Tenant:
         return report
 
     def stored(self) -> Counter[str]:
-        """Return the contents of the platform; see `sandbox_contents.stored`."""
-        return sandbox_contents.stored(sandbox_contents.effects(self._project.platform))
+        """Return the contents of the platform; see `sandbox_effects.stored`."""
+        return sandbox_effects.stored(sandbox_effects.effects(self._project.platform))
 
 
 class _Pull:

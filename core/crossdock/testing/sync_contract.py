@@ -18,7 +18,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing.captured_output import captured
 from crossdock.testing.cursor_contract import CursorContract
-from crossdock.testing.sandbox_contents import differences
+from crossdock.testing.sandbox_effects import differences
 from crossdock.testing.sandbox_syncs import STOPPED, Network, SandboxSyncs, Tenant
 
 if TYPE_CHECKING:

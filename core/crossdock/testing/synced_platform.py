@@ -18,7 +18,7 @@ from crossdock.config.project import project
 from crossdock.connector import Connector
 from crossdock.runs.stream_trial import try_stream
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.testing import sandbox_contents
+from crossdock.testing import given_records, sandbox_effects
 from crossdock.testing.crossdock_process import Commands, Ended, entry_point
 from crossdock.testing.sandbox_syncs import BURST, RATE, private_file
 from crossdock.values import config_file, exact_json
@@ -114,9 +114,9 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
         names = sorted(self._project.selected([]))
         trials = [try_stream(self._project, name, _MOST_RECORDS, clock=clock, progress=Silent()) for name in names]
         self.without_records = [name for name, trial in zip(names, trials, strict=True) if not trial.records]
-        absent = sandbox_contents.absent_records(trials)
-        sandbox_contents.create_given(self._project, absent, self._folder / "bindings.csv", at=clock.now())
-        self._given = sandbox_contents.done(sandbox_contents.effects(self._project.platform))
+        absent = given_records.absent_records(trials)
+        given_records.create_given(self._project, absent, self._folder / "bindings.csv", at=clock.now())
+        self._given = sandbox_effects.done(sandbox_effects.effects(self._project.platform))
 
     def run(self, *arguments: str) -> Ended:
         """Run a command to its end."""
@@ -127,8 +127,8 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
         return self._commands.kill(is_time, *arguments)
 
     def effects(self) -> Counter[str]:
-        """Return what the syncs did; see `sandbox_contents.done`."""
-        return sandbox_contents.done(sandbox_contents.effects(self._project.platform)) - self._given
+        """Return what the syncs did; see `sandbox_effects.done`."""
+        return sandbox_effects.done(sandbox_effects.effects(self._project.platform)) - self._given
 
     def inject(self, faults: Mapping[str, float], seed: int) -> None:
         """Replace the faults that the sandbox injects by these, each with its probability."""

@@ -22,7 +22,7 @@ from crossdock.connector import Connector
 from crossdock.testing.crossdock_process import Commands, Ended, entry_points, home_of
 from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
 from crossdock.testing.example_source import SOURCE, example_record, hurried, reference_value
-from crossdock.testing.sandbox_contents import differences
+from crossdock.testing.sandbox_effects import differences
 from crossdock.testing.sandbox_syncs import private_file
 from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
 from crossdock.testing.synced_platform import connection

@@ -20,7 +20,7 @@ from tests.partners.plain_3pl_habits import Habits
 from crossdock.config.project import project
 from crossdock.runs import runner
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.testing import sandbox_contents
+from crossdock.testing import sandbox_effects
 from crossdock.testing.sandbox_syncs import private_file
 from crossdock.values import exact_json
 from crossdock.values.progress import Silent
@@ -139,7 +139,7 @@ class Syncs:
         return len(self.effects()) - before
 
     def effects(self) -> list[dict[str, Any]]:
-        return [dict(each) for each in sandbox_contents.effects(self._project.platform)]
+        return [dict(each) for each in sandbox_effects.effects(self._project.platform)]
 
     def stored(self) -> dict[str, Counter[Any]]:
         """What the platform has, by resource: its facts without ids."""

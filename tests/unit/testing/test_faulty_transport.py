@@ -1,11 +1,12 @@
-"""Transports that record requests and answer some with faults."""
+"""A transport that answers some requests with faults."""
 
 from __future__ import annotations
 
 import httpx
 import pytest
 
-from crossdock.testing.faulty_transport import FAULTS, RequestRecorder, faulty
+from crossdock.testing.faulty_transport import FAULTS, faulty
+from crossdock.testing.transport_recorders import RequestRecorder
 
 GOOD = httpx.MockTransport(lambda request: httpx.Response(200, json=[1], headers={"link": "<x>"}))
 

@@ -1,4 +1,4 @@
-"""The folder of ``crossdock demo --warehouse``: config, state, the files of the exchange, and the platform."""
+"""``crossdock demo --warehouse`` as it runs: its folder with config, state and exchanged files, and the platform."""
 
 from __future__ import annotations
 

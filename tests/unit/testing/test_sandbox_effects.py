@@ -6,7 +6,7 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any
 
-from crossdock.testing.sandbox_contents import differences, done, stored
+from crossdock.testing.sandbox_effects import differences, done, stored
 
 
 def effect(operation: str, resource: str, own_id: str, **body: Any) -> dict[str, Any]:

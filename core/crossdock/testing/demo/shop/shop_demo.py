@@ -1,4 +1,4 @@
-"""The folder of ``crossdock demo --shop``: config, secrets, state, and the three servers that run on it."""
+"""``crossdock demo --shop`` as it runs: its folder with config, secrets and state, and the three servers."""
 
 from __future__ import annotations
 

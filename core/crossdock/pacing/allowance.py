@@ -9,7 +9,7 @@ from typing import Literal
 
 from crossdock.pacing.answered_requests import AnsweredRequest, Sample
 from crossdock.pacing.bucket_access import BucketAccess
-from crossdock.pacing.bucket_level_tracker import SMALL, LevelTracker
+from crossdock.pacing.bucket_level_correction import SMALL, LevelTracker
 from crossdock.pacing.bucket_share import BucketShare
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate

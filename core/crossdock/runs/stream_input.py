@@ -20,6 +20,7 @@ from crossdock.mapping.own_external_ids import NOT_OURS
 from crossdock.records import LINE
 from crossdock.runs.checked_batches import code_of
 from crossdock.runs.gone_records import GoneRecords
+from crossdock.runs.mapping_changes import mapping_changed_since
 from crossdock.runs.planning.contributions import Contributions
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.references import earlier_keys
@@ -371,16 +372,6 @@ def note_texts(bound: BoundStream, scan: LatestRecords) -> None:
         bound.context.run.warn(bound.name, f"{of_ours}; if the partner changes names, choose another name_form")
     for found in scan.suspicious.found:
         note(bound.name, str(found))
-
-
-def mapping_changed_since(tx: Transaction, bound: BoundStream) -> str:
-    """Return since when *bound* has another mapping than its last import had; empty if it has not."""
-    name, version = bound.name, bound.stream.version
-    finished = tx.intake.last_finished(name)
-    if finished is not None:
-        return "" if finished.version == version else f"since the import of {finished.at:%Y-%m-%d %H:%M}Z"
-    stored = tx.cursors.version(name)
-    return "" if stored is None or stored.partition(":")[0] == version else "since the last run"
 
 
 def newly_filtered(bound: BoundStream, state: str, kept: Sequence[WaitingRecord | DeadLetter]) -> set[int]:

@@ -11,7 +11,7 @@ from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, whole
 from crossdock_connectors.shop.shopify.queries import VARIANTS, ShopList
 from crossdock_connectors.shop.shopify.rows import number
-from crossdock_connectors.shop.shopify.stock_levels import search
+from crossdock_connectors.shop.shopify.stock_updates import search
 
 AT_A_TIME = 50
 

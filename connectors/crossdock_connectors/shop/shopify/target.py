@@ -27,7 +27,7 @@ from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
 from crossdock.values.record_keys import key_text
 from crossdock_connectors.shop.shop_drafts import Fulfillment, StockLevel, two_parts
-from crossdock_connectors.shop.shopify import answers, fulfillments, stock_levels
+from crossdock_connectors.shop.shopify import answers, fulfillments, stock_updates
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.unread_parts import unclear
@@ -86,7 +86,7 @@ class ShopifyTarget(ApiTarget):
     def update(self, resource: str, target_id: str, update: Update) -> Request:  # noqa: ARG002
         quantity = int(update.after["quantity"])
         return self._query(
-            stock_levels.SET, input=stock_levels.set_input(target_id, quantity, update.before, self._quantity)
+            stock_updates.SET, input=stock_updates.set_input(target_id, quantity, update.before, self._quantity)
         )
 
     def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:
@@ -107,14 +107,14 @@ class ShopifyTarget(ApiTarget):
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         if resource == "stock" and target_id is not None:
             item, _, location = target_id.partition("-")
-            gids = {"item": stock_levels.item_gid(item), "location": stock_levels.location_gid(location)}
-            return self._query(stock_levels.LOOK_UP_ITEM, **gids)
+            gids = {"item": stock_updates.item_gid(item), "location": stock_updates.location_gid(location)}
+            return self._query(stock_updates.LOOK_UP_ITEM, **gids)
         if "|" not in (name or ""):  # the name of no record, by which the engine tests look-ups
             return self._query(_PING)
         first, second = two_parts(name or "", _OF_STOCK)
         if resource == "stock":
-            found, location = stock_levels.search(first), stock_levels.location_gid(self._location(second))
-            return self._query(stock_levels.LOOK_UP_SKU, found=found, location=location)
+            found, location = stock_updates.search(first), stock_updates.location_gid(self._location(second))
+            return self._query(stock_updates.LOOK_UP_SKU, found=found, location=location)
         return self._query(fulfillments.LOOK_UP, id=f"gid://shopify/Order/{first}")
 
     def _location(self, named: str) -> str:
@@ -158,14 +158,14 @@ class ShopifyTarget(ApiTarget):
 
     def _found(self, resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
         if resource == "stock" and expected.target_id is not None:
-            return stock_levels.of_id(at_path(body, "data.inventoryItem"), expected.target_id, self._quantity)
+            return stock_updates.of_id(at_path(body, "data.inventoryItem"), expected.target_id, self._quantity)
         if "|" not in (expected.name or ""):
             return Outcome("absent", status=200)
         first, second = two_parts(expected.name or "", _OF_STOCK)
         if resource == "fulfillments":
             return fulfillments.found(at_path(body, "data.order"), first, second)
         found = at_path(body, "data.inventoryItems")
-        return stock_levels.of_sku(found, first, self._location(second), self._quantity)
+        return stock_updates.of_sku(found, first, self._location(second), self._quantity)
 
     def throttled(self, answer: Answer) -> Outcome | None:
         failed = answers.failure(answer)

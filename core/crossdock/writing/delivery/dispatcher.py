@@ -20,7 +20,7 @@ from crossdock.writing.delivery.delivery_context import (
     ForgottenRecords,
 )
 from crossdock.writing.delivery.outcome_policy import OutcomePolicy
-from crossdock.writing.delivery.retries import PostponedError
+from crossdock.writing.delivery.retries_and_look_ups import PostponedError
 from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.state_doubts import NO_DOUBTS, StateDoubts

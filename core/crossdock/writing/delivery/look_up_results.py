@@ -18,7 +18,7 @@ from crossdock.writing.delivery.operations import (
     payload_after,
     takes_over,
 )
-from crossdock.writing.delivery.retries import Retries
+from crossdock.writing.delivery.retries_and_look_ups import Retries
 from crossdock.writing.delivery.senders import SendTask
 from crossdock.writing.delivery.turn_writer import Decisions
 from crossdock.writing.targets.merge_patch import holds

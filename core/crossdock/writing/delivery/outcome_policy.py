@@ -20,7 +20,7 @@ from crossdock.writing.delivery.operations import (
     payload_after,
     request_to_create,
 )
-from crossdock.writing.delivery.retries import Retries
+from crossdock.writing.delivery.retries_and_look_ups import Retries
 from crossdock.writing.delivery.senders import GONE, RetryState, SendTask
 from crossdock.writing.delivery.turn_writer import Decisions
 from crossdock.writing.targets import outcomes

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crossdock import RecordError
-from crossdock_connectors.shop.shopify.stock_levels import of_item, of_sku, search, set_input
+from crossdock_connectors.shop.shopify.stock_updates import of_item, of_sku, search, set_input
 
 
 def listed(*items: Any, more: bool = False) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from crossdock.pacing.bucket_store import BucketState, TakenTokens
 from crossdock.pacing.rate_limit_estimate import DEFAULT_PER_S, UNLIMITED, UNSURE
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import LimitLearner
-from crossdock.pacing.reported_levels import ReportedLevels
+from crossdock.pacing.reported_level_checks import ReportedLevels
 from crossdock.pacing.token_bucket import ROUNDING
 
 SMALL = 4  # a bucket with fewer tokens is mostly empty: its levels do not show the rate

@@ -1,0 +1,16 @@
+"""Whether the mapping of a stream has changed, so that all records that its source still has are mapped again."""
+
+from __future__ import annotations
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.state import Transaction
+
+
+def mapping_changed_since(tx: Transaction, bound: BoundStream) -> str:
+    """Return since when *bound* has another mapping than its last import had; empty if it has not."""
+    name, version = bound.name, bound.stream.version
+    finished = tx.intake.last_finished(name)
+    if finished is not None:
+        return "" if finished.version == version else f"since the import of {finished.at:%Y-%m-%d %H:%M}Z"
+    stored = tx.cursors.version(name)
+    return "" if stored is None or stored.partition(":")[0] == version else "since the last run"

@@ -293,7 +293,7 @@ class Record(JsonAccess):
             self._documents[text] = exact_json.loads(text)
         return self._documents[text]
 
-    def _shown(self, pointer: str) -> str:
+    def _full_pointer(self, pointer: str) -> str:
         """Return *pointer* as it is in the object that was read, where a list element has its index."""
         element = self.row.get(ELEMENT) or ""
         parent = element.rpartition("/")[0]

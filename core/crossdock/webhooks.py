@@ -74,7 +74,7 @@ class Webhook(JsonAccess):
     def _document(self) -> Any:
         return self.body
 
-    def _shown(self, pointer: str) -> str:
+    def _full_pointer(self, pointer: str) -> str:
         return pointer
 
 

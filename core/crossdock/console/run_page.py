@@ -161,7 +161,7 @@ def _waiting(state: RunDetails, room: int) -> dict[str, Any] | None:
 
 
 def _undecided(state: RunDetails, status: str, room: int) -> dict[str, Any] | None:
-    number, found = state.undecided(status, limit=LISTED)
+    number, found = state.oldest_unsettled(status, limit=LISTED)
     if not number:
         return None
     listed = listing(_IN_DOUBT, map(_in_doubt_row, found), number, status.replace("_", "-"), room=room)

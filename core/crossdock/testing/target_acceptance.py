@@ -84,7 +84,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             changed = self._change_one(disturbed)
             held = disturbed.held_without_nulls()
         if changed:
-            self._check_changed(changed, held)
+            self._check_updated_as_created(changed, held)
         if self._can_look_up():
             with self._delivery() as restored:
                 self._forget(restored, expected)
@@ -147,7 +147,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         assert not sent, f"a sync of records that have not changed sends {sent} requests"
         assert delivery.held() == held, "a sync that sends nothing changes what the partner holds"
 
-    def _check_changed(self, changed: _Changed, held: Counter[str]) -> None:
+    def _check_updated_as_created(self, changed: _Changed, held: Counter[str]) -> None:
         """Compare what the partner holds of updated records with what it holds of records that were created so."""
         with self._delivery() as created:
             created.write(changed)

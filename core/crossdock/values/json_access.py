@@ -31,7 +31,7 @@ class JsonAccess(ABC):
         """The value at which pointers begin."""
 
     @abstractmethod
-    def _shown(self, pointer: str) -> str:
+    def _full_pointer(self, pointer: str) -> str:
         """Return *pointer* as it is in the object that was read."""
 
     @overload
@@ -46,10 +46,10 @@ class JsonAccess(ABC):
             kind: ``str``, ``bool``, ``int``, ``Decimal`` (which takes whole numbers too), ``list`` or ``dict``.
             default: Returned if the value is missing or null.
         """
-        value = json_paths.at_pointer(self._document, pointer, shown=self._shown)
+        value = json_paths.at_pointer(self._document, pointer, shown=self._full_pointer)
         if default is not MISSING and (value is None or value is MISSING):
             return default
-        return json_paths.checked(value, kind, self._shown(pointer))
+        return json_paths.checked(value, kind, self._full_pointer(pointer))
 
     @overload
     def identifier(self, pointer: str) -> str: ...
@@ -61,14 +61,14 @@ class JsonAccess(ABC):
         Args:
             default: Returned if the value is missing, null or an empty text.
         """
-        value = json_paths.at_pointer(self._document, pointer, shown=self._shown)
+        value = json_paths.at_pointer(self._document, pointer, shown=self._full_pointer)
         if default is not MISSING and (value is None or value is MISSING or value == ""):
             return default
         if type(value) is int:
             return str(value)
-        text: str = json_paths.checked(value, str, self._shown(pointer))
+        text: str = json_paths.checked(value, str, self._full_pointer(pointer))
         if not text:
-            raise RecordError("bad_value", "is empty", pointer=self._shown(pointer))
+            raise RecordError("bad_value", "is empty", pointer=self._full_pointer(pointer))
         return text
 
     @overload
@@ -83,10 +83,10 @@ class JsonAccess(ABC):
                 ``"1990"`` are 19.90, and ``19.90`` is an error.
             default: Returned if the value is missing, null or an empty text.
         """
-        value = json_paths.at_pointer(self._document, pointer, shown=self._shown)
+        value = json_paths.at_pointer(self._document, pointer, shown=self._full_pointer)
         if default is not MISSING and (value is None or value is MISSING or value == ""):
             return default
-        return json_paths.number(value, self._shown(pointer), minor_units)
+        return json_paths.number(value, self._full_pointer(pointer), minor_units)
 
     @overload
     def day(self, pointer: str, *, layout: str | None = None) -> date: ...
@@ -100,7 +100,7 @@ class JsonAccess(ABC):
             default: Returned if the value is missing, null or an empty text.
         """
         text = self._text(pointer, default)
-        return default if text is None else TimeFormat(layout).day(text, self._shown(pointer))
+        return default if text is None else TimeFormat(layout).day(text, self._full_pointer(pointer))
 
     @overload
     def instant(
@@ -141,11 +141,11 @@ class JsonAccess(ABC):
         """
         text = self._text(pointer, default, or_number=layout in UNIX)
         times = TimeFormat(layout, timezone, ambiguous)
-        return default if text is None else times.instant(text, self._shown(pointer))
+        return default if text is None else times.instant(text, self._full_pointer(pointer))
 
     def _text(self, pointer: str, default: Any, *, or_number: bool = False) -> str | None:
         """Return the text at *pointer*; None if it is missing or empty, and there is a *default*."""
-        value = json_paths.at_pointer(self._document, pointer, shown=self._shown) if or_number else None
+        value = json_paths.at_pointer(self._document, pointer, shown=self._full_pointer) if or_number else None
         if type(value) in {int, Decimal}:
             return json_paths.text_of(value)
         if default is MISSING:
@@ -159,16 +159,18 @@ class JsonAccess(ABC):
         """
         elements = self.at(pointer, list, default=default)
         if elements is not default and json_paths.is_cut(self._document, pointer):
-            raise RecordError("bad_value", json_paths.CUT, pointer=self._shown(pointer))
-        return [JsonElement(element, f"{self._shown(pointer)}/{index}") for index, element in enumerate(elements)]
+            raise RecordError("bad_value", json_paths.CUT, pointer=self._full_pointer(pointer))
+        return [
+            JsonElement(element, f"{self._full_pointer(pointer)}/{index}") for index, element in enumerate(elements)
+        ]
 
     def place(self, pointer: str) -> str:
         """Return *pointer* as it is in the object that was read, for a `RecordError`."""
-        return self._shown(pointer)
+        return self._full_pointer(pointer)
 
     def part(self, pointer: str) -> JsonElement:
         """Return the object at *pointer*, which has the same methods."""
-        return JsonElement(self.at(pointer, dict), self._shown(pointer))
+        return JsonElement(self.at(pointer, dict), self._full_pointer(pointer))
 
     def parse(self, model: type[M]) -> M:
         """Parse the whole value as a pydantic *model*. A `RecordError` has the pointers of the first errors."""
@@ -176,8 +178,8 @@ class JsonAccess(ABC):
             return model.model_validate(self._document)
         except ValidationError as error:
             (pointer, message), *more = json_paths.model_errors(error, self._document)
-            others = [f"{self._shown(place)}: {text}" if place else text for place, text in more]
-            raise RecordError("bad_value", "; ".join([message, *others]), pointer=self._shown(pointer)) from None
+            others = [f"{self._full_pointer(place)}: {text}" if place else text for place, text in more]
+            raise RecordError("bad_value", "; ".join([message, *others]), pointer=self._full_pointer(pointer)) from None
 
 
 class JsonElement(JsonAccess):
@@ -192,5 +194,5 @@ class JsonElement(JsonAccess):
     def _document(self) -> Any:
         return self.value
 
-    def _shown(self, pointer: str) -> str:
+    def _full_pointer(self, pointer: str) -> str:
         return self._pointer + pointer

@@ -48,7 +48,7 @@ class StrictParser:
         raise RefusedError(message, where=where, hint=hint)
 
     @cached_property
-    def _cell_end(self) -> re.Pattern[str]:
+    def _cell_end_pattern(self) -> re.Pattern[str]:
         special = re.escape(self.delimiter), re.escape(self.quote or self.delimiter)
         return re.compile("|".join((*special, r"\r?\n", r"\Z")))
 
@@ -82,7 +82,7 @@ class StrictParser:
             self.refuse(f"{cells} columns or more; the limit is {MAX_COLUMNS}", line, hint=hint)
 
     def _unquoted(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
-        stop = self._cell_end.search(text, start)
+        stop = self._cell_end_pattern.search(text, start)
         assert stop is not None
         if stop.group() == self.quote:
             hint = "The sender must quote the whole field, and double the quotes in it."

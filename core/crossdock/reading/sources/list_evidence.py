@@ -172,7 +172,7 @@ class ListEvidence:
         names = [self._name(record) for record in records]
         distinct, new = len(set(names)), self._seen.add(names)
         self._idle = 0 if new or not names else self._idle + len(names)
-        is_loop = not self._may_follow(names, records) or self._idle > max(len(self._seen), _LISTED_AGAIN)
+        is_loop = not self._is_changed_page(names, records) or self._idle > max(len(self._seen), _LISTED_AGAIN)
         if (is_loop and names and not new) or self._is_idle(names, records):
             return False
         self._alike += len(names) - distinct
@@ -209,7 +209,8 @@ class ListEvidence:
         self._idle_pages = 0 if is_new else self._idle_pages + 1
         return self._idle_pages > _IDLE_PAGES
 
-    def _may_follow(self, names: Sequence[str], records: Sequence[Any]) -> bool:
+    def _is_changed_page(self, names: Sequence[str], records: Sequence[Any]) -> bool:
+        """Add the page, and return whether it has a new or changed record, and other records than earlier pages."""
         if self.counted or not self._key:
             return False
         order, before = "\n".join(names), self._order

@@ -106,7 +106,7 @@ def _looked(loaded: Project, call: ScheduledCall) -> CallResult:
     with closing(loaded.open_state()) as state:
         state.run_transaction(lambda tx: tx.scheduled_runs.notices_sent(call.notified, "fleet"))
         pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
-        jobs = state.run_transaction(lambda tx: _facts(tx, loaded))
+        jobs = state.run_transaction(lambda tx: _job_facts(tx, loaded))
     return CallResult(outcome="looked", jobs=jobs, problems=tuple(problems), pending_notices=pending)
 
 
@@ -132,7 +132,7 @@ def _run(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
     with state_session.open_session(loaded, clock, attempt=Attempt(due_run, waits=True)) as session:
         state = session.state
         if due_run.job in state.run_read_only(lambda tx: tx.scheduled_runs.paused()):
-            return CallResult(outcome="paused", jobs=state.run_transaction(lambda tx: _facts(tx, loaded)))
+            return CallResult(outcome="paused", jobs=state.run_transaction(lambda tx: _job_facts(tx, loaded)))
         check_clock(loaded.platform, clock, loaded.probed_resources[0])
         problems = tuple(pending_notices.notify_of_killed(loaded, sender(loaded, clock), clock, due_run.job))
         timings = Timings(clock)
@@ -142,7 +142,7 @@ def _run(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
         if report is None:
             now = clock.now()
             pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
-            jobs = state.run_transaction(lambda tx: _facts(tx, loaded))
+            jobs = state.run_transaction(lambda tx: _job_facts(tx, loaded))
             return CallResult(outcome="ended_before", jobs=jobs, problems=problems, pending_notices=pending)
         event = run_notices.ended(due_run.job, Due(due_run.due, due_run.business_date), report)
         event = state.run_read_only(lambda tx: run_notices.compared(tx, event, due_run.due))
@@ -152,7 +152,7 @@ def _run(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
         problems = (*problems, *notified(loaded, event, clock))
     apply_retention(loaded, clock, _INTERRUPT)
     with loaded.read_state() as tx:
-        jobs, pending = _facts(tx, loaded), _pending_notices(tx, loaded, clock.now(), but=event.run_id)
+        jobs, pending = _job_facts(tx, loaded), _pending_notices(tx, loaded, clock.now(), but=event.run_id)
     return CallResult(
         outcome="ended", run=_run_facts(report, event), jobs=jobs, problems=problems, pending_notices=pending
     )
@@ -178,7 +178,7 @@ def _run_facts(report: Report, event: ScheduledRunEnded) -> RunFacts:
     )
 
 
-def _facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
+def _job_facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
     paused, now = tx.scheduled_runs.paused(), SystemClock().now()
     pending = [*tx.scheduled_runs.pending_notices("own"), *tx.scheduled_runs.pending_notices("fleet")]
     jobs = {each.job for each in pending}

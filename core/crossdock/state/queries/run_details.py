@@ -65,7 +65,7 @@ class RunDetails:
         order = (waiting_records.c.since, waiting_records.c.stream, waiting_records.c.key)
         return self._count(waiting_records, true()), self._rows(waiting_records, names, true(), order, limit)
 
-    def undecided(self, status: str, *, limit: int) -> tuple[int, list[Row]]:
+    def oldest_unsettled(self, status: str, *, limit: int) -> tuple[int, list[Row]]:
         """Return the number of operations that are ``in_doubt`` or ``overdue``, and the oldest ones."""
         names = ("stream", "key", "operation", "attempts", "source", "line", "first_sent_at")
         unsettled = intents.c.status == status

@@ -184,7 +184,7 @@ class Senders:
     def _run(self, client: Client, batch: SendBatch) -> SendResult:
         task = batch.tasks[0]
         try:
-            answer, judged = self._exchange(client, batch)
+            answer, judged = self._sent_and_judged(client, batch)
             limit = self._target.limit(answer)
             is_refusal = isinstance(judged, Outcome) and judged.kind in {"rejected", "changed"}  # 4xx, and 412
             refused_whole, each = is_refusal and len(batch.tasks) > 1, self._of_each(batch, judged)
@@ -205,7 +205,7 @@ class Senders:
             return [self._masks.applied(intents, told)] * len(intents)
         return [self._masks.applied([intent], one) for intent, one in zip(intents, told, strict=True)]
 
-    def _exchange(self, client: Client, batch: SendBatch) -> tuple[Answer, Outcome | Sequence[Outcome]]:
+    def _sent_and_judged(self, client: Client, batch: SendBatch) -> tuple[Answer, Outcome | Sequence[Outcome]]:
         task = batch.tasks[0]
         intent = task.intent
         if task.purpose == "look_up" and intent.target_id is None:

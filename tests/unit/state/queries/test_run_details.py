@@ -54,7 +54,7 @@ def test_what_waits_and_what_is_in_doubt_is_counted_and_cut_off(state: State) ->
         number, rows = tx.reporting.waiting(limit=2)
         assert (number, [row["key"] for row in rows]) == (3, ["W2", "W3"])
         assert not DATA & set(rows[0])
-        number, rows = tx.reporting.undecided("in_doubt", limit=2)
+        number, rows = tx.reporting.oldest_unsettled("in_doubt", limit=2)
         assert (number, [row["key"] for row in rows]) == (3, ["K1", "K2"])
         assert not DATA & set(rows[0])
         assert tx.reporting.unsent() == 2

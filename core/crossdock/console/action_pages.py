@@ -41,15 +41,10 @@ def carry_out(visit: Visit) -> Response:
     given = _given(action, {name: form.first_or_empty(name) for name in action.fields})
     found = action.preview(visit, given)
     if found.obstacle or found.digest != form.first_or_empty("shown"):
-        changed = (
-            "" if found.obstacle else "It has changed since it was shown, or somebody else was faster. Look again."
-        )
-        return _shown(visit, action, given, found, changed, http_status=409)
+        return _shown(visit, action, given, found, "" if found.obstacle else _CHANGED, http_status=409)
     entered = given | {each.name: form.first_or_empty(each.name) for each in action.inputs}
     for each in action.inputs:
-        if each.is_required and (
-            not entered[each.name] or (each.choices and entered[each.name] not in dict(each.choices))
-        ):
+        if not each.accepts(entered[each.name]):
             return _shown(visit, action, given, found, f"{each.label}: choose or enter something.", http_status=400)
     entered = {name: text for name, text in entered.items() if text}
     if "plan" in entered:

@@ -89,20 +89,16 @@ def measure(netloc: str, paths: Sequence[str], repeats: int = REPEATS) -> Iterat
 
 
 VIEWS_PER_S = 20
-UNPACED = "  rate: {per_min: 10000000, burst: 100000}\n"
 
 
 def delay(config: Path, records: int, rounds: int) -> tuple[float, float]:
     """Return the median seconds of syncs of new records without and with pages viewed meanwhile, in turns."""
-    text = config.read_text(encoding="utf-8")
-    with slow_server.running(20) as port:
-        config.write_text(text.replace("127.0.0.1:9\n", f"127.0.0.1:{port}\n{UNPACED}"), encoding="utf-8")
-        alone, beside = list[float](), list[float]()
-        with served("-C", config, "console") as netloc:
-            for number in range(rounds):
-                alone.append(_sync(config, 2 * number, records))
-                with _views(netloc, pages(1)):
-                    beside.append(_sync(config, 2 * number + 1, records))
+    alone, beside = list[float](), list[float]()
+    with served("-C", config, "console") as netloc:
+        for number in range(rounds):
+            alone.append(_sync(config, 2 * number, records))
+            with _views(netloc, pages(1)):
+                beside.append(_sync(config, 2 * number + 1, records))
     return statistics.median(alone), statistics.median(beside)
 
 
@@ -119,7 +115,7 @@ def _sync(config: Path, number: int, records: int) -> float:
 
 
 @contextmanager
-def _views(netloc: str, paths: Sequence[str]) -> Iterator[None]:
+def _views(netloc: str, paths: list[str]) -> Iterator[None]:
     """View `VIEWS_PER_S` pages a second from several threads during the block; none may be an error."""
     over, statuses = threading.Event(), list[int]()
 
@@ -157,11 +153,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     rows = list[tuple[str, float, float, int]]()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        config = console_states.make(
-            folder / "big", "big", dates=options.dates, bindings=options.bindings, rejected=options.rejected
-        )
+    with tempfile.TemporaryDirectory() as name, slow_server.running(20) as port:
+        folder, sizes = Path(name), {name: getattr(options, name) for name in ("dates", "bindings", "rejected")}
+        config = console_states.make(folder / "big", "big", base_url=f"http://127.0.0.1:{port}", **sizes)
         with served("-C", config, "console") as netloc:
             rows += list(measure(netloc, pages(options.dates)))
         alone, beside = delay(config, 5_000, options.rounds)

@@ -15,8 +15,9 @@ from crossdock.runs.planning.references import key_hashes
 
 CONFIG = """\
 platform:
-  base_url: http://127.0.0.1:9
+  base_url: {base_url}
   tenant: {tenant}
+  rate: {{per_minute: 10000000, burst: 100000}}
   auth: {{kind: api_key, token: env:CROSSDOCK_API_KEY}}
 state: sqlite:///state.db
 connections:
@@ -38,12 +39,15 @@ CODES = ("bad_value", "missing_value", "rejected", "unknown_reference")
 BATCH = 20_000
 
 
-def make(folder: Path, tenant: str, *, dates: int, bindings: int, rejected: int) -> Path:
+NOWHERE = "http://127.0.0.1:9"
+
+
+def make(folder: Path, tenant: str, *, dates: int, bindings: int, rejected: int, base_url: str = NOWHERE) -> Path:
     """Make a config with a state of so many runs, delivered and rejected records; return the config's path."""
     folder.mkdir(parents=True)
     (folder / "out").mkdir()
     config = folder / "crossdock.yaml"
-    config.write_text(CONFIG.format(tenant=tenant), encoding="utf-8")
+    config.write_text(CONFIG.format(tenant=tenant, base_url=base_url), encoding="utf-8")
     project.load(config).init()
     database = sqlite3.connect(folder / "state.db")
     with database:
@@ -68,7 +72,7 @@ def tenants(folder: Path, number: int) -> Path:
         with sqlite3.connect(state) as database:
             database.execute("update crossdock_meta set value = ? where name = 'tenant'", (f"t{each}",))
         database.close()
-        text = CONFIG.format(tenant=f"t{each}").replace("sqlite:///state.db", f"sqlite:///{state}")
+        text = CONFIG.format(tenant=f"t{each}", base_url=NOWHERE).replace("sqlite:///state.db", f"sqlite:///{state}")
         (place / f"t{each}.yaml").write_text(text, encoding="utf-8")
     return place
 

@@ -19,6 +19,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 
 FRESH_S = 5.0
+STALE_S = 30.0  # what is older is not shown if it can be read at once
 WAIT_S = 0.2  # for all overviews, before a page shows those that are read
 LATE = timedelta(minutes=5)  # a scheduler looks every 30 seconds, and jobs of one tenant run one after the other
 _LOOKS_BACK = timedelta(days=8)  # a weekly job was due once in it
@@ -175,7 +176,8 @@ class Overviews:
                 self._thread = threading.Thread(target=self._read_all, name="overviews", daemon=True)
                 self._thread.start()
             thread = self._thread
-        if thread is not None:
+            is_stale = self._ended_at is None or self._clock.monotonic() - self._ended_at > STALE_S
+        if thread is not None and is_stale:
             thread.join(WAIT_S)
         with self._read:
             found = {name: self._found[name] for name in names if name in self._found}

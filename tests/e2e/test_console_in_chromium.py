@@ -1,0 +1,104 @@
+"""Every page of the console in a real browser: its width, its policy, and rules for accessibility."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from tests import browser
+from tests.browser import Tab
+from tests.consumers.generated_clients import HERE, install_npm_packages, npm_registry_answers
+from tests.e2e.test_console_actions import BAD
+from tests.e2e.test_folder_warehouse import serve_folder
+from tests.e2e.warehouse import Site
+from tests.plain_browser import Browser
+from tests.servers import require
+
+from crossdock.console import server, tenants
+from crossdock.values.clock import SystemClock
+
+WIDTHS = (1280, 400)
+MOST_PAGES = 120
+_NUMBERS = re.compile(r"[0-9]+")
+_ORPHANS = "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n20;C9;P1;1;1.50;EUR\n21;C9;P1;1;1.50;EUR\n"
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def base_url(site: Site) -> Iterator[str]:
+    """A console about a state with delivered, changed, rejected and waiting records."""
+    serve_folder(site)
+    job = 'jobs:\n  nightly: {schedule: {cron: "15 2 * * *", time_zone: Europe/Berlin}}\n'
+    site.config.write_text(site.config.read_text() + job)
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    site.export("PROD_2.csv", f'SKU;NAME;PRICE\nP1;"{HOSTILE}";1.60\n')
+    site.export("INV_2.csv", BAD)
+    site.export(f"INV_3{HOSTILE.replace('/', '')}.csv", _ORPHANS)
+    assert site.sync().code == 1
+    with server.serve(tenants.one([site.config]), SystemClock()) as base_url:
+        yield base_url
+
+
+def pages(base_url: str) -> list[str]:
+    """The addresses that links lead to from the start page, one of each kind; none is broken."""
+    visitor, found, waiting = Browser(base_url), dict[str, str](), ["/"]
+    while waiting and len(found) < MOST_PAGES:
+        address = waiting.pop(0)
+        kind = _NUMBERS.sub("0", urlsplit(address).path) + "?" + "&".join(sorted(_names(address)))
+        if kind in found:
+            continue
+        page = visitor.open(address)
+        assert page.status == 200, (address, page.status, page.text)
+        found[kind] = address
+        waiting += [each.address for each in page.links if each.address.startswith("/")]
+    return list(found.values())
+
+
+def _names(address: str) -> list[str]:
+    return [part.partition("=")[0] for part in urlsplit(address).query.split("&")]
+
+
+def test_pages_fit_their_window_and_follow_their_policy(base_url: str, tmp_path: Path) -> None:
+    """No page is wider than its window, breaks the policy for scripts and styles, or requests from other hosts."""
+    with browser.opened(tmp_path / "profile") as tab:
+        for address in pages(base_url):
+            for width in WIDTHS:
+                tab.resize(width)
+                tab.open(base_url + address)
+                wide = tab.run("document.documentElement.scrollWidth")
+                assert wide <= width, (address, width, wide)
+                assert tab.run("document.querySelectorAll('h1').length") == 1, address
+                assert tab.run("document.querySelectorAll('img, b, main script').length") == 0, address
+                assert tab.complaints == [], address
+                assert all(each.startswith((base_url, "data:")) for each in tab.requested), address
+
+
+@pytest.mark.nightly
+def test_axe_finds_nothing_serious(base_url: str, tmp_path: Path) -> None:
+    """axe-core finds no serious or critical violation of WCAG AA on any page, light or dark."""
+    require(npm_registry_answers(), "access to the npm registry", optional_by="CROSSDOCK_NPM_OPTIONAL")
+    install_npm_packages(HERE / "axe", tmp_path / "npm")
+    axe = (tmp_path / "npm" / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    found = list[str]()
+    with browser.opened(tmp_path / "profile") as tab:
+        for address in pages(base_url):
+            for dark in (False, True):
+                found += _axe(tab, base_url + address, axe, dark=dark)
+    assert found == []
+
+
+def _axe(tab: Tab, address: str, axe: str, *, dark: bool) -> list[str]:
+    tab.resize(1280, dark=dark)
+    tab.open(address)
+    tab.call("Runtime.evaluate", expression=axe)
+    tags = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}"
+    shown = "each => `${each.impact} ${each.id}: ${each.nodes[0].html}`"
+    script = f"axe.run(document, {tags}).then(result => result.violations.map({shown}))"
+    answer = tab.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+    violations: list[str] = answer["result"]["value"]
+    return [f"{address}: {each}" for each in violations if each.startswith(("serious", "critical"))]

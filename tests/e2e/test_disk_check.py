@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 from tests.e2e.warehouse import Site
 
-from crossdock.cli.disk_check import ALWAYS, COPIES, PLANNED, STORED, findings
 from crossdock.config.project import project
+from crossdock.services.system_check.disk_space import ALWAYS, COPIES, PLANNED, STORED, findings
 
 
 class Usage(NamedTuple):

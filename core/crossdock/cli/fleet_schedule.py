@@ -10,13 +10,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from crossdock.cli.schedule import preview_rows, show_preview
+from crossdock.cli.schedule import show_preview
 from crossdock.cli.service import ListenAddress, interruptible_service
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
+    from crossdock.config.project.project import Project
     from crossdock.services.fleet.executors import ChosenExecutor
     from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener
     from crossdock.services.fleet.fleet_service import FleetService
@@ -115,10 +116,16 @@ def _scheduler_maker(
 
 def preview(pattern: str, base_files: Sequence[Path], days: int, *, as_json: bool) -> int:
     from crossdock.cli.tenant_states import FleetStates
+    from crossdock.services.scheduler.schedule_preview import preview_rows
     from crossdock.values.clock import SystemClock
 
     now, states = SystemClock().now(), FleetStates(pattern, base_files)
-    found = states.each(lambda loaded: preview_rows(loaded, now, days))
+
+    def read(loaded: Project) -> list[dict[str, Any]]:
+        with loaded.read_state() as tx:
+            return preview_rows(tx, loaded.jobs, now, days)
+
+    found = states.each(read)
     rows = [{"tenant": name, **row} for name, each in found for row in each]
     rows.sort(key=lambda row: (row["begins"], row["tenant"]))
     show_preview(rows, ("tenant", "job", "date", "begins", "expected end", "requests"), days, as_json=as_json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,12 +21,6 @@ from crossdock.cli.shared_options import as_json, config_option, example, fleet_
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.services.scheduler.stderr_log import LogFormat
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from crossdock.config.project.project import Project
-
 AT_ONCE, MOST_AT_ONCE = 4, 16
 
 
@@ -136,34 +130,13 @@ def _check_options_of_one(executor: str | None, at_once: int | None) -> None:
 
 
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
+    from crossdock.services.scheduler.schedule_preview import preview_rows
     from crossdock.values.clock import SystemClock
 
-    rows = preview_rows(loaded, SystemClock().now(), days)
+    with loaded.read_state() as tx:
+        rows = preview_rows(tx, loaded.jobs, SystemClock().now(), days)
     show_preview(rows, ("job", "date", "begins", "expected end", "requests"), days, as_json=as_json)
     return 0
-
-
-def preview_rows(loaded: Project, now: datetime, days: int) -> list[dict[str, Any]]:
-    from crossdock.services.scheduler.due_jobs import DueJobs
-
-    rows = []
-    with loaded.read_state() as tx:
-        expected = {name: tx.scheduled_runs.expected_seconds_and_requests(name) for name in loaded.jobs}
-    for name, due in DueJobs(loaded.jobs).preview(now, now + timedelta(days=days)):
-        zone = loaded.jobs[name].schedule.zone
-        seconds, requests = expected[name] or (None, None)
-        ends = None if seconds is None else (due.instant + timedelta(seconds=seconds)).astimezone(zone)
-        begins = due.instant.astimezone(zone)
-        rows.append(
-            {
-                "job": name,
-                "business_date": due.business_date,
-                "begins": begins,
-                "expected_end": ends,
-                "expected_requests": requests,
-            }
-        )
-    return rows
 
 
 def show_preview(rows: list[dict[str, Any]], columns: tuple[str, ...], days: int, *, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load, read_state
 from crossdock.cli.shared_options import common_options, example
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import counted
+from crossdock.values.display_texts import counted, size_text
 from crossdock.values.display_times import instant_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from crossdock.state.queries.state_size import Contents
     from crossdock.state.upkeep.retention import PurgeResult
 
-_PREFIXES = "KMGTP"
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
 
 
@@ -191,13 +190,6 @@ def compact(config: Path, *, as_json: bool) -> None:
         after = _size(loaded)
     text = f"compacted the state: {size_text(before)} before, {size_text(after)} after"
     terminal_output.print_result({"before": before, "after": after}, text, as_json=as_json)
-
-
-def size_text(size: int) -> str:
-    if size < 1024:
-        return f"{size} B"
-    power = min((size.bit_length() - 1) // 10, len(_PREFIXES))
-    return f"{size / (1 << 10 * power):,.1f} {_PREFIXES[power - 1]}iB"
 
 
 def _size(loaded: Project) -> int:

@@ -83,3 +83,12 @@ class LimitEstimate:
     def bucket(self, spent_until: float = -math.inf) -> Bucket:
         """Return a bucket of this size that is full again at *spent_until*, on the caller's clock."""
         return Bucket(self.rate_per_s or DEFAULT_PER_S, self.spendable, spent_until)
+
+
+def limit_text(known: LimitEstimate) -> str:
+    """Describe a limit for people: its rate and burst, and how each is known."""
+    sure = f", {known.agreed + 1} estimates agree" if known.rate_from == "learned" and known.agreed else ""
+    rate = f"{known.rate_per_s * 60:,.0f} a minute ({known.rate_from}{sure})" if known.rate_per_s else "rate unknown"
+    burst = f"burst {known.burst:,} ({known.burst_from})" if known.burst else "burst unknown"
+    learning = "" if known.rate_per_s and known.burst else "; it is learned from answers"
+    return f"{rate}, {burst}{learning}"

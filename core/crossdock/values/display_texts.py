@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
+_PREFIXES = "KMGTP"
+
 
 def place_of(item: Mapping[str, Any]) -> str:
     """Return FILE:LINE, without a line if there is none, as for an undo."""
@@ -25,3 +27,10 @@ def aligned_decimals(values: Iterable[Decimal]) -> list[str]:
 
 def parents_text(waits_for: Iterable[Mapping[str, Any]]) -> str:
     return ", ".join(f"{each['resource']} {each['namespace']}:{each['key']}" for each in waits_for)
+
+
+def size_text(size: int) -> str:
+    if size < 1024:
+        return f"{size} B"
+    power = min((size.bit_length() - 1) // 10, len(_PREFIXES))
+    return f"{size / (1 << 10 * power):,.1f} {_PREFIXES[power - 1]}iB"

@@ -84,7 +84,7 @@ def _show(loaded: Loaded, *, as_json: bool) -> int:
 
 
 def _document(loaded: Loaded) -> dict[str, Any]:
-    from crossdock.cli.migrate.status import wave_document
+    from crossdock.migration.migration_status import wave_document
 
     return {
         "runs": [wave_document(each.status) | {"report": each.report.as_json()} for each in loaded.runs],

@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from crossdock.cli.state import size_text
 from crossdock.config.project.project import Project
 from crossdock.connector import Finding
+from crossdock.values.display_texts import size_text
 
 ALWAYS = 64 * 2**20
 """Bytes that a run needs on each disk for logs of the database and temporary files."""

@@ -1,0 +1,103 @@
+"""How far a migration is: its waves, what people decided, the last checks and the remaining work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from crossdock.config.project.project import Project
+from crossdock.migration.remaining_work import Left, remaining_work_of
+from crossdock.migration.wave_status import WaveStatus, wave_status
+from crossdock.migration.waves import numbered_waves
+from crossdock.state import Migration, Transaction
+from crossdock.values.display_texts import counted
+from crossdock.values.display_times import duration_text, instant_text
+
+_FACTS = (
+    *("name", "started_at", "started_by", "paused_at", "paused_by", "freeze", "reconciliation"),
+    *("signed_off_at", "signed_off_by", "report_sha256"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationStatus:
+    """The open migration, or else the last one; *migration* is None before the first one began."""
+
+    migration: Migration | None
+    waves: Sequence[WaveStatus]
+    left: Left | None
+
+    @property
+    def next(self) -> WaveStatus | None:
+        return next((each for each in self.waves if not each.passes), None)
+
+    @property
+    def sentences(self) -> list[str]:
+        """What people decided and what the last checks found."""
+        return _sentences(self.migration)
+
+    @property
+    def forecast(self) -> str:
+        """What is left to send, and how long that takes; empty if nothing is left or nothing was rehearsed."""
+        left = self.left
+        if left is None or not left.requests:
+            return ""
+        rate = "the rate of the last minute" if left.taken_per_s is not None else "the allowance"
+        lasts = f", {duration_text(left.lasts)} at {rate}" if left.lasts else ""
+        return f"left of what was rehearsed: {counted(left.requests, 'request')}{lasts}"
+
+    def as_json(self) -> dict[str, Any]:
+        migration, following, left = self.migration, self.next, self.left
+        return {
+            "migration": {name: getattr(migration, name) for name in _FACTS} if migration else None,
+            "rehearsed": migration is not None and migration.rehearsal is not None,
+            "requests_left": left and left.requests,
+            "seconds_left": left and left.lasts and int(left.lasts.total_seconds()),
+            "taken_per_s": left and left.taken_per_s and round(left.taken_per_s, 3),
+            "next": following and following.wave.name,
+            "waves": [wave_document(each) for each in self.waves],
+        }
+
+
+def migration_status(tx: Transaction, project: Project, now: datetime) -> MigrationStatus:
+    """Read the status, which counts all records of the waves. Raises ConfigError if the config has no migration."""
+    waves = numbered_waves(project)
+    migration = tx.migrations.current() or tx.migrations.last()
+    found = [wave_status(tx, project, migration, wave) for wave in waves]
+    return MigrationStatus(migration, found, remaining_work_of(tx, project, migration, found, now))
+
+
+def wave_document(status: WaveStatus) -> dict[str, Any]:
+    run, gate = status.run, status.gate
+    return {
+        "wave": status.wave.name,
+        "streams": sorted(status.wave.streams),
+        "state": status.state,
+        "run": run and run.id,
+        "run_status": run and run.status,
+        "at": run and (run.finished_at or run.started_at),
+        "records": status.records,
+        "delivered": status.delivered,
+        "open": status.open.as_json(),
+        "gate": gate and {"state": gate.state, "why": gate.why},
+    }
+
+
+def _sentences(migration: Migration | None) -> list[str]:
+    if migration is None:
+        return ["no migration has begun; 'crossdock migrate load' begins one"]
+    lines = [f"{migration.name}: begun {instant_text(migration.started_at)} by {migration.started_by}"]
+    if migration.paused_at is not None:
+        lines.append(f"paused {instant_text(migration.paused_at)} by {migration.paused_by}")
+    if migration.freeze is not None:
+        at, since = (instant_text(datetime.fromisoformat(migration.freeze[name])) for name in ("at", "since"))
+        lines.append(f"last freeze check {at}: unchanged since {since}")
+    if migration.reconciliation is not None:
+        at = instant_text(datetime.fromisoformat(migration.reconciliation["at"]))
+        differences = sum(each["records"] for each in migration.reconciliation["differences"])
+        lines.append(f"last reconciliation {at}: {counted(differences, 'difference')}")
+    if migration.signed_off_at is not None:
+        lines.append(f"signed off {instant_text(migration.signed_off_at)} by {migration.signed_off_by}")
+    return lines

@@ -43,15 +43,24 @@ class Plot:
 
 def plotted(samples: Sequence[Sample], seconds: float) -> Plot:
     """Draw a band from the lowest to the highest sample at each point, with a gap where the allowance is unknown."""
-    end, top = max(samples[-1][0], seconds, 1), max(1, *(tokens for _, tokens in samples))
-    bands: list[dict[int, Point]] = []
+    end, top = max(samples[-1][0], seconds, 1), highest(samples)
+    times = ("0", *(duration_text(end * part / 4) for part in range(1, 5)))
+    return Plot(WIDTH, HEIGHT, f"{top:,} tokens", times, bands(samples, end, top))
+
+
+def highest(samples: Sequence[Sample]) -> int:
+    return max(1, *(tokens for _, tokens in samples))
+
+
+def bands(samples: Sequence[Sample], end: float, top: int) -> list[Band]:
+    """Draw *samples* on a time axis that ends at *end*; *top* tokens are at the upper edge."""
+    found: list[dict[int, Point]] = []
     before = -WIDTH
     for at, tokens in samples:
         x, y = round(WIDTH * at / end), HEIGHT - round(HEIGHT * tokens / top)
         if x - before > GAP:
-            bands.append({})
-        upper, lower = bands[-1].get(x, (y, y))
-        bands[-1][x] = min(upper, y), max(lower, y)
+            found.append({})
+        upper, lower = found[-1].get(x, (y, y))
+        found[-1][x] = min(upper, y), max(lower, y)
         before = x
-    times = ("0", *(duration_text(end * part / 4) for part in range(1, 5)))
-    return Plot(WIDTH, HEIGHT, f"{top:,} tokens", times, [Band.of(ranges) for ranges in bands])
+    return [Band.of(ranges) for ranges in found]

@@ -46,7 +46,8 @@ def sign_off(
             found = [wave_status(tx, project, migration, wave) for wave in waves]
             signature = Signature(by, clock.now(), accepted)
             document = sign_off_report(tx, project, migration, found, now.sources, signature)
-            if reasons := [*obstacles(tx, migration, found, project.scopes, now), *unaccepted(document)]:
+            missing = obstacles(tx, migration, found, project.scopes, now)
+            if reasons := [*missing, *unaccepted(document["exceptions"], accepted)]:
                 raise NotReadyError(migration.name, reasons)
             digest = write(document)
             tx.migrations.sign_off(migration.id, at=signature.at, by=by, report_sha256=digest)
@@ -88,26 +89,56 @@ class NotReadyError(RefusedError):
         return "\n".join(self.lines)
 
 
+class Requirement(NamedTuple):
+    """What a migration must fulfil before it can be signed off, and what is in the way; nothing if it is fulfilled."""
+
+    title: str
+    obstacles: Sequence[Obstacle]
+
+
 def obstacles(
     tx: Transaction, migration: Migration, waves: Sequence[WaveStatus], scopes: Mapping[str, Scope], now: PlanResult
 ) -> Iterator[Obstacle]:
     """Yield missing facts, which no person can accept. *now* is what a load would read and send now."""
-    if migration.paused_at is not None:
-        yield Obstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
-    if being_undone := list(tx.begun_undos.since()):
-        yield Obstacle(f"an undo has not ended: {', '.join(being_undone)}", undo_in_progress.ADVICE)
+    for requirement in requirements(tx, migration, waves, scopes, now):
+        yield from requirement.obstacles
+
+
+def requirements(
+    tx: Transaction,
+    migration: Migration,
+    waves: Sequence[WaveStatus],
+    scopes: Mapping[str, Scope],
+    now: PlanResult | None,
+) -> Iterator[Requirement]:
+    """Yield what the state must have. Without *now* nothing is known about the present content of the sources."""
+    yield Requirement("The migration is not paused", list(_of_pause(migration)))
+    yield Requirement("No undo is unfinished", list(_of_undo(tx)))
     for wave in waves:
-        yield from _of_wave(wave)
-    yield from _of_freeze(tx, migration, now)
-    yield from _of_reconciliation(tx, migration, {name: scopes[name] for each in waves for name in each.wave.streams})
+        title = f"{str(wave.wave).capitalize()}: loaded, its gate has passed, and nothing is pending or in doubt"
+        yield Requirement(title, list(_of_wave(wave)))
+    yield Requirement("The sources are frozen", list(_of_freeze(tx, migration, now)))
+    compared = {name: scopes[name] for each in waves for name in each.wave.streams}
+    title = "Sources, state and platform are reconciled since the last load, repair or undo"
+    yield Requirement(title, list(_of_reconciliation(tx, migration, compared)))
 
 
-def unaccepted(document: Document) -> Iterator[Obstacle]:
-    counts = exception_counts(document["exceptions"])
-    if counts and document["migration"]["accepted_exceptions"] is None:
+def unaccepted(exceptions: Document, accepted: str | None) -> Iterator[Obstacle]:
+    counts = exception_counts(exceptions)
+    if counts and accepted is None:
         shown = ", ".join(f"{number:,} {name}" for name, number in counts.items())
         repair = f"repair them: {_RECONCILE} -o repair.plan; drop what no source has any more: crossdock records drop"
         yield Obstacle(f"exceptions: {shown}", f"{repair}; or accept them: --accept-exceptions REASON")
+
+
+def _of_pause(migration: Migration) -> Iterator[Obstacle]:
+    if migration.paused_at is not None:
+        yield Obstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
+
+
+def _of_undo(tx: Transaction) -> Iterator[Obstacle]:
+    if being_undone := list(tx.begun_undos.since()):
+        yield Obstacle(f"an undo has not ended: {', '.join(being_undone)}", undo_in_progress.ADVICE)
 
 
 def _of_wave(status: WaveStatus) -> Iterator[Obstacle]:
@@ -124,15 +155,15 @@ def _of_wave(status: WaveStatus) -> Iterator[Obstacle]:
         yield Obstacle(f"{wave}: {left.in_doubt:,} operations are in doubt", hint)
 
 
-def _of_freeze(tx: Transaction, migration: Migration, now: PlanResult) -> Iterator[Obstacle]:
-    if operations := now.operations.total():
+def _of_freeze(tx: Transaction, migration: Migration, now: PlanResult | None) -> Iterator[Obstacle]:
+    if now is not None and (operations := now.operations.total()):
         requests = "1 request" if operations == 1 else f"{operations:,} requests"
         yield Obstacle(f"a load would still send {requests}", "crossdock migrate load")
     if migration.freeze is None:
         yield Obstacle("no freeze check has passed", "crossdock migrate freeze")
         return
     at = _instant(migration.freeze["at"])
-    if changed := _changed(migration.freeze["sources"], now.sources):
+    if now is not None and (changed := _changed(migration.freeze["sources"], now.sources)):
         hint = "crossdock migrate load; crossdock migrate freeze"
         if _undone_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
             what = f"it was undone after the freeze check of {at}, so a load reads the sources from their beginning"

@@ -39,8 +39,7 @@ def sign_off_report(
 ) -> Document:
     """Make the report for canonical JSON: times as instants, numbers exact. *sources* has a hash for each stream."""
     streams = sorted(name for wave in waves for name in wave.wave.streams)
-    reads_files = {name for name in streams if project.stream(name).reads_files}
-    exceptions = _exceptions(tx, migration, streams, reads_files)
+    exceptions = exceptions_of(tx, project, migration, streams)
     return {
         "format": FORMAT,
         "crossdock": version("crossdock"),
@@ -131,10 +130,10 @@ def _reconciliation(facts: Mapping[str, Any] | None) -> Document | None:
     return {**facts, "totals": totals}
 
 
-def _exceptions(
-    tx: Transaction, migration: Migration, streams: Sequence[str], reads_files: Collection[str]
-) -> Document:
+def exceptions_of(tx: Transaction, project: Project, migration: Migration, streams: Sequence[str]) -> Document:
+    """Return what differs, was rejected or waits, of the last reconciliation and of the state now."""
     found = migration.reconciliation or {"differences": [], "kept": {}}
+    reads_files = {name for name in streams if project.stream(name).reads_files}
     return {
         "differences": found["differences"],
         "kept": found["kept"],

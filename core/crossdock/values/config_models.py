@@ -101,10 +101,8 @@ class Secret:
             if not value:
                 raise ConfigError(f"the environment variable {name} is not set", hint=f"export {name}=...")
             return value
-        try:
-            path = self.folder / Path(name).expanduser()
-        except RuntimeError:
-            raise ConfigError(f"the secret {self.reference} is in the home directory of an unknown user") from None
+        path = self.file
+        assert path is not None
         try:
             with open_regular(path) as file:
                 if os.fstat(file.fileno()).st_mode & 0o077:
@@ -120,6 +118,17 @@ class Secret:
             raise ConfigError("the secret file is empty", where=str(path))
         return text
 
+    @property
+    def file(self) -> Path | None:
+        """The file that has it; None for a variable. Raises ConfigError for that of an unknown user."""
+        kind, _, name = self.reference.partition(":")
+        if kind != "file":
+            return None
+        try:
+            return self.folder / Path(name).expanduser()
+        except RuntimeError:
+            raise ConfigError(f"the secret {self.reference} is in the home directory of an unknown user") from None
+
     def reveal_token(self) -> str:
         """Read the secret for an HTTP header. Raises ConfigError also if it is not one word of printable ASCII."""
         value = self.reveal()
@@ -129,16 +138,22 @@ class Secret:
 
 
 def secrets_in(value: object) -> Iterator[Secret]:
+    return (secret for _, secret in named_secrets(value))
+
+
+def named_secrets(value: object, place: Place = ()) -> Iterator[tuple[Place, Secret]]:
+    """Yield the secrets in *value*, each with the keys that lead to it."""
     if isinstance(value, Secret):
-        yield value
+        yield place, value
     elif isinstance(value, BaseModel):
         for name in type(value).model_fields:
-            yield from secrets_in(getattr(value, name))
+            yield from named_secrets(getattr(value, name), (*place, name))
     elif isinstance(value, Mapping):
-        yield from secrets_in(list(value.values()))
+        for name, inner in value.items():
+            yield from named_secrets(inner, (*place, name))
     elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from secrets_in(inner)
+        for number, inner in enumerate(value):
+            yield from named_secrets(inner, (*place, number))
 
 
 def _secret(value: Any, info: ValidationInfo) -> Secret:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossdock.config import registry
 from crossdock.config.declared_streams import DeclaredStream
+from crossdock.config.http_settings import HttpSettings
 from crossdock.config.project.stream_class_checks import check_column_names, check_declaration
 from crossdock.config.project.stream_overrides import configurable, overridden
 from crossdock.connector import Connector, Context, Settings, Stream
@@ -60,6 +61,24 @@ class Connection:
     @property
     def namespace(self) -> str:
         return self.settings.namespace or self.name
+
+    @property
+    def host(self) -> str | None:
+        """The host that is read; None if there is none, or if the connector does not tell it."""
+        with guarded("source_host", self.name, code=self.settings, settings=self.settings):
+            host: object = self.settings.source_host
+        if host is None or isinstance(host, str):
+            return host
+        raise AuthorCodeError("source_host", f"returned {type(host).__name__} instead of a text", where=self.name)
+
+    @property
+    def address(self) -> str:
+        """Where it leads, for people: a URL, a host or a folder. The form of settings allows no secret in it."""
+        settings = self.settings
+        if isinstance(settings, HttpSettings):
+            return settings.base_url
+        folder: object = getattr(settings, "path", None)
+        return self.host or (str(folder) if isinstance(folder, Path) else "")
 
     def named_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)

@@ -10,7 +10,6 @@ from pathlib import Path
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
 from crossdock.config.project.config_model import FleetConfig
-from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.errors import ConfigError
@@ -18,7 +17,6 @@ from crossdock.platform.platform_config import Profile
 from crossdock.state import StateUrl, parse_url
 from crossdock.state.db.database_errors import place_of
 from crossdock.values import config_file, exact_json
-from crossdock.values.author_code import AuthorCodeError, guarded
 from crossdock.values.config_models import NAME_FORM, Secret, is_name
 
 
@@ -119,16 +117,8 @@ def digest_of(files: Sequence[Path]) -> str:
 
 def _hosts(loaded: Project, job: str) -> frozenset[str]:
     wanted = loaded.connections_of(job)
-    found = (_host(each) for each in loaded.connections if each.name in wanted)
+    found = (each.host for each in loaded.connections if each.name in wanted)
     return frozenset(host for host in found if host is not None)
-
-
-def _host(connection: Connection) -> str | None:
-    with guarded("source_host", connection.name, code=connection.settings, settings=connection.settings):
-        host: object = connection.settings.source_host
-    if host is None or isinstance(host, str):
-        return host
-    raise AuthorCodeError("source_host", f"returned {type(host).__name__} instead of a text", where=connection.name)
 
 
 def _credential(platform: Profile) -> str:

@@ -41,6 +41,24 @@ class ReceivedWebhook:
     records: tuple[NamedRecord, ...] = ()
 
 
+class ReceivedCount(NamedTuple):
+    """The webhooks of one connection since some time. *unreadable* ones are among them."""
+
+    connection: str
+    number: int
+    unreadable: int
+    last_at: datetime
+
+
+class HintCount(NamedTuple):
+    """The records of one stream that are to be fetched. Fetching *failing* ones has failed."""
+
+    stream: str
+    number: int
+    failing: int
+    first_at: datetime
+
+
 class UnreadableWebhook(NamedTuple):
     received_at: datetime
     connection: str
@@ -206,3 +224,13 @@ class Inbox:
     def failing(self) -> Iterator[tuple[str, int]]:
         query = select(hints.c.stream, func.count()).where(hints.c.error.is_not(None)).group_by(hints.c.stream)
         yield from ((stream, number) for stream, number in self._connection.execute(query))
+
+    def counts(self) -> list[HintCount]:
+        number, failing = func.count(), func.count(hints.c.error)
+        query = select(hints.c.stream, number, failing, func.min(hints.c.first_at)).group_by(hints.c.stream)
+        return [HintCount(*row) for row in self._connection.execute(query.order_by(hints.c.stream))]
+
+    def received_since(self, at: datetime) -> list[ReceivedCount]:
+        by, last_at = webhooks.c.connection, func.max(webhooks.c.received_at)
+        query = select(by, func.count(), func.count(webhooks.c.problem), last_at).where(webhooks.c.received_at >= at)
+        return [ReceivedCount(*row) for row in self._connection.execute(query.group_by(by).order_by(by))]

@@ -15,6 +15,7 @@ from crossdock.values.display_times import instant_text
 
 NIGHT = timedelta(hours=24)
 REFUSALS_HEIGHT = 40
+_SHORT_S = 1200.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ def night_plot(runs: Sequence[RunRecord], now: datetime) -> NightPlot | None:
     for run in runs:
         after = (run.started_at - began).total_seconds()
         drawn += bands([(min(after + at, lasts), tokens) for at, tokens in found[run.id]], lasts, top)
-    times = [f"{began + timedelta(seconds=lasts * part / 4):%H:%M}Z" for part in range(5)]
+    form = "%H:%MZ" if lasts >= _SHORT_S else "%H:%M:%SZ"
+    times = [f"{began + timedelta(seconds=lasts * part / 4):{form}}" for part in range(5)]
     most = max(run.throttled for run in runs)
     refused, lowest = sum(run.throttled for run in runs), min(tokens for _, tokens in every)
     description = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossdock.console import action_pages, runs, today
+from crossdock.console import action_pages, connections, migration, runs, settings, today
 from crossdock.console.app import Page
 from crossdock.console.people import Role
 
@@ -15,4 +15,11 @@ PAGES = (
     Page("/t/{tenant}/do/{action}", action_pages.carry_out, Role.OPERATOR, is_form=True),
     Page("/t/{tenant}/commands", action_pages.listed, Role.OPERATOR),
     Page("/t/{tenant}/commands/{command}", action_pages.one, Role.OPERATOR),
+    Page("/t/{tenant}/connections", connections.shown),
+    Page("/t/{tenant}/connections/check", connections.checked, Role.OPERATOR, is_form=True),
+    Page("/t/{tenant}/connections/subscriptions", connections.subscribed, Role.OPERATOR, is_form=True),
+    Page("/t/{tenant}/migration", migration.shown),
+    Page("/t/{tenant}/migration/sign-off", migration.sign_off),
+    Page("/t/{tenant}/settings", settings.shown),
+    Page("/t/{tenant}/settings/schedule", settings.schedule),
 )

@@ -44,7 +44,7 @@ def page(report: Report) -> str:
         exceptions=list(_exceptions(report)),
         reconciled=_time(reconciled["at"]),
         compared=counted(sum(reconciled["compared"].values()), "record"),
-        totals=table(_TOTALS, _totals(reconciled["totals"]), kind="numbers"),
+        totals=totals_table(reconciled["totals"]),
         waves=table(_WAVES, map(_wave, report["waves"])),
         approvals=list(_approvals(report["waves"])),
         frozen={name: _time(report["freeze"][name]) for name in ("at", "since")},
@@ -91,6 +91,11 @@ def _reason(each: Report) -> tuple[str, str, int, str]:
     shown = each["places"][:_PLACES]
     more = f", and {each['records'] - len(shown):,} more" if shown and each["records"] > len(shown) else ""
     return each["stream"], each["code"], each["records"], ", ".join(shown) + more
+
+
+def totals_table(totals: Mapping[str, Report]) -> Table:
+    """Return the records, quantities and amounts of source, state and platform."""
+    return table(_TOTALS, _totals(totals), kind="numbers")
 
 
 def _totals(totals: Mapping[str, Report]) -> Iterator[tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import quote, urlencode
 
@@ -14,6 +14,7 @@ from crossdock.config.project.project import Project
 from crossdock.console import pages
 from crossdock.console.overviews import Overviews
 from crossdock.console.people import Person, Role
+from crossdock.console.slow_readings import SlowReadings
 from crossdock.console.started_commands import StartedCommands
 from crossdock.console.tenants import Tenant, Tenants
 from crossdock.state import Transaction
@@ -28,6 +29,7 @@ class Console:
     tenants: Tenants
     overviews: Overviews
     clock: Clock
+    slow_readings: SlowReadings = field(default_factory=SlowReadings)
 
 
 class PageError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,13 +12,17 @@ Class = Literal["missing", "extra", "stale", "diverged", "duplicate", "waiting",
 CLASSES: tuple[Class, ...] = (
     "missing", "duplicate", "diverged", "extra", "stale", "in doubt", "waiting", "rejected",
 )  # fmt: skip
-"""The classes of differences, the most severe first.
-
-``missing``: the platform does not have the record. ``duplicate``: two records where there must be one. ``diverged``:
-the platform holds something else than it accepted. ``extra``: the platform has it, and the source or the state does
-not. ``stale``: the source has changed since it was delivered. ``in doubt``, ``waiting``, ``rejected``: known to the
-state, and not delivered.
-"""
+"""The classes of differences, the most severe first."""
+MEANINGS: Mapping[Class, str] = {
+    "missing": "the platform does not have the record",
+    "duplicate": "two records where there must be one",
+    "diverged": "the platform holds something else than it accepted",
+    "extra": "the platform has it, and the source or the state does not",
+    "stale": "the source has changed since it was delivered",
+    "in doubt": "known to the state, and an operation on it may or may not have been carried out",
+    "waiting": "known to the state, and not delivered, because it waits for another record",
+    "rejected": "known to the state, and not delivered, because it was refused",
+}
 
 UNKNOWN = "the state does not know it"
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from crossdock.config.project.connections import BoundStream
 from crossdock.state import Transaction
 
 
-def mapping_changed_since(tx: Transaction, bound: BoundStream) -> str:
-    """Return since when *bound* has another mapping than its last import had; empty if it has not."""
-    name, version = bound.name, bound.stream.version
+def mapping_changed_since(tx: Transaction, name: str, version: str) -> str:
+    """Return since when a stream has another mapping than its last import had; empty if it has not."""
     finished = tx.intake.last_finished(name)
     if finished is not None:
         return "" if finished.version == version else f"since the import of {finished.at:%Y-%m-%d %H:%M}Z"

@@ -135,7 +135,7 @@ class StreamInput:
             return [*Contributions(self._bound).to_created_again(tx, left_out)]
 
     def _mapping_change(self, tx: Transaction) -> str:
-        return mapping_changed_since(tx, self._bound)
+        return mapping_changed_since(tx, self._bound.name, self._bound.stream.version)
 
     def _decided_removals(self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """Decide about the records that are gone; where parts are read, with the last one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import cache
@@ -48,3 +49,26 @@ def last_showing(local: datetime, zone: ZoneInfo) -> datetime:
     """Return the last instant at which the clocks show *local*, in UTC; for a skipped time, the end of the gap."""
     instant = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
     return instant if local_time(instant, zone) == local else first_showing(local, zone)
+
+
+def clock_changes(zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[tuple[datetime, timedelta]]:
+    """Yield the instants after *since* and not after *until* at which clocks change, each with how far they go on."""
+    at, end = since.astimezone(UTC).replace(microsecond=0), until.astimezone(UTC)
+    while at < end:
+        later = min(at + timedelta(hours=1), end)
+        if change := _offset(later, zone) - _offset(at, zone):
+            yield _first_change(at, later, zone), change
+        at = later
+
+
+def _first_change(since: datetime, until: datetime, zone: ZoneInfo) -> datetime:
+    before = _offset(since, zone)
+
+    def is_changed(seconds: int) -> bool:
+        return _offset(since + timedelta(seconds=seconds), zone) != before
+
+    return since + timedelta(seconds=bisect_left(range(int((until - since).total_seconds())), True, key=is_changed))
+
+
+def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
+    return instant.astimezone(zone).utcoffset() or timedelta()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,18 @@ from pydantic import BaseModel
 
 from crossdock.config.declared_streams import StreamConfig
 from crossdock.config.project.config_model import ConfigFile
-from crossdock.config.project.project import load
+from crossdock.config.project.project import Project, load
 from crossdock.config.project.stream_overrides import StreamOverrides
 from crossdock.mapping.declarative import Const, Each, Nested, Template, When
 from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.state import StateUrl
-from crossdock.values import config_file
+from crossdock.values import config_file, exact_json
+from crossdock.values.config_file import Document
 from crossdock.values.config_models import Secret
 from crossdock.values.environment_variables import escaped
+from crossdock.values.yaml_reader import Origin, Place
 
 PERSONAL = "(personal)"
 _CONSTANTS = ("otherwise", "default")
@@ -32,14 +35,53 @@ def effective(path: Path, *overrides: Path) -> dict[str, Any]:
 
     `PERSONAL` replaces constants of personal members, and the values that filters compare personal columns with.
     """
-    loaded = load(path, *overrides)
-    document = config_file.read(path, *overrides)
+    return _effective(load(path, *overrides), config_file.read(path, *overrides))
+
+
+def _effective(loaded: Project, document: Document) -> dict[str, Any]:
     connections = {
         connection.name: _plain(connection.settings, frozenset(_personal_columns(connection.settings)))
         for connection in loaded.connections
     }
     sections = {"state": _address(loaded.state_url), "spool": _plain(loaded.spool, ()), "connections": connections}
     return _members(document.check(ConfigFile, document.data), ()) | sections
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One effective setting. *origin* is where a file says it; None for a default."""
+
+    place: Place
+    value: str
+    origin: Origin | None
+
+
+def effective_settings(loaded: Project) -> Iterator[Setting]:
+    """Yield the settings of `effective` one by one, each with its file and line."""
+    document = config_file.read(loaded.path, *loaded.overrides)
+    for place, value in _leaves(_effective(loaded, document), ()):
+        yield Setting(place, value, document.content.places.get(place))
+
+
+def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, str]]:
+    items: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, Mapping):
+        items = value.items()
+    elif isinstance(value, list) and any(isinstance(each, Mapping | list) for each in value):
+        items = enumerate(value)
+    elif isinstance(value, list) and value:
+        yield place, ", ".join(map(_text, value))
+        return
+    is_empty = True
+    for name, inner in items:
+        is_empty = False
+        yield from _leaves(inner, (*place, name))
+    if is_empty:
+        yield place, _text(value)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else exact_json.dumps(value).decode()
 
 
 def _plain(value: Any, personal: Collection[str]) -> Any:

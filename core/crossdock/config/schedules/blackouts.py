@@ -26,6 +26,13 @@ def shut_since(schedule: Schedule, instant: datetime) -> datetime:
     return instant
 
 
+def windows_between(schedule: Schedule, since: datetime, until: datetime) -> list[Window]:
+    """Return the windows that overlap the time from *since* to *until*, in order."""
+    days = range((until - since).days + 2)
+    found = {window for number in days for window in _windows(schedule, since + number * ONE_DAY)}
+    return sorted((begin, end) for begin, end in found if begin < until and end > since)
+
+
 def _windows(schedule: Schedule, around: datetime) -> Iterator[Window]:
     for blackout in schedule.blackouts:
         if blackout.instants:

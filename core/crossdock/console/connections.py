@@ -1,0 +1,241 @@
+"""The page of connections: what is read and written, with which credentials, within which limits, and the inbox."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+
+from starlette.responses import Response
+
+from crossdock.config.project.connections import Connection
+from crossdock.config.project.project import Project
+from crossdock.console import connection_facts
+from crossdock.console.connection_facts import ConnectionFacts, Credential, StreamReading
+from crossdock.console.night_plot import night_plot, of_night
+from crossdock.console.page_tables import Cell, Link, table
+from crossdock.console.visits import PageError, Visit
+from crossdock.errors import CrossdockError
+from crossdock.services.inbox.subscriptions import subscriptions
+from crossdock.services.system_check import findings
+from crossdock.state import RunRecord, Transaction
+from crossdock.state.tables.inbox import HintCount
+from crossdock.values.display_texts import counted
+from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.state_words import RecordState
+
+LOOKED_AT = 50  # runs, the latest ones
+_UNREADABLE = 50  # most webhooks listed
+_DAY = timedelta(days=1)
+_CONNECTIONS = ("connection", "kind", "address", "last read", "tokens now", "requests", "refused")
+_STREAMS = ("stream", "mode", "last read", "in run", "what was read")
+_CREDENTIALS = ("credential", "reference", "condition")
+_RUNS = ("run", "started", "duration", "requests", "refused for the rate", "share")
+_HINTS = ("stream", "records to fetch", "failing", "oldest")
+_RECEIVED = ("connection", "webhooks", "unreadable", "last")
+_PROBLEMS = ("received", "connection", "topic", "problem")
+_SUBSCRIPTIONS = ("id", "topic", "address", "active")
+_FINDINGS = ("result", "subject", "finding")
+_AT_ONCE = threading.BoundedSemaphore(3)
+"""Partners may be slow to answer, and what waits for them must leave threads for other pages."""
+
+
+def shown(visit: Visit) -> Response:
+    project, now = visit.project(), visit.now
+    with visit.reading() as tx:
+        runs = _latest(tx)
+        facts = [
+            connection_facts.of_platform(tx, project, runs, now),
+            *(connection_facts.of_connection(tx, project, each, runs, now) for each in project.connections),
+        ]
+        received, hints = tx.inbox.received_since(now - _DAY), tx.inbox.counts()
+        unreadable = tx.inbox.unreadable(limit=_UNREADABLE)
+    night = of_night(runs, now)
+    return visit.show(
+        "connections.html",
+        f"Connections of {visit.of_tenant.name}",
+        connections=table(_CONNECTIONS, (_row(visit, each) for each in facts)),
+        answer=_refused_text(runs),
+        night=night_plot(night, now),
+        runs=table(_RUNS, (_run(visit, run) for run in reversed(night) if run.requests), kind="runs"),
+        details=[_detail(visit, project, each) for each in facts],
+        hints=table(_HINTS, (_hint(visit, each) for each in hints), kind="numbers"),
+        received=table(_RECEIVED, ((name, *numbers, instant_text(at)) for name, *numbers, at in received)),
+        unreadable=table(_PROBLEMS, ((instant_text(at), *texts) for at, *texts in unreadable)),
+        other_targets=len(project.targets(visit.console.clock)) > 1,
+        receives=any(_receives(each) for each in project.connections),
+    )
+
+
+def checked(visit: Visit) -> Response:
+    """Answer a form: open the connections, as ``crossdock check`` does, and show what was found."""
+    project = visit.project()
+    chosen = _chosen(visit, project)
+    with _slow_work():
+        if chosen is None:
+            found = list(findings.findings_of(project))
+        else:
+            found = [(chosen.name, each) for each in findings.findings_of_connection(project, chosen)]
+    failed = sum(not finding.ok for _, finding in found)
+    return visit.show(
+        "connection_check.html",
+        "Check",
+        title=f"Check of {chosen.name if chosen else 'all connections'}",
+        answer=f"{counted(failed, 'test')} failed." if failed else "All tests passed.",
+        failed=failed,
+        table=table(_FINDINGS, (("ok" if each.ok else "FAIL", subject, each.text) for subject, each in found)),
+        at=instant_text(visit.now),
+    )
+
+
+def subscribed(visit: Visit) -> Response:
+    """Answer a form: ask a vendor for the subscriptions of a connection, as ``crossdock listen list`` does."""
+    project = visit.project()
+    chosen = _chosen(visit, project)
+    if chosen is None:
+        raise PageError(400, "No connection was chosen.")
+    with _slow_work(), subscriptions(project, chosen.name, visit.console.clock) as opened:
+        found = list(opened.listed())
+    rows = ((each.id, each.topic, each.address, "yes" if each.active else "no") for each in found)
+    return visit.show(
+        "connection_check.html",
+        "Subscriptions",
+        title=f"Subscriptions of {chosen.name}",
+        answer=f"{counted(len(found), 'subscription')} at the vendor, those to other addresses included.",
+        failed=0,
+        table=table(_SUBSCRIPTIONS, rows),
+        at=instant_text(visit.now),
+    )
+
+
+@contextmanager
+def _slow_work() -> Iterator[None]:
+    if not _AT_ONCE.acquire(blocking=False):
+        raise PageError(503, "Other checks are under way.", "Try again once they have ended.")
+    try:
+        yield
+    finally:
+        _AT_ONCE.release()
+
+
+def _chosen(visit: Visit, project: Project) -> Connection | None:
+    assert visit.form is not None
+    name = visit.form.first_or_empty("connection")
+    found = next((each for each in project.connections if each.name == name), None)
+    if name and found is None:
+        raise PageError(404, f"There is no connection {name}.")
+    return found
+
+
+def _latest(tx: Transaction) -> list[RunRecord]:
+    """Return the latest runs with their timings, the newest first."""
+    found = (tx.runs.get(run.id) for run in tx.runs.listed(limit=LOOKED_AT))
+    return [run for run in found if run is not None]
+
+
+def _row(visit: Visit, facts: ConnectionFacts) -> tuple[Cell, ...]:
+    read = [each for each in facts.streams if each.last is not None]
+    last = max(read, key=lambda each: each.last or visit.now, default=None)
+    return (
+        Link(facts.name, f"#{_anchor(facts)}"),
+        facts.kind,
+        facts.address,
+        "" if last is None else _read_at(visit, last),
+        [each.partition(";")[0] for each in facts.limits],
+        facts.refusals.requests,
+        facts.refusals.refused,
+    )
+
+
+def _detail(visit: Visit, project: Project, facts: ConnectionFacts) -> dict[str, object]:
+    connection = next((each for each in project.connections if each.name == facts.name), None)
+    settings = project.platform.auth if connection is None else connection.settings
+    found = [
+        *connection_facts.credentials(settings, visit.now),
+        *(() if connection is None else connection_facts.tokens(connection, visit.now)),
+    ]
+    return {
+        "name": facts.name,
+        "anchor": _anchor(facts),
+        "facts": [("kind", facts.kind), ("address", facts.address), *(("rate limit", each) for each in facts.limits)],
+        "streams": table(_STREAMS, (_stream(visit, each) for each in facts.streams)),
+        "credentials": table(_CREDENTIALS, map(_credential, found)),
+        "is_platform": connection is None,
+        "has_subscriptions": connection is not None and _has_subscriptions(connection),
+    }
+
+
+def _anchor(facts: ConnectionFacts) -> str:
+    return f"connection-{facts.name}"
+
+
+def _stream(visit: Visit, each: StreamReading) -> tuple[Cell, ...]:
+    return (
+        Link(each.name, visit.link("records", stream=each.name)),
+        each.mode,
+        "not yet" if each.last is None else instant_text(each.last),
+        "" if each.run is None else Link(str(each.run.id), visit.link("runs", each.run.id)),
+        [*_read(each)],
+    )
+
+
+def _read(each: StreamReading) -> Iterator[str]:
+    known = {"file": each.last_file, "snapshot": each.last_snapshot, "full list": each.last_full_list}
+    yield from (f"{what}: {instant_text(at)}" for what, at in known.items() if at is not None)
+    if each.cursor:
+        yield f"continues after {each.cursor}"
+
+
+def _read_at(visit: Visit, each: StreamReading) -> Cell:
+    assert each.last is not None
+    at = instant_text(each.last)
+    return at if each.run is None else Link(at, visit.link("runs", each.run.id))
+
+
+def _credential(each: Credential) -> tuple[Cell, ...]:
+    return each.name, each.reference, each.condition if each.is_usable else f"Not usable: {each.condition}"
+
+
+def _refused_text(runs: Sequence[RunRecord]) -> str:
+    """Answer whether a target throttles the tenant."""
+    requests, refused = sum(run.requests for run in runs), sum(run.throttled for run in runs)
+    of = f"the last {counted(len(runs), 'run')}"
+    if not runs:
+        return "No run has sent anything yet."
+    if not refused:
+        return f"No target refused any of the {counted(requests, 'request')} of {of} for its rate."
+    last = next(run for run in runs if run.throttled)
+    share = f"{100 * refused / max(requests, 1):.2g} %"
+    verb = "was" if refused == 1 else "were"
+    return f"{refused:,} of {counted(requests, 'request')} ({share}) of {of} {verb} refused, last in run {last.id}."
+
+
+def _run(visit: Visit, run: RunRecord) -> tuple[Cell, ...]:
+    return (
+        Link(str(run.id), visit.link("runs", run.id)),
+        instant_text(run.started_at),
+        "" if run.duration is None else duration_text(run.duration),
+        run.requests,
+        run.throttled,
+        f"{100 * run.throttled / run.requests:.2g} %",
+    )
+
+
+def _hint(visit: Visit, each: HintCount) -> tuple[Cell, ...]:
+    number = Link(f"{each.number:,}", visit.link("records", RecordState.INBOX.option, stream=each.stream))
+    return each.stream, number, each.failing, instant_text(each.first_at)
+
+
+def _receives(connection: Connection) -> bool:
+    try:
+        return connection.webhooks is not None
+    except CrossdockError:  # an error of 'crossdock listen', which a check shows
+        return False
+
+
+def _has_subscriptions(connection: Connection) -> bool:
+    try:
+        return connection.webhooks is not None and connection.webhooks.subscriptions is not None
+    except CrossdockError:
+        return False

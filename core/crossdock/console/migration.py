@@ -1,0 +1,197 @@
+"""The pages of a migration: its waves, progress and last checks, and what a sign-off needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from starlette.responses import Response
+
+from crossdock.config.project.project import Project
+from crossdock.console.page_tables import Cell, Link, Table, table
+from crossdock.console.sign_off_page import totals_table
+from crossdock.console.visits import Visit
+from crossdock.migration.migration_status import MigrationStatus, migration_status
+from crossdock.migration.rehearsal_check import of_state
+from crossdock.migration.sign_off import Requirement, requirements, unaccepted
+from crossdock.migration.sign_off_report import exceptions_of
+from crossdock.migration.wave_status import WaveStatus
+from crossdock.runs.differences import MEANINGS
+from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
+from crossdock.values.display_texts import counted
+from crossdock.values.display_times import instant_text
+from crossdock.values.state_words import RecordState
+from crossdock.values.tally import OpenCounts
+
+_DIFFERENCES = ("difference", "resource", "records", "meaning")
+_RUNS = ("run", "kind", "wave", "started", "ended", "status", "requests", "refused")
+_STATES = {"rejected": RecordState.REJECTED, "waiting": RecordState.WAITING, "in doubt": RecordState.IN_DOUBT}
+_EXCEPTIONS = "Nothing differs, was rejected or waits, or a person accepts that"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the pages show of a migration. *missing* are the requirements of a sign-off; none if it has one."""
+
+    status: MigrationStatus
+    open: Mapping[str, OpenCounts]
+    rehearsed: Mapping[str, int]
+    approvals: Mapping[str, WaveApproval]
+    runs: Sequence[tuple[str, str, RunRecord]]
+    requirements: Sequence[Requirement]
+    at: datetime
+
+
+def shown(visit: Visit) -> Response:
+    project, found = visit.project(), _found(visit)
+    migration = None if found is None else found.status.migration
+    return visit.show(
+        "migration.html",
+        f"Migration of {visit.of_tenant.name}",
+        has_migration=project.migration is not None,
+        found=found,
+        migration=migration,
+        waves=[] if found is None else [_wave(visit, found, each) for each in found.status.waves],
+        forecast=None if found is None else _forecast(found),
+        reconciled=_reconciled(visit, project, migration),
+        runs=None if found is None else table(_RUNS, (_run(visit, *each) for each in found.runs), kind="runs"),
+        at="" if found is None else instant_text(found.at),
+    )
+
+
+def sign_off(visit: Visit) -> Response:
+    project, found = visit.project(), _found(visit)
+    migration = None if found is None else found.status.migration
+    signed_off_at = None if migration is None else migration.signed_off_at
+    return visit.show(
+        "migration_sign_off.html",
+        f"Sign-off of {visit.of_tenant.name}",
+        has_migration=project.migration is not None,
+        found=found,
+        migration=migration,
+        address=project.platform.base_url,
+        missing=0 if found is None else sum(bool(each.obstacles) for each in found.requirements),
+        signed_off_at="" if signed_off_at is None else instant_text(signed_off_at),
+        at="" if found is None else instant_text(found.at),
+    )
+
+
+def _found(visit: Visit) -> Found | None:
+    """Return what is known of the migration; None without one in the config, and while its records are counted."""
+    project = visit.project()
+    if project.migration is None:
+        return None
+
+    def read() -> Found:
+        with visit.reading() as tx:
+            return _read(tx, project, visit.now)
+
+    return visit.console.slow_readings.get((visit.of_tenant.name, "migration"), read)
+
+
+def _read(tx: Transaction, project: Project, now: datetime) -> Found:
+    status = migration_status(tx, project, now)
+    migration, streams = status.migration, sorted(name for each in status.waves for name in each.wave.streams)
+    runs, approvals, required, rehearsed = list[tuple[str, str, RunRecord]](), {}, list[Requirement](), {}
+    if migration is not None:
+        approvals = tx.migrations.approvals(migration.id)
+        for run in tx.migrations.runs(migration.id):
+            if (record := tx.runs.get(run.run_id)) is not None:
+                runs.append((run.kind, run.wave or "", record))
+        rehearsal = of_state(migration.rehearsal)
+        for name, wave in rehearsal.waves.items() if rehearsal else ():
+            rehearsed[name] = sum(stream.records for stream in wave.streams.values())
+        if migration.signed_off_at is None:
+            exceptions = exceptions_of(tx, project, migration, streams)
+            required = [
+                *requirements(tx, migration, status.waves, project.scopes, None),
+                Requirement(_EXCEPTIONS, list(unaccepted(exceptions, None))),
+            ]
+    writers = {scope: name for name, scope in project.scopes.items()}
+    return Found(status, tx.open_records.counts(streams, writers), rehearsed, approvals, runs, required, now)
+
+
+def _wave(visit: Visit, found: Found, each: WaveStatus) -> dict[str, Any]:
+    expected = max(each.records, found.rehearsed.get(each.wave.name, 0))
+    percent = 100 if expected == 0 and each.passes else min(100, 100 * each.delivered // max(expected, 1))
+    approval = found.approvals.get(each.wave.name)
+    return {
+        "title": f"{each.wave.number}. {each.wave.name}",
+        "state": each.state,
+        "kind": "green" if each.passes else "failed" if each.state == "incomplete" else "degraded",
+        "percent": percent,
+        "progress": f"{each.delivered:,} of {expected:,} records delivered",
+        "records": f"{each.records:,}",
+        "delivered": f"{each.delivered:,}",
+        "open": f"{each.open.total:,}",
+        "run": None if each.run is None else (visit.link("runs", each.run.id), each.run.id, each.run.status),
+        "gate": "" if each.gate is None else each.gate.word,
+        "why": "" if each.gate is None else each.gate.why,
+        "approved": "" if approval is None else f"{approval.approved_by}, {instant_text(approval.approved_at)}",
+        "streams": _streams(visit, {name: found.open[name] for name in sorted(each.wave.streams)}),
+    }
+
+
+def _streams(visit: Visit, counts: Mapping[str, OpenCounts]) -> Table:
+    """Return the streams of a wave with the states in which records of any of them are open."""
+    numbers = {name: each.as_json() for name, each in counts.items()}
+    states = [RecordState(each) for each in OpenCounts().as_json() if any(of[each] for of in numbers.values())]
+    columns = ("stream", *([each.shown for each in states] or ["open"]))
+    rows = ((name, *_counts(visit, name, states, of)) for name, of in numbers.items())
+    return table(columns, rows, kind="numbers")
+
+
+def _counts(visit: Visit, stream: str, states: Sequence[RecordState], numbers: Mapping[str, int]) -> Iterator[Cell]:
+    for state in states:
+        number = numbers[state.value]
+        yield Link(f"{number:,}", visit.link("records", state.option, stream=stream)) if number else "0"
+    if not states:
+        yield "0"
+
+
+def _forecast(found: Found) -> str:
+    left = found.status.left
+    text = found.status.forecast
+    if left is None or left.lasts is None or not text:
+        return text
+    return f"{text}; expected to end {instant_text(found.at + left.lasts)}"
+
+
+def _reconciled(visit: Visit, project: Project, migration: Migration | None) -> dict[str, Any] | None:
+    """Return the last reconciliation, which is void once records were loaded since."""
+    facts = None if migration is None else migration.reconciliation
+    if facts is None:
+        return None
+    return {
+        "at": instant_text(datetime.fromisoformat(facts["at"])),
+        "compared": counted(sum(facts["compared"].values()), "record"),
+        "differences": table(_DIFFERENCES, (_difference(visit, project, each) for each in facts["differences"])),
+        "totals": totals_table(facts["totals"]),
+        "kept": [
+            f"{counted(number, 'record')} of {name} no longer in the source and kept"
+            for name, number in facts["kept"].items()
+        ],
+    }
+
+
+def _difference(visit: Visit, project: Project, each: Mapping[str, Any]) -> tuple[Cell, ...]:
+    name, number = each["class"], each["records"]
+    writers = [stream for stream, scope in project.scopes.items() if scope.resource == each["resource"]]
+    parts = ("records", _STATES[name].option) if name in _STATES else ("records",)
+    address = visit.link(*parts, stream=writers[0] if len(writers) == 1 else None)
+    return name, each["resource"].replace("_", " "), Link(f"{number:,}", address), MEANINGS.get(name, "")
+
+
+def _run(visit: Visit, kind: str, wave: str, run: RunRecord) -> tuple[Cell, ...]:
+    return (
+        Link(str(run.id), visit.link("runs", run.id)),
+        kind,
+        wave,
+        instant_text(run.started_at),
+        "" if run.finished_at is None else instant_text(run.finished_at),
+        Link(run.status, visit.link("runs", run.id), kind=run.status),
+        run.requests,
+        run.throttled,
+    )

@@ -1,0 +1,125 @@
+"""The pages of settings: the effective config, what changed since the last run, and the schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+
+from starlette.responses import Response
+
+from crossdock.config.project.effective_config import Setting, effective_settings
+from crossdock.config.project.project import Project
+from crossdock.console.page_tables import Cell, Link, Table, table
+from crossdock.console.schedule_calendar import DAYS, calendar
+from crossdock.console.visits import Visit
+from crossdock.errors import ConfigError
+from crossdock.runs.mapping_changes import mapping_changed_since
+from crossdock.state import RunRecord, Transaction
+from crossdock.values.display_times import instant_text
+
+_SETTINGS = ("setting", "value", "from")
+_FILES = ("file", "changed", "since the last run")
+_STREAMS = ("stream", "mapping", "last import", "is it the one of the last import?")
+_BY_NAME = {"connections", "jobs"}  # sections of which each entry has a heading of its own
+_LOOKED_AT = 50  # runs
+
+
+def shown(visit: Visit) -> Response:
+    """Show the effective config, or why it cannot be loaded, and how it differs from that of the last run."""
+    tenant, only_written = visit.of_tenant, visit.query.get("only") == "written"
+    project: Project | None
+    try:
+        project, errors = tenant.project(), []
+        settings = [each for each in effective_settings(project) if each.origin or not only_written]
+    except ConfigError as error:
+        project, settings, errors = None, [], str(error).split("\n")
+    with visit.reading() as tx:
+        last = next(iter(tx.runs.listed(limit=1)), None)
+        streams = [] if project is None else list(_streams(visit, tx, project))
+        notes = [] if project is None else list(_notes(tx, project))
+    return visit.show(
+        "settings.html",
+        f"Settings of {tenant.name}",
+        errors=errors,
+        only_written=only_written,
+        files=table(_FILES, (_file(path, last) for path in tenant.files)),
+        last=None if last is None else (visit.link("runs", last.id), last.id, instant_text(last.started_at)),
+        streams=table(_STREAMS, streams),
+        notes=notes,
+        sections=list(_sections(settings, tenant.config.parent)),
+        has_jobs=project is not None and bool(project.jobs),
+    )
+
+
+def schedule(visit: Visit) -> Response:
+    project = visit.project()
+    with visit.reading() as tx:
+        found = calendar(tx, project.jobs, visit.now) if project.jobs else None
+    return visit.show("schedule.html", f"Schedule of {visit.of_tenant.name}", calendar=found, days=DAYS)
+
+
+def _sections(settings: Iterable[Setting], folder: Path) -> Iterator[tuple[str, Table]]:
+    """Yield each section of the config with its settings."""
+
+    def section(each: Setting) -> tuple[str | int, ...]:
+        return each.place[: 2 if each.place[0] in _BY_NAME else 1]
+
+    for place, found in groupby(settings, key=section):
+        rows = ((_below(each, place), each.value, _origin(each, folder)) for each in found)
+        yield ".".join(map(str, place)), table(_SETTINGS, rows, kind="settings")
+
+
+def _below(each: Setting, section: tuple[str | int, ...]) -> str:
+    return ".".join(map(str, each.place[len(section) :] or each.place[-1:]))
+
+
+def _origin(each: Setting, folder: Path) -> str:
+    if each.origin is None:
+        return "default"
+    path, line, _ = each.origin
+    return f"{_shown_path(Path(path), folder)}:{line}"
+
+
+def _shown_path(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+
+
+def _file(path: Path, last: RunRecord | None) -> tuple[Cell, ...]:
+    try:
+        changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except OSError as error:
+        return path.name, f"cannot be read: {error.strerror}", ""
+    since = "" if last is None else "changed" if changed > last.started_at else "as it was"
+    return path.name, instant_text(changed), since
+
+
+def _streams(visit: Visit, tx: Transaction, project: Project) -> Iterator[tuple[Cell, ...]]:
+    for connection in project.connections:
+        for name, stream in connection.named_streams():
+            version, finished = stream.version, tx.intake.last_finished(name)
+            changed = mapping_changed_since(tx, name, version)
+            was_read = finished is not None or tx.cursors.version(name) is not None
+            yield (
+                Link(name, visit.link("records", stream=name)),
+                version[:8],
+                "" if finished is None else instant_text(finished.at),
+                f"no, changed {changed}: the next run maps all records again that the source still has"
+                if changed
+                else "yes"
+                if was_read
+                else "not read yet",
+            )
+
+
+def _notes(tx: Transaction, project: Project) -> Iterator[str]:
+    """Say which streams and jobs the state knows and the config has no more, or the other way round."""
+    known = tx.scheduled_runs.latest()
+    for name in sorted(known.keys() - project.jobs.keys()):
+        yield f"The job {name} is no more in the config."
+    for name in sorted(project.jobs.keys() - known.keys()):
+        yield f"The job {name} has not run yet."
+    read = {name: run.id for run in reversed(tx.runs.listed(limit=_LOOKED_AT)) for name in run.tally or {}}
+    for name in sorted(read.keys() - project.scopes.keys()):
+        yield f"The stream {name} is no more in the config; run {read[name]} was the last that read it."

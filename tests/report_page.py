@@ -65,7 +65,7 @@ class Page(HTMLParser):
             self.tables[-1][-1].append("")
         elif tag == "summary":
             self.summaries.append("")
-        if tag not in {"meta", "br"}:
+        if tag not in {"meta", "br", "input", "link"}:
             self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:

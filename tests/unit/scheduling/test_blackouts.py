@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.scheduling.wallclock import schedule, utc
 
-from crossdock.config.schedules.blackouts import free_from
+from crossdock.config.schedules.blackouts import free_from, windows_between
 from crossdock.config.schedules.due_times import Due, due
 
 FREEZE = {"from": "2026-12-24T12:00:00+01:00", "to": "2026-12-27T12:00:00+01:00"}
@@ -122,3 +122,15 @@ def test_instants_hold_in_whatever_offset_they_are_written() -> None:
     """A freeze may be written with any offset."""
     said: dict[str, Any] = {"from": "2026-12-24T03:00:00-08:00", "to": "2026-12-24T12:00Z"}
     assert free_from(schedule(at="00:00", blackouts=[said]), utc(2026, 12, 24, 11)) == utc(2026, 12, 24, 12)
+
+
+def test_windows_between_two_instants() -> None:
+    """Each once, in order, and also those that only reach into the time."""
+    found = windows_between(
+        schedule(at="02:00", blackouts=[FREEZE, {"from": "22:00", "to": "06:00"}]),
+        utc(2026, 12, 24, 1),
+        utc(2026, 12, 25, 12),
+    )
+    nights = [(utc(2026, 12, day, 21), utc(2026, 12, day + 1, 5)) for day in (23, 24)]
+    freeze = utc(2026, 12, 24, 11), utc(2026, 12, 27, 11)
+    assert found == [nights[0], freeze, nights[1]]

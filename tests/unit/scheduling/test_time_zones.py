@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scheduling.wallclock import utc
 
-from crossdock.values.time_zones import first_showing, last_showing, local_time, zone_name
+from crossdock.values.time_zones import clock_changes, first_showing, last_showing, local_time, zone_name
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SPRING, AUTUMN = datetime(2026, 3, 29, 2, 30), datetime(2026, 10, 25, 2, 30)  # noqa: DTZ001  local times
@@ -40,6 +40,22 @@ def test_the_first_showing_is_the_first(days: int, minutes: int, zone: str) -> N
     instant = first_showing(local, ZoneInfo(zone))
     assert local_time(instant, ZoneInfo(zone)) >= local
     assert local_time(instant - timedelta(minutes=1), ZoneInfo(zone)) < local
+
+
+@pytest.mark.parametrize(
+    ("zone", "since", "until", "changes"),
+    [
+        ("Europe/Berlin", utc(2026, 3, 1), utc(2026, 12, 1), [(utc(2026, 3, 29, 1), 60), (utc(2026, 10, 25, 1), -60)]),
+        ("Europe/Berlin", utc(2026, 3, 29, 0, 59), utc(2026, 3, 29, 1), [(utc(2026, 3, 29, 1), 60)]),
+        ("Europe/Berlin", utc(2026, 3, 29, 1), utc(2026, 10, 25, 0, 59), []),
+        ("Australia/Lord_Howe", utc(2026, 4, 1), utc(2026, 5, 1), [(utc(2026, 4, 4, 15), -30)]),
+        ("Pacific/Apia", utc(2011, 12, 20), utc(2012, 1, 3), [(utc(2011, 12, 30, 10), 1440)]),
+    ],
+)
+def test_clock_changes(zone: str, since: datetime, until: datetime, changes: list[tuple[datetime, int]]) -> None:
+    """Each with the minutes by which the clocks go on; the first instant is not part of the time."""
+    found = [(at, by // timedelta(minutes=1)) for at, by in clock_changes(ZoneInfo(zone), since, until)]
+    assert found == changes
 
 
 @pytest.mark.parametrize("name", ["Europe/Berln", "localtime", "right/UTC", "../UTC", ""])

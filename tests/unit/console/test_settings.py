@@ -1,0 +1,127 @@
+"""The pages of settings: the effective config, what changed since the last run, and the schedule."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.unit.console.visitor import visiting
+
+from crossdock.config.project import project
+from crossdock.config.project.effective_config import effective, effective_settings
+from crossdock.console.people import Role
+from crossdock.state import RunResult
+from crossdock.state.tables.file_intake import FileFacts
+from crossdock.testing.manual_clock import ManualClock
+
+NOW = datetime(2026, 10, 23, 6, tzinfo=UTC)  # a Friday
+CONFIG = """\
+platform: {base_url: "http://127.0.0.1:9", tenant: acme, auth: {kind: api_key, token: env:CANARY}}
+state: sqlite:///state.db
+connections:
+  wms:
+    kind: folder_warehouse
+    path: exports
+    streams:
+      customers: &stream
+        mode: append
+        files: "*.csv"
+        key: [SKU]
+        resource: customer
+        map: {name: {const: Ann Lee}}
+      products: {<<: *stream, resource: product, map: {sku: SKU, name: NAME}}
+jobs:
+  nightly:
+    schedule:
+      time_zone: Europe/Berlin
+      at: ["02:30"]
+      days: [mon, tue, wed, thu, fri, sat, sun]
+      holidays: [2026-10-26]
+      blackouts: [{from: 2026-10-27T02:00:00+01:00, to: 2026-10-27T05:00:00+01:00}]
+  stock: {schedule: {time_zone: Europe/Berlin, every: 6h, days: [mon]}}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "acme.yaml"
+    path.write_text(CONFIG, encoding="utf-8")
+    project.load(path).init()
+    return path
+
+
+def test_each_setting_has_its_file_and_line(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of a second file. Secrets are references, and constants of personal members are masked."""
+    monkeypatch.setenv("CANARY", "canary-of-a-secret")
+    more = config.parent / "more.yaml"
+    more.write_text("\nconnections: {wms: {settle_s: 7}}\n", encoding="utf-8")
+    with visiting(config, more, role=Role.VIEWER) as visitor:
+        html, page = visitor.html("/t/acme/settings"), visitor.page("/t/acme/settings")
+        written = visitor.page("/t/acme/settings?only=written")
+    rows = page.under("setting")
+    assert ["auth.token", "env:CANARY", "acme.yaml:1"] in rows
+    assert ["settle_s", "7", "more.yaml:2"] in rows
+    assert ["lookup.settle_s", "60", "default"] in rows
+    assert ["streams.customers.map.name.const", "(personal)", "acme.yaml:13"] in rows
+    assert "canary-of-a-secret" not in html
+    assert "Ann Lee" not in html
+    assert [row for row in rows if row[2] != "default"] == written.under("setting")
+
+
+def test_no_setting_is_left_out(config: Path) -> None:
+    """What is shown one by one is the whole effective config."""
+    shown = {each.place for each in effective_settings(project.load(config))}
+
+    def missing(value: object, place: tuple[str | int, ...]) -> bool:
+        if place in shown:
+            return False
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        return not items or any(missing(inner, (*place, name)) for name, inner in items)
+
+    assert not missing(effective(config), ())
+
+
+def test_a_config_that_cannot_be_loaded_is_explained(config: Path) -> None:
+    """The page has every finding with its line, and what the state knows."""
+    with visiting(config) as visitor:
+        config.write_text(CONFIG.replace("mode: append", "mode: appendd"), encoding="utf-8")
+        page = visitor.page("/t/acme/settings")
+    assert "The config cannot be loaded." in page.text
+    assert "acme.yaml:9:9: connections.wms.streams.customers.mode" in page.text
+
+
+def test_the_page_says_which_mappings_changed_since_the_last_import(config: Path) -> None:
+    """And whether the file did; a job that is no more in the config is named."""
+    loaded = project.load(config)
+    with closing(loaded.open_state()) as state, state.begin() as tx:
+        for name, version in (("wms.customers", loaded.stream("wms.customers").version), ("wms.products", "earlier")):
+            tx.intake.accept(name, version, [FileFacts("f.csv", "ab" * 32, 9, NOW, "1")], at=NOW)
+            tx.intake.finish(name, version)
+        run = tx.runs.start(business_date="2026-10-22", at=NOW)
+        tx.runs.finish(run, RunResult("done", tally={"wms.gone": {"records": {}}}), at=NOW)
+    later = (NOW + timedelta(hours=1)).timestamp()
+    os.utime(config, (later, later))
+    with visiting(config) as visitor:
+        page = visitor.page("/t/acme/settings")
+    assert page.under("file") == [["acme.yaml", "2026-10-23 07:00:00Z", "changed"]]
+    customers, products = page.under("stream")
+    assert customers[3] == "yes"
+    assert products[3].startswith("no, changed since the import of 2026-10-23 06:00Z")
+    assert "The stream wms.gone is no more in the config; run 1 was the last that read it." in page.text
+    assert "The job nightly has not run yet." in page.text
+
+
+def test_the_calendar_has_clock_changes_blackouts_and_holidays(config: Path) -> None:
+    """A run in a blackout begins at its end; many runs of a day are one line."""
+    with visiting(config, clock=ManualClock(NOW)) as visitor:
+        page = visitor.page("/t/acme/settings/schedule")
+    days = {row[0][4:14]: row[1:] for row in page.under("day")}
+    assert len(days) == 15
+    assert days["2026-10-24"] == ["02:30", ""]
+    assert days["2026-10-26"] == ["holiday", "4 runs, 00:00 to 18:00"]
+    assert days["2026-10-27"] == ["05:00blackout 02:00 to 05:00", ""]
+    assert "Sun 2026-10-25, clocks change" in {row[0] for row in page.under("day")}
+    assert "Sun 2026-10-25: the clocks of Europe/Berlin go back by 1 h, from 03:00 to 02:00" in page.text

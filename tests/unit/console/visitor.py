@@ -1,0 +1,71 @@
+"""Visits the pages of a console as a browser does, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from starlette.types import ASGIApp
+from tests.report_page import Page
+
+from crossdock.console import tenants
+from crossdock.console.app import app
+from crossdock.console.overviews import Overviews
+from crossdock.console.people import ALL_TENANTS, Person, Role
+from crossdock.console.routes import PAGES
+from crossdock.console.visits import Console
+from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.serving import ServerNames
+
+HOST = "127.0.0.1:8400"
+
+
+class Visitor:
+    """One person with a browser, whose cookies are kept."""
+
+    def __init__(self, served: ASGIApp) -> None:
+        self._served, self._cookies = served, httpx.Cookies()
+
+    def html(self, path: str, status: int = 200) -> str:
+        answer = self._answer("GET", path)
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+    def page(self, path: str, status: int = 200) -> Page:
+        return Page(self.html(path, status))
+
+    def send(self, path: str, fields: dict[str, str], *, at: str, status: int = 200) -> Page:
+        """Send a form of the page *at*, with its token."""
+        (token, *_) = re.findall(r'name="csrf_token" value="([^"]+)"', self.html(at))
+        answer = self._answer("POST", path, data={"csrf_token": token, **fields})
+        assert answer.status_code == status, answer.text
+        return Page(answer.text)
+
+    def _answer(self, method: str, path: str, data: Mapping[str, str] | None = None) -> httpx.Response:
+        async def answer() -> httpx.Response:
+            transport = httpx.ASGITransport(self._served)
+            async with httpx.AsyncClient(
+                transport=transport, base_url=f"http://{HOST}", cookies=self._cookies
+            ) as client:
+                found = await client.request(method, path, data=data, headers={"origin": f"http://{HOST}"})
+                self._cookies.update(client.cookies)
+                return found
+
+        return asyncio.run(answer())
+
+
+@contextmanager
+def visiting(*files: Path, role: Role = Role.ADMINISTRATOR, clock: Clock | None = None) -> Iterator[Visitor]:
+    """Let a person with *role* visit the tenant of a config, which has a state."""
+    found, now = tenants.one(files), clock or SystemClock()
+    person = Person("ann", {ALL_TENANTS: role})
+    console = Console(found, Overviews(found, now), now)
+    served = app(console, PAGES, ServerNames((), "crossdock console"), lambda *_: person)
+    try:
+        yield Visitor(served)
+    finally:
+        found.close()

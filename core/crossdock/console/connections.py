@@ -31,7 +31,7 @@ _DAY = timedelta(days=1)
 _CONNECTIONS = ("connection", "kind", "address", "last read", "tokens now", "requests", "refused")
 _STREAMS = ("stream", "mode", "last read", "in run", "what was read")
 _CREDENTIALS = ("credential", "reference", "condition")
-_RUNS = ("run", "started", "duration", "requests", "refused for the rate", "share")
+_RUNS = ("run", "started", "duration", "requests", "refused", "share")
 _HINTS = ("stream", "records to fetch", "failing", "oldest")
 _RECEIVED = ("connection", "webhooks", "unreadable", "last")
 _PROBLEMS = ("received", "connection", "topic", "problem")
@@ -56,6 +56,7 @@ def shown(visit: Visit) -> Response:
         "connections.html",
         f"Connections of {visit.of_tenant.name}",
         connections=table(_CONNECTIONS, (_row(visit, each) for each in facts)),
+        looked_at=counted(len(runs), "run"),
         answer=_refused_text(runs),
         night=night_plot(night, now),
         runs=table(_RUNS, (_run(visit, run) for run in reversed(night) if run.requests), kind="runs"),

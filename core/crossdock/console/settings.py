@@ -21,7 +21,7 @@ from crossdock.values.display_times import instant_text
 
 _SETTINGS = ("setting", "value", "from")
 _FILES = ("file", "changed", "since the last run")
-_STREAMS = ("stream", "mapping", "last import", "is it the one of the last import?")
+_STREAMS = ("stream", "mapping", "last import", "as at the last import")
 _BY_NAME = {"connections", "jobs"}  # sections of which each entry has a heading of its own
 _LOOKED_AT = 50  # runs
 

@@ -136,7 +136,7 @@ def _address(connection: Connection) -> str:
 
 
 def credentials(settings: object, now: datetime, environment: Mapping[str, str] = os.environ) -> Iterator[Credential]:
-    """Yield the credentials that *settings* refer to. None is read."""
+    """Yield the credentials that *settings* refer to, without reading them."""
     for place, secret in named_secrets(settings):
         name = ".".join(str(part) for part in place)
         try:
@@ -155,8 +155,11 @@ def tokens(connection: Connection, now: datetime) -> Iterator[Credential]:
     """Yield the tokens that a person gave access to, if the connection has such."""
     try:
         api = connection.api
-        if api is None or not isinstance(api.auth, AuthorizationCodeAuth):
-            return
+    except CrossdockError:  # a secret that it needs cannot be read, which its credential says, or a check
+        return
+    if api is None or not isinstance(api.auth, AuthorizationCodeAuth):
+        return
+    try:
         path, stored = api.auth.file.path, api.auth.file.read()
     except CrossdockError as error:
         yield Credential("tokens", "", str(error), is_usable=False)

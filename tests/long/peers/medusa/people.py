@@ -17,6 +17,10 @@ from crossdock.values import exact_json
 STORE, DEPOT = "Store", "Depot"
 
 
+class SoldOutError(Exception):
+    """The depot has counted fewer pieces than somebody wants to buy."""
+
+
 class Api:
     """The shop's API, for one person; numbers are exact."""
 
@@ -27,6 +31,8 @@ class Api:
         content = None if body is None else exact_json.dumps(body)
         headers = {"content-type": "application/json"}
         answer = self._client.request(method, path, content=content, params=params, headers=headers)
+        if "insufficient_inventory" in answer.text:
+            raise SoldOutError
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}"
         return exact_json.loads(answer.content)
 
@@ -187,9 +193,12 @@ class People:
         lines = [{"variant_id": each, "quantity": self._random.randint(1, 7)} for each in chosen]
         address, post = self._address(), self.buyer.post
         whom = {"email": mail, "shipping_address": address, "billing_address": address}
-        cart = post(
-            "/store/carts", {"region_id": self._region, "sales_channel_id": self._channel, "items": lines} | whom
-        )
+        where = {"region_id": self._region, "sales_channel_id": self._channel}
+        try:
+            cart = post("/store/carts", where | {"items": lines} | whom)
+        except SoldOutError:
+            self.happened["sold out"] += 1
+            return
         post(f"/store/carts/{cart['id']}/shipping-methods", {"option_id": self._posts[0]})
         payment = post("/store/payment-collections", {"cart_id": cart["id"]})
         post(f"/store/payment-collections/{payment['id']}/payment-sessions", {"provider_id": "pp_system_default"})

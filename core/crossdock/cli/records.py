@@ -12,7 +12,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.records_list import INBOX, OPEN, list_, selection
+from crossdock.cli.records_list import INBOX, OPEN, list_
 from crossdock.cli.records_resolve import reopen_, resolve_
 from crossdock.cli.records_show import show_
 from crossdock.cli.shared_options import MOST, common_options, confirm, example, utf8, yes_option
@@ -67,6 +67,7 @@ def replay_(
     """
     from crossdock.cli.sync import show_report
     from crossdock.runs import runner
+    from crossdock.runs.open_records import selection
 
     loaded, choice = load(config), selection(stream, key, reason, since, file)
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
@@ -101,6 +102,7 @@ def drop_(
     What is in doubt cannot be dropped: settle it with 'crossdock records resolve'. Dropped records stay visible:
     'crossdock records list --state dropped'. Those of the inbox are not fetched, until another webhook comes.
     """
+    from crossdock.runs.open_records import selection
     from crossdock.writing.delivery import operator_actions
 
     loaded, choice = load(config), selection(stream, key, reason, None, file)

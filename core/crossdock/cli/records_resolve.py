@@ -10,7 +10,6 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.plain_text import say
-from crossdock.cli.records_list import selection
 from crossdock.cli.shared_options import common_options, confirm, example, utf8, yes_option
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -56,6 +55,7 @@ def resolve_(
     Applies to all records in doubt or overdue of STREAM, or to the one with KEY. With KEY and no decision, list what
     the platform has that may be this record. 'crossdock records reopen' reverses a decision.
     """
+    from crossdock.runs.open_records import selection
     from crossdock.writing.delivery import operator_actions
 
     if stream is None:
@@ -90,6 +90,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 
     Possible until a later operation depends on the decision, or its data is purged.
     """
+    from crossdock.runs.open_records import selection
     from crossdock.runs.planning.references import key_hashes
     from crossdock.writing.delivery import operator_actions
 

@@ -10,13 +10,14 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.records_list import INBOX, OPEN, Item, matching_items, public, unverified
+from crossdock.cli.records_list import INBOX, OPEN
 from crossdock.cli.shared_options import common_options, example, utf8
 from crossdock.errors import ConfigError
 from crossdock.values.display_times import instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
+    from crossdock.runs.open_records import Item
     from crossdock.state import Transaction
 
 
@@ -30,6 +31,7 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
 
     For a record that changed after it was delivered, show each member that differs, personal ones only with --raw.
     """
+    from crossdock.runs.open_records import matching_items, public, unverified
     from crossdock.state import DeadLetterFilter
     from crossdock.values.record_keys import key_text
 
@@ -58,26 +60,18 @@ _SHOWN = (*OPEN, "pending", "dropped", INBOX)
 
 
 def _details(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> Item:
+    from crossdock.runs.open_records import delivered_difference
+
     details: Item = {"raw": item.get("raw"), "mapped": item.get("mapped")} if raw else {}
     if "first_run_id" in item:
         details = {"run": item["run_id"], "first_run": item["first_run_id"]} | details
     if item.get("code") == "changed_after_delivery":
-        details["difference"] = _difference(loaded, tx, item, raw=raw)
+        details["difference"] = delivered_difference(loaded, tx, item, raw=raw)
     return details
 
 
-def _difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> list[dict[str, Any]]:
-    from crossdock.writing.delivery.operations import member_differences
-
-    scope = loaded.scopes.get(item["stream"])
-    binding = tx.bindings.get(scope, [item["key_hash"]]).get(item["key_hash"]) if scope else None
-    if scope is None or binding is None or not item["mapped"] or not binding.payload:
-        return []  # not configured any more, or emptied by retention
-    personal = frozenset() if raw else loaded.masks.personal_members(item["stream"], scope)
-    return [each._asdict() for each in member_differences(binding.payload, item["mapped"], personal)]
-
-
 def _lines(item: Item) -> Iterator[str]:
+    from crossdock.runs.record_lines import value_text
     from crossdock.values import exact_json
 
     for name, value in item.items():
@@ -90,13 +84,3 @@ def _lines(item: Item) -> Iterator[str]:
         elif name != "since":
             text = value if isinstance(value, str) else exact_json.dumps(value).decode()
             yield f"{name:12} {text}"
-
-
-def value_text(value: Any) -> str:
-    from crossdock.values import exact_json
-
-    if value is None:
-        return "(none)"
-    if isinstance(value, dict):
-        return " ".join(f"{name}={value_text(member)}" for name, member in value.items())
-    return value if isinstance(value, str) else exact_json.dumps(value).decode()

@@ -271,7 +271,7 @@ def _right(item: dict[str, Any]) -> list[str]:
 
 
 def _lines(values: Mapping[str, Any]) -> list[str]:
-    from crossdock.cli.records_show import value_text
+    from crossdock.runs.record_lines import value_text
     from crossdock.printable import printable
 
     return [printable(f"{name}: {value_text(value)}") for name, value in values.items()]

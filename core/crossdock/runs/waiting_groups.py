@@ -22,6 +22,7 @@ class WaitingGroup:
     Attributes:
         roots: The records that must be delivered first. None of them waits itself, unless they wait for each other.
         since: When the record that has waited longest began to wait.
+        waits_for: What its records wait for directly.
     """
 
     stream: str
@@ -30,6 +31,7 @@ class WaitingGroup:
     number: int
     since: datetime
     first_key: str
+    waits_for: tuple[list[dict[str, str]], ...]
 
 
 def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: DeadLetterFilter) -> list[WaitingGroup]:
@@ -44,10 +46,11 @@ def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: DeadLet
     for each in counts:
         ends = tuple(sorted({root for parent in _parents(each.waits_for) for root in roots[parent]}))
         rejected = {root: codes[root] for root in ends if root in codes}
-        group = WaitingGroup(each.stream, ends, rejected, each.number, each.since, each.first_key)
+        group = WaitingGroup(each.stream, ends, rejected, each.number, each.since, each.first_key, (each.waits_for,))
         if other := groups.get((each.stream, ends)):
             since, first_key = min(other.since, each.since), min(other.first_key, each.first_key)
-            group = replace(other, number=other.number + each.number, since=since, first_key=first_key)
+            number, waits_for = other.number + each.number, (*other.waits_for, each.waits_for)
+            group = replace(other, number=number, since=since, first_key=first_key, waits_for=waits_for)
         groups[each.stream, ends] = group
     return sorted(groups.values(), key=lambda group: (group.since, group.stream, group.first_key))
 

@@ -62,6 +62,20 @@ class RecordState(StateWord):
     INBOX = "inbox", "a webhook named it, and it was not fetched yet"
 
 
+BY_URGENCY = (
+    RecordState.REJECTED,
+    RecordState.WAITING,
+    RecordState.IN_DOUBT,
+    RecordState.OVERDUE,
+    RecordState.PENDING,
+    RecordState.UNVERIFIED,
+    RecordState.HANDED_OVER,
+    RecordState.DROPPED,
+    RecordState.INBOX,
+)
+"""The states of records in the order of lists: what a person must look at comes first."""
+
+
 class RowTerm(StateWord):
     """The decision about a row."""
 

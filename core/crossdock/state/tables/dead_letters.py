@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Table, Text, delete, exists, func, literal, null, select, tuple_, type_coerce, update
 
 from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import attempts, batches, hints, intents, runs, source_is, waiting_records
 from crossdock.state.db.schema import dead_letters as table
-from crossdock.state.db.schema import source_is
 from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
 from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, Step, of_stream
 
@@ -41,9 +41,13 @@ class DeadLetterFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
-    """A choice of records. None does not restrict them; *since* is the earliest time of rejection.
+    """A choice of records. None does not restrict them.
 
-    *source* is the name of the file that a record was read from.
+    Attributes:
+        since: The earliest time of rejection.
+        source: The file or page that they were read from.
+        text: A part of the message that says why they are open, in upper or lower case.
+        handed_over_in: The name of the stored batch that they are a part of.
     """
 
     stream: str | None = None
@@ -51,9 +55,11 @@ class DeadLetterFilter:
     code: str | None = None
     since: datetime | None = None
     source: str | None = None
+    text: str | None = None
+    handed_over_in: str | None = None
 
     def conditions(self, any_table: Table) -> list[Any]:
-        """Return the conditions on *stream* and *key* for any table, and all conditions for dead letters."""
+        """Return those conditions that *any_table* has columns for."""
         given = {"stream": self.stream, "key": self.key, "code": self.code}
         found = [
             any_table.c[name] == value for name, value in given.items() if value is not None and name in any_table.c
@@ -62,10 +68,52 @@ class DeadLetterFilter:
             found.append(table.c.refused_at >= self.since)
         if self.source is not None and "source" in any_table.c:
             found.append(source_is(any_table, self.source))
+        if self.text is not None and any_table in _SAYS:
+            found.append(_SAYS[any_table](self.text))
+        if self.handed_over_in is not None and any_table is intents:
+            named = select(batches.c.id).where(batches.c.name == self.handed_over_in)
+            found.append(intents.c.batch_id.in_(named))
         return found
 
 
+def _attempt_says(text: str) -> ColumnElement[bool]:
+    of_intent = attempts.c.intent_id == intents.c.id
+    return exists().where(of_intent, attempts.c.message.icontains(text, autoescape=True))
+
+
+_SAYS: Mapping[Table, Callable[[str], ColumnElement[bool]]] = {
+    table: lambda text: table.c.message.icontains(text, autoescape=True),
+    waiting_records: lambda text: type_coerce(waiting_records.c.waits_for, Text).icontains(text, autoescape=True),
+    hints: lambda text: hints.c.error.icontains(text, autoescape=True),
+    intents: _attempt_says,
+}
+
+
 ALL = DeadLetterFilter()
+
+
+class DeadLetterPlace(NamedTuple):
+    """The place of a dead letter in the order of `DeadLetters.page`."""
+
+    stream: str
+    code: str
+    refused_at: datetime
+    key_hash: int
+
+
+class DeadLetterGroup(NamedTuple):
+    """Dead letters of one stream with one reason, of one file if they are grouped by it.
+
+    Attributes:
+        first_run_id: The run that rejected the first of them first; it began at *first_at*.
+    """
+
+    stream: str
+    code: str
+    source: str | None
+    number: int
+    first_run_id: int
+    first_at: datetime
 
 
 _PLAIN = tuple(name for name in DeadLetter.__slots__ if name != "identity")
@@ -147,6 +195,32 @@ class DeadLetters:
         order = (table.c.stream, table.c.refused_at.desc(), table.c.key)
         query = select(table).where(table.c.status == status, *choice.conditions(table)).order_by(*order).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
+
+    def page(
+        self, status: str, choice: DeadLetterFilter, *, after: DeadLetterPlace | None, limit: int
+    ) -> list[dict[str, Any]]:
+        """Return at most *limit* dead letters *after* a place, by stream and reason, longest rejected first."""
+        order = tuple(table.c[name] for name in DeadLetterPlace._fields)
+        query = select(table).where(table.c.status == status, *choice.conditions(table)).order_by(*order).limit(limit)
+        if after is not None:
+            types = (column.type for column in order)
+            place = (literal(value, kind) for value, kind in zip(after, types, strict=True))
+            query = query.where(tuple_(*order) > tuple_(*place))
+        return [dict(row) for row in self._connection.execute(query).mappings()]
+
+    def groups(
+        self, status: str, choice: DeadLetterFilter, *, by_source: bool, limit: int
+    ) -> list[DeadLetterGroup]:
+        """Count the dead letters of *choice* by stream and reason, and by file, the largest groups first."""
+        by = [table.c.stream, table.c.code, *([table.c.source] if by_source else [])]
+        facts = func.count().label("number"), func.min(table.c.first_run_id).label("first_run_id")
+        query = select(*by, *facts).where(table.c.status == status, *choice.conditions(table)).group_by(*by)
+        found = query.order_by(facts[0].desc(), *by).limit(limit).subquery()
+        source = found.c.source if by_source else null()
+        columns = found.c.stream, found.c.code, source, found.c.number, found.c.first_run_id, runs.c.started_at
+        joined = select(*columns).join(runs, runs.c.id == found.c.first_run_id)
+        rows = self._connection.execute(joined.order_by(found.c.number.desc(), found.c.stream, found.c.code))
+        return [DeadLetterGroup(*row) for row in rows]
 
     def count(self, choice: DeadLetterFilter, *, status: str = "rejected") -> int:
         query = select(func.count()).select_from(table).where(table.c.status == status, *choice.conditions(table))

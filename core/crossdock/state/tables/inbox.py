@@ -12,7 +12,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Insert, bindparam, delete, func, select, update
+from sqlalchemy import Connection, Insert, bindparam, delete, func, literal, select, tuple_, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import hints, webhooks
@@ -83,6 +83,14 @@ class HintedRecord:
     @property
     def record(self) -> NamedRecord:
         return NamedRecord(self.stream, self.key, self.key_hash)
+
+
+class HintPlace(NamedTuple):
+    """The place of a record in the order of `Inbox.listed`."""
+
+    first_at: datetime
+    key: str
+    stream: str
 
 
 _FIELDS = tuple(hints.c[name] for name in HintedRecord.__slots__)
@@ -213,8 +221,14 @@ class Inbox:
     def among(self, stream: str, key_hashes: Sequence[int]) -> Collection[int]:
         return {key_hash for (key_hash,) in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)}
 
-    def listed(self, *, limit: int, choice: DeadLetterFilter = ALL) -> list[HintedRecord]:
-        query = select(*_FIELDS).where(*choice.conditions(hints)).order_by(hints.c.first_at, hints.c.key).limit(limit)
+    def listed(
+        self, *, limit: int, choice: DeadLetterFilter = ALL, after: HintPlace | None = None
+    ) -> list[HintedRecord]:
+        """Return at most *limit* records to fetch *after* a place, longest waiting first."""
+        order = tuple(hints.c[name] for name in HintPlace._fields)
+        query = select(*_FIELDS).where(*choice.conditions(hints)).order_by(*order).limit(limit)
+        if after is not None:
+            query = query.where(tuple_(*order) > tuple_(literal(after.first_at, hints.c.first_at.type), *after[1:]))
         return [HintedRecord(*row) for row in self._connection.execute(query)]
 
     def count(self, choice: DeadLetterFilter = ALL) -> int:

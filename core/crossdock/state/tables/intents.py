@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, select, update
 
@@ -92,6 +92,16 @@ class Attempt:
     outcome: str
     http_status: int | None
     message: str
+
+
+class IntentGroup(NamedTuple):
+    """Operations of one stream, in one stored batch or in none, of which *first_id* was stored first, at *since*."""
+
+    stream: str
+    batch_id: int | None
+    number: int
+    since: datetime
+    first_id: int
 
 
 _PLAIN = tuple(name for name in Intent.__slots__ if name not in {"identity", "scope"})
@@ -244,9 +254,22 @@ class Intents:
         """Return the highest counter of each of *key_hashes* that has intents."""
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
-    def listed(self, statuses: Iterable[Status], *, limit: int, choice: DeadLetterFilter = ALL) -> list[Intent]:
-        query = select(*_FIELDS).where(table.c.status.in_(list(statuses)), *choice.conditions(table))
-        return self._listed(query.order_by(table.c.id).limit(limit))
+    def listed(
+        self, statuses: Iterable[Status], *, limit: int, choice: DeadLetterFilter = ALL, after: int = 0
+    ) -> list[Intent]:
+        """Return at most *limit* intents of *choice* with an id *after* this one, oldest first."""
+        query = select(*_FIELDS).where(table.c.id > after, *choice.conditions(table)).order_by(table.c.id).limit(limit)
+        found = [each for status in statuses for each in self._listed(query.where(table.c.status == status))]
+        return sorted(found, key=lambda each: each.id)[:limit]
+
+    def groups(self, statuses: Iterable[Status], choice: DeadLetterFilter, *, limit: int) -> list[IntentGroup]:
+        """Count the intents of *choice* by stream and stored batch, the largest groups first."""
+        by = table.c.stream, table.c.batch_id
+        number = func.count().label("number")
+        query = select(*by, number, func.min(table.c.created_at), func.min(table.c.id))
+        query = query.where(table.c.status.in_(list(statuses)), *choice.conditions(table)).group_by(*by)
+        rows = self._connection.execute(query.order_by(number.desc(), *by).limit(limit))
+        return [IntentGroup(*row) for row in rows]
 
     def count(self, statuses: Iterable[Status], choice: DeadLetterFilter) -> int:
         query = select(func.count()).select_from(table)

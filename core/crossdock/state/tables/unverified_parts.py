@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, func, literal, select, union, update
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings, snapshots, taken_files, unverified
 from crossdock.state.tables.bindings import Accepted, Binding, Bindings
-from crossdock.state.tables.record_identity import Scope
+from crossdock.state.tables.record_identity import Scope, within
 
 _RESOURCE, _STREAM = "resource", "stream"
 _IS_UNVERIFIED = bindings.c.unverified.is_(True)
@@ -111,3 +111,21 @@ class Unverified:
         rows = self._connection.execute(query.order_by(*_SCOPE, bindings.c.key))
         found = (UnverifiedRecord(Scope(*scope), name, target_id) for *scope, name, target_id in rows)
         return list(islice((each for each in found if each.scope in scopes), limit))
+
+    def page(
+        self, scopes: Collection[Scope], *, after: tuple[Scope, int] | None, limit: int
+    ) -> list[tuple[UnverifiedRecord, int]]:
+        """Return at most *limit* unverified records of *scopes* with their key hashes, *after* one of them."""
+        found = list[tuple[UnverifiedRecord, int]]()
+        for scope in sorted(scopes, key=lambda each: tuple(each.columns.values())):
+            if after is not None and tuple(scope.columns.values()) < tuple(after[0].columns.values()):
+                continue
+            query = select(bindings.c.key, bindings.c.target_id, bindings.c.key_hash)
+            query = query.where(_IS_UNVERIFIED, within(bindings, scope)).order_by(bindings.c.key_hash)
+            if after is not None and scope == after[0]:
+                query = query.where(bindings.c.key_hash > after[1])
+            rows = self._connection.execute(query.limit(limit - len(found)))
+            found += [(UnverifiedRecord(scope, key, target_id), key_hash) for key, target_id, key_hash in rows]
+            if len(found) == limit:
+                break
+        return found

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, bindparam, func, literal, select, tuple_, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import waiting_records as table
@@ -42,6 +43,14 @@ class WaitingCount:
     number: int
     since: datetime
     first_key: str
+
+
+class WaitingPlace(NamedTuple):
+    """The place of a waiting record in the order of `WaitingRecords.listed`."""
+
+    since: datetime
+    stream: str
+    key: str
 
 
 _COLUMNS = IDENTITY | {"waits_for": "waits_for", "raw": "raw"}
@@ -107,10 +116,30 @@ class WaitingRecords:
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
-    def listed(self, *, limit: int, choice: DeadLetterFilter = ALL) -> list[dict[str, Any]]:
-        query = select(table).where(*choice.conditions(table))
-        query = query.order_by(table.c.since, table.c.stream, table.c.key).limit(limit)
-        return [dict(row) for row in self._connection.execute(query).mappings()]
+    def listed(
+        self,
+        *,
+        limit: int,
+        choice: DeadLetterFilter = ALL,
+        after: WaitingPlace | None = None,
+        waits_for: Sequence[list[dict[str, str]]] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return at most *limit* waiting records of *choice* *after* a place, longest waiting first.
+
+        Args:
+            waits_for: Only records that wait for exactly one of these.
+        """
+        order = tuple(table.c[name] for name in WaitingPlace._fields)
+        query = select(table).where(*choice.conditions(table)).order_by(*order).limit(limit)
+        if after is not None:
+            query = query.where(tuple_(*order) > tuple_(literal(after.since, table.c.since.type), *after[1:]))
+        if waits_for is None:
+            return [dict(row) for row in self._connection.execute(query).mappings()]
+        found = list[dict[str, Any]]()
+        for part in sql_statements.chunks(waits_for):
+            rows = self._connection.execute(query.where(table.c.waits_for.in_(part))).mappings()
+            found = sorted([*found, *map(dict, rows)], key=itemgetter(*WaitingPlace._fields))[:limit]
+        return found
 
     def count(self, choice: DeadLetterFilter) -> int:
         query = select(func.count()).select_from(table).where(*choice.conditions(table))

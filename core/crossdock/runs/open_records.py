@@ -1,0 +1,274 @@
+"""Records that are not delivered, or not known to be, with the reasons, as commands and pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from crossdock.config.project.project import Project
+from crossdock.errors import ConfigError
+from crossdock.records import REASONS
+from crossdock.runs.waiting_groups import WaitingGroup, waiting_groups
+from crossdock.state import BatchFacts, DeadLetterFilter, HintedRecord, Intent, Scope, Transaction
+from crossdock.state.tables.intents import Status
+from crossdock.state.tables.unverified_parts import UnverifiedRecord
+from crossdock.values.display_texts import parents_text, place_of
+from crossdock.values.display_times import instant_text
+from crossdock.values.record_keys import key_text
+from crossdock.values.state_words import RecordState
+from crossdock.writing.delivery.operations import member_differences
+
+Item = dict[str, Any]
+"""An open record by the names of `public`, and its data."""
+
+_REFUSED = frozenset({RecordState.REJECTED.option, RecordState.DROPPED.option})
+_AWAITED = frozenset({RecordState.HANDED_OVER.option, RecordState.OVERDUE.option})
+STATUSES: Mapping[str, tuple[Status, ...]] = {
+    RecordState.IN_DOUBT.option: ("in_doubt",),
+    RecordState.PENDING.option: ("pending", "sending"),
+    RecordState.HANDED_OVER.option: ("handed_over",),
+    RecordState.OVERDUE.option: ("overdue",),
+}
+"""The statuses of intents by the state of their records."""
+_WITHOUT_SOURCE = frozenset({RecordState.UNVERIFIED.option, RecordState.INBOX.option})
+_SHOWN_ROOTS = 3  # of a group that waits for many records
+
+
+def selection(
+    stream: str | None, key: str | None, reason: str | None, since: datetime | None, file: str | None = None
+) -> DeadLetterFilter:
+    """Return the choice of the options. *key* is as in the source or as listed."""
+    if reason is not None and reason not in REASONS:
+        raise ConfigError(f"unknown reason {reason!r}; known: {', '.join(sorted(REASONS))}")
+    if key is not None and not {"%", "|"} & set(key):
+        key = key_text([key])  # as in the source; otherwise it was copied from a list
+    return DeadLetterFilter(stream, key, reason, since.replace(tzinfo=UTC) if since else None, file)
+
+
+def applies(choice: DeadLetterFilter, kind: str) -> bool:
+    """Return whether records in the state *kind* have what *choice* restricts."""
+    return (
+        (choice.code is None or kind in _REFUSED)
+        and (choice.source is None or kind not in _WITHOUT_SOURCE)
+        and (choice.text is None or kind != RecordState.UNVERIFIED.option)
+        and (choice.handed_over_in is None or kind in _AWAITED)
+    )
+
+
+def scopes_of(loaded: Project, choice: DeadLetterFilter) -> dict[Scope, str]:
+    """Return the scopes whose unverified records are of *choice*, with their streams."""
+    if not applies(choice, RecordState.UNVERIFIED.option) or choice.since is not None:
+        return {}
+    return {scope: name for name, scope in loaded.scopes.items() if choice.stream in {None, name}}
+
+
+def count(tx: Transaction, kind: str, choice: DeadLetterFilter, scopes: Collection[Scope]) -> int:
+    """Count the records of *choice* in the state *kind*; the unverified ones among those of *scopes*."""
+    if not applies(choice, kind):
+        return 0
+    if kind == RecordState.UNVERIFIED.option:
+        return tx.unverified.count(scopes, choice.key)
+    if kind in _REFUSED:
+        return tx.dead_letters.count(choice, status=kind)
+    if kind == RecordState.WAITING.option:
+        return tx.waiting_records.count(choice)
+    if kind == RecordState.INBOX.option:
+        return tx.inbox.count(choice)
+    return tx.intents.count(STATUSES[kind], choice)
+
+
+def matching_items(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit: int) -> list[Item]:
+    """Return at most *limit* records of *choice* in each of the states *kinds*, with their data; no unverified ones."""
+    listed = [kind for kind in kinds if kind in _LISTS and applies(choice, kind)]
+    return [item for kind in listed for item in _LISTS[kind](tx, choice, limit)]
+
+
+def public(item: Item) -> Item:
+    """Return what is shown of a record without its data."""
+    shown = {"state": item["state"], "stream": item["stream"], "key": item["key"], "why": item["why"]}
+    shown |= {"at": place_of(item), "since": item["since"]}
+    return shown | {name: item[name] for name in ("stage", "pointer", "attempts") if item.get(name) is not None}
+
+
+def delivered_difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> list[dict[str, Any]]:
+    """Return the members in which a record differs that changed after it was delivered; personal ones only if *raw*."""
+    scope = loaded.scopes.get(item["stream"])
+    binding = tx.bindings.get(scope, [item["key_hash"]]).get(item["key_hash"]) if scope else None
+    if scope is None or binding is None or not item["mapped"] or not binding.payload:
+        return []  # not configured any more, or emptied by retention
+    personal = frozenset() if raw else loaded.masks.personal_members(item["stream"], scope)
+    return [each._asdict() for each in member_differences(binding.payload, item["mapped"], personal)]
+
+
+# ---- records of each state
+
+
+def refused_items(rows: Iterable[Mapping[str, Any]], state: str) -> list[Item]:
+    return [
+        {**row, "state": state, "why": f"{row['code']}: {row['message']}", "since": row["refused_at"]} for row in rows
+    ]
+
+
+def waiting_items(rows: Iterable[Mapping[str, Any]]) -> list[Item]:
+    return [
+        {**row, "state": RecordState.WAITING.option, "why": f"waits for {parents_text(row['waits_for'])}"}
+        for row in rows
+    ]
+
+
+def intent_items(tx: Transaction, intents: Sequence[Intent], state: str) -> list[Item]:
+    if state in _AWAITED:
+        files = tx.batches.facts({intent.batch_id for intent in intents if intent.batch_id is not None})
+        whys = [_awaited_why(intent, files.get(intent.batch_id or 0)) for intent in intents]
+    elif state == RecordState.PENDING.option:
+        loaded = _loaded_streams(tx)
+        whys = [_pending_why(each, "load" if each.identity.stream in loaded else "sync") for each in intents]
+    else:
+        messages = tx.intents.latest_messages(intents)
+        whys = [_doubt_why(intent, messages.get(intent.id)) for intent in intents]
+    return [_intent_item(intent, state, why) for intent, why in zip(intents, whys, strict=True)]
+
+
+def unverified_items(records: Iterable[UnverifiedRecord], scopes: Mapping[Scope, str]) -> list[Item]:
+    return [
+        {
+            "state": RecordState.UNVERIFIED.option,
+            "stream": scopes[each.scope],
+            "key": each.key,
+            "why": f"the next sync compares it with {each.target_id} at {each.scope.target}",
+            "source": each.scope.target,
+            "since": None,
+        }
+        for each in records
+    ]
+
+
+def inbox_items(hints: Iterable[HintedRecord]) -> list[Item]:
+    return [
+        {
+            "state": RecordState.INBOX.option,
+            "stream": hint.stream,
+            "key": hint.key,
+            "why": "is to be fetched" if hint.error is None else f"tried again after: {hint.error}",
+            "source": "webhook",
+            "since": hint.first_at,
+            "attempts": hint.attempts or None,
+            "raw": None,
+        }
+        for hint in hints
+    ]
+
+
+def unreadable_items(tx: Transaction, limit: int) -> list[Item]:
+    """Return webhooks that cannot be read, the newest first."""
+    return [
+        {
+            "state": RecordState.INBOX.option,
+            "stream": f"{webhook.connection}.",
+            "key": "",
+            "why": f"a webhook{f' {webhook.topic}' if webhook.topic else ''} cannot be read: {webhook.problem}",
+            "source": "webhook",
+            "since": webhook.received_at,
+            "raw": None,
+        }
+        for webhook in tx.inbox.unreadable(limit=limit)
+    ]
+
+
+def unverified(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
+    """Return at most *limit* unverified records of *choice*, by scope and key."""
+    scopes = scopes_of(loaded, choice)
+    return unverified_items(tx.unverified.listed(scopes, choice.key, limit=limit), scopes)
+
+
+def waiting_group_items(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
+    """Return items of ``crossdock records list``. ``records`` is the number of records of a line."""
+    return [_group_item(each) for each in waiting_groups(tx, loaded.scopes, choice)[:limit]]
+
+
+def _group_item(group: WaitingGroup) -> Item:
+    key = group.first_key if group.number == 1 else f"{group.first_key} and {group.number - 1:,} more"
+    facts = {"state": "waiting", "stream": group.stream, "key": key, "why": f"waits for {roots_text(group)}"}
+    return facts | {"since": group.since, "records": group.number}
+
+
+def roots_text(group: WaitingGroup) -> str:
+    """Name the first of the records that a group waits for, and why they are not delivered."""
+    roots = [
+        f"{resource} {namespace}:{key}" + (f", which is rejected ({code})" if code else "")
+        for resource, namespace, key in group.roots[:_SHOWN_ROOTS]
+        for code in [group.rejected.get((resource, namespace, key))]
+    ]
+    more = len(group.roots) - len(roots)
+    return "; ".join(roots) + (f" and {more:,} more" if more else "")
+
+
+def _refused(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str) -> list[Item]:
+    return refused_items(tx.dead_letters.listed(limit=limit, status=state, choice=choice), state)
+
+
+def _waiting(tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
+    return waiting_items(tx.waiting_records.listed(limit=limit, choice=choice))
+
+
+def _of_intents(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str) -> list[Item]:
+    return intent_items(tx, tx.intents.listed(STATUSES[state], limit=limit, choice=choice), state)
+
+
+def _inbox(tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
+    unreadable = unreadable_items(tx, limit) if choice == DeadLetterFilter() else []
+    return inbox_items(tx.inbox.listed(limit=limit, choice=choice)) + unreadable
+
+
+_LISTS: Mapping[str, Callable[[Transaction, DeadLetterFilter, int], list[Item]]] = {
+    **{state: partial(_refused, state=state) for state in _REFUSED},
+    **{state: partial(_of_intents, state=state) for state in STATUSES},
+    RecordState.WAITING.option: _waiting,
+    RecordState.INBOX.option: _inbox,
+}
+
+
+def _intent_item(intent: Intent, state: str, why: str) -> Item:
+    identity = intent.identity
+    return {
+        "state": state,
+        "stream": identity.stream,
+        "key": identity.key,
+        "why": why,
+        "source": identity.source,
+        "line": identity.line,
+        "since": intent.first_sent_at,
+        "raw": intent.raw,
+        "intent": intent,
+    }
+
+
+def _awaited_why(intent: Intent, file: BatchFacts | None) -> str:
+    if file is None:
+        return f"{intent.operation} was handed over"
+    due = f", not acknowledged by {instant_text(file.due_at)}" if file.due_at and intent.status == "overdue" else ""
+    return f"{intent.operation} was handed over in {file.name}{due}"
+
+
+def _loaded_streams(tx: Transaction) -> set[str]:
+    """Return the streams for which the open migration has sent something. Its next load continues with them."""
+    current = tx.migrations.current()
+    if current is None:
+        return set()
+    waves = {run.wave for run in tx.migrations.runs(current.id) if run.wave is not None}
+    return set().union(*(tx.migrations.sent_streams(current.id, wave) for wave in waves))
+
+
+def _pending_why(intent: Intent, run: str) -> str:
+    again = " again, or looks it up" if intent.status == "sending" else ""
+    return f"the next {run} sends the {intent.operation}{again}"
+
+
+def _doubt_why(intent: Intent, message: str | None) -> str:
+    if not intent.attempts:
+        return f"{intent.operation} may have been carried out before the state was restored"
+    times = "once" if intent.attempts == 1 else f"{intent.attempts} times"
+    sent = f"{intent.operation} was sent {times} without a clear answer"
+    return f"{sent}: {message}" if message else sent

@@ -1,0 +1,174 @@
+"""The history of one record in words, for a command and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from crossdock.config.project.project import Project
+from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.runs.record_trace import History
+from crossdock.state import Transaction
+from crossdock.values import exact_json
+from crossdock.values.display_texts import parents_text, place_of
+from crossdock.values.display_times import instant_text
+from crossdock.writing.delivery.operations import member_differences
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened to a record *at* some time.
+
+    Attributes:
+        row: The operation, dead letter or waiting record that it is a part of.
+        is_first: Whether it is what an operation begins with.
+    """
+
+    at: datetime | None
+    text: str
+    row: Row
+    is_first: bool = False
+    status: str = ""
+
+
+def add_changes(loaded: Project, tx: Transaction, history: History) -> None:
+    """Add to each operation of *history* the members that it ``changed``, without personal values."""
+    scope, rows = history.scope, history.operations
+    changes = tx.tracing.changes(scope, rows[0]["key_hash"]) if scope and rows else {}
+    masks = loaded.masks
+    for row in rows:
+        payloads = changes.get(row["id"])
+        personal = masks.personal_members(row["stream"], scope) if scope else frozenset()
+        row["changed"] = [each._asdict() for each in member_differences(*payloads, personal)] if payloads else []
+
+
+def owner(history: History) -> str:
+    """Return the streams that read a record, or else its namespace."""
+    return ", ".join(history.streams) or f"namespace {history.scope.namespace if history.scope else '?'}"
+
+
+def document(history: History) -> dict[str, Any]:
+    """Return *history* as ``crossdock trace --json`` prints it."""
+    scope = history.scope
+    return {
+        "streams": list(history.streams),
+        "target": scope.target if scope else None,
+        "resource": scope.resource if scope else None,
+        "namespace": scope.namespace if scope else None,
+        "key": history.key,
+        "bindings": [_plain(row) for row in history.bindings],
+        "operations": [_plain(row) for row in history.operations],
+        "rejected": [_plain(row) for row in history.dead_letters],
+        "waiting": [_plain(row) for row in history.waits],
+    }
+
+
+def _plain(row: Row) -> Row:
+    shown: Row = {}
+    for name, value in row.items():
+        if name in {"key_hash", "record_fp"}:
+            shown[name] = None if value is None else f"{value:032x}"
+        elif name == "sendings":
+            shown[name] = [_plain(each) for each in value]
+        elif name == "file":
+            shown[name] = value and value._asdict()
+        else:
+            shown[name] = value
+    return shown
+
+
+def lines(history: History) -> Iterator[str]:
+    """Yield the lines of ``crossdock trace``."""
+    yield f"record {history.key} of {owner(history)}" + (f", {history.scope.resource}" if history.scope else "")
+    for row in history.operations:
+        for event in events_of_operation(row):
+            if event.is_first:
+                yield f"  {instant_text(row['created_at'])}  {event.text}"
+                yield from (f"    {text}" for text in changed_lines(row))
+            else:
+                at = "not settled" if event.at is None else instant_text(event.at)
+                yield f"    {at:20}  {event.text}"
+    yield from (f"  {text}" for text in binding_lines(history))
+    for row in history.dead_letters:
+        yield f"  {row['status']} {instant_text(row['refused_at'])} in run {row['run_id']}: {refusal_text(row)}"
+    for row in history.waits:
+        yield f"  waiting since {instant_text(row['since'])} for {parents_text(row['waits_for'])}"
+
+
+def events(history: History) -> list[Event]:
+    """Return all that happened to a record, the oldest first, and what is to happen last."""
+    found = [event for row in history.operations for event in events_of_operation(row)]
+    for row in history.dead_letters:
+        attempts = f", {row['attempts']} times since run {row['first_run_id']}" if row["attempts"] > 1 else ""
+        text = f"{row['status']}{attempts}: {refusal_text(row)}"
+        found.append(Event(row["refused_at"], text, row, status=row["status"]))
+    for row in history.waits:
+        found.append(Event(row["since"], f"waiting for {parents_text(row['waits_for'])}", row, status="waiting"))
+    return sorted(found, key=lambda each: (each.at is None, each.at))
+
+
+def events_of_operation(row: Row) -> Iterator[Event]:
+    """Yield what happened to one operation, in the order of its steps."""
+    text = f"run {row['run_id']}: {row['operation']} {row['resource']} no. {row['counter']}"
+    text += f" from {place_of(row)}, key {row['idempotency_key']}"
+    yield Event(row["created_at"], text, row, is_first=True)
+    for attempt in row["sendings"]:
+        result = f"{attempt['outcome']}{_http(attempt)} {attempt['message']}".rstrip()
+        yield Event(attempt["ended_at"], f"attempt {attempt['number']}: {result}", row)
+    if file := row["file"]:
+        place = f"record {row['place'] + 1} of {file.records:,} in {file.name}, file number {file.number}"
+        yield Event(file.created_at, f"{place}, SHA-256 {file.sha256[:16]}", row)
+        if file.handed_over_at:
+            due = f", to be acknowledged by {instant_text(file.due_at)}" if file.due_at else ""
+            yield Event(file.handed_over_at, f"handed over{due}", row)
+    if row["resolved_at"]:
+        was = "" if row["settled_at"] == row["resolved_at"] else "not "
+        yield Event(row["resolved_at"], f"resolved as {was}delivered", row)
+    times = f", {row['attempts']} attempts" if row["attempts"] > 1 else ""
+    yield Event(row["settled_at"], f"{row['status']}{_http(row)}{times}", row, status=row["status"])
+
+
+def changed_lines(row: Row) -> Iterator[str]:
+    """Yield the members that an operation changed, before and after."""
+    for each in row["changed"]:
+        yield f"{each['pointer']}: {value_text(each['before'])} -> {value_text(each['after'])}"
+
+
+def binding_lines(history: History) -> Iterator[str]:
+    """Yield where the record is at its target, and since when."""
+    sending = {row["run_id"] for row in history.operations}
+    is_acknowledged = any(row["file"] and row["status"] == "delivered" for row in history.operations)
+    for row in history.bindings:
+        state = _accepted(row, was_sent=row["run_id"] in sending or is_acknowledged)
+        place = "on the platform" if row["target"] == PLATFORM else f"in {row['target']}"
+        yield f"{row['resource']} {row['target_id']} {place}, {state} in run {row['run_id']}"
+
+
+def refusal_text(row: Row) -> str:
+    """Return why and where a record was rejected."""
+    place = f"{place_of(row)} {row['pointer'] or ''}".rstrip()
+    return f"{row['code']} at {place}: {row['message']}"
+
+
+def value_text(value: Any) -> str:
+    """Return a JSON value as a short text."""
+    if value is None:
+        return "(none)"
+    if isinstance(value, dict):
+        return " ".join(f"{name}={value_text(member)}" for name, member in value.items())
+    return value if isinstance(value, str) else exact_json.dumps(value).decode()
+
+
+def _accepted(row: Row, *, was_sent: bool) -> str:
+    """Describe an accepted operation: the target may already have held it, or the source may be unchanged."""
+    if row["deleted_at"]:
+        return f"deleted {instant_text(row['deleted_at'])}"
+    return f"{'accepted' if was_sent else 'confirmed, with no operation stored,'} {instant_text(row['updated_at'])}"
+
+
+def _http(row: Mapping[str, Any]) -> str:
+    return f" (HTTP {row['http_status']})" if row["http_status"] else ""

@@ -19,11 +19,10 @@ from crossdock.values.display_texts import counted
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.stream_trial import Trial, TriedRecord
+    from crossdock.runs.stream_trial import Trial
     from crossdock.testing.recording import Recording
 
 _MOST = 1000  # records are held in memory
-_PERSONAL = "(personal)"
 _GAP = "   "
 _SENTENCE = 40  # characters of a line of a problem's message
 
@@ -64,6 +63,7 @@ def try_(
     connector failed; 4 the source is refused.
     """
     from crossdock.runs.stream_trial import try_stream
+    from crossdock.runs.tried_records import shown as shown_trial
 
     if personal and folder is None:
         raise click.UsageError("--personal needs --record")
@@ -76,7 +76,7 @@ def try_(
     bound = trial.bound
     masked = loaded.masks.personal_members(bound.name, bound.scope)
     recorded = _written(recording, trial, masked) if recording else {}
-    shown = [_shown(tried, frozenset() if raw else masked, raw=raw) for tried in trial.records]
+    shown = [shown_trial(tried, frozenset() if raw else masked, raw=raw) for tried in trial.records]
     raised = _add_raised(trial, shown) if raw else []
     if as_json:
         error = None if trial.error is None else str(trial.error)
@@ -152,71 +152,6 @@ def _print_recording(recorded: dict[str, Any]) -> None:
     )
 
 
-def _shown(tried: TriedRecord, personal: frozenset[str], *, raw: bool) -> dict[str, Any]:
-    from crossdock.runs.planning.references import found_in
-
-    record, problem = tried.record, tried.problem
-    members = None
-    if tried.members is not None:
-        members = {
-            name: _PERSONAL if name in personal else _references_as_text(value) for name, value in tried.members.items()
-        }
-    visible = {str(value) for _, value in _leaves(members)}
-    visible |= {part for reference in found_in(tried.members or {}) for part in reference.key_parts}
-    visible |= set(record.key_parts)
-    return {
-        "key": record.key,
-        "source": record.source,
-        "lines": list(record.lines),
-        "record": {name: value if raw else _unless_private(value, visible) for name, value in _cells(record.rows)},
-        "draft": members,
-        "problem": None
-        if problem is None
-        else {"code": problem.code, "message": problem.message, "pointer": problem.pointer, "line": problem.line},
-    }
-
-
-def _cells(rows: tuple[dict[str, str | None], ...]) -> Iterator[tuple[str, Any]]:
-    """Yield each value of a record with its column or JSON pointer; for several rows, also with the row's number."""
-    from crossdock.records import JSON
-    from crossdock.values import exact_json
-
-    for number, row in enumerate(rows, 1):
-        prefix = f"{number}." if len(rows) > 1 else ""
-        for name, cell in row.items():
-            if name == JSON:
-                yield from ((f"{prefix}{pointer}", value) for pointer, value in _leaves(exact_json.loads(cell or "{}")))
-            elif JSON not in row:
-                yield f"{prefix}{name}", cell
-
-
-def _leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values in *value* that contain no others, with their JSON pointers (RFC 6901)."""
-    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
-    if not members:
-        yield pointer, value
-        return
-    for name, inner in members:
-        yield from _leaves(inner, f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}")
-
-
-def _unless_private(value: Any, visible: set[str]) -> Any:
-    """Return *value* if it is empty or shown anyway, else its length: the personal values of a record are not known."""
-    is_shown = value is None or value in ("", {}, []) or isinstance(value, bool) or str(value) in visible
-    return value if is_shown else f"({counted(len(str(value)), 'character')})"
-
-
-def _references_as_text(value: Any) -> Any:
-    from crossdock.resources import Reference
-
-    if isinstance(value, Reference):
-        namespace = f"{value.namespace}:" if value.namespace else ""
-        return f"{value.resource} {namespace}{'|'.join(value.key_parts)}"
-    if isinstance(value, dict):
-        return {name: _references_as_text(inner) for name, inner in value.items()}
-    return [_references_as_text(inner) for inner in value] if isinstance(value, list) else value
-
-
 def _print(trial: Trial, shown: list[dict[str, Any]]) -> None:
     console = terminal_output.out()
     names_paths = _names_paths(trial)
@@ -257,10 +192,11 @@ def _dotted(pointer: str) -> str:
 
 def _right(item: dict[str, Any]) -> list[str]:
     from crossdock.cli.fitting_table import wrapped
+    from crossdock.runs.tried_records import leaves
 
     if item["draft"] is not None:
-        leaves = {name.removeprefix("/"): value for name, value in _leaves(item["draft"])}
-        return ["draft", *_lines(leaves)]
+        members = {name.removeprefix("/"): value for name, value in leaves(item["draft"])}
+        return ["draft", *_lines(members)]
     problem = item["problem"]
     line = f" (line {problem['line']})" if problem["line"] else ""
     return [
@@ -271,8 +207,8 @@ def _right(item: dict[str, Any]) -> list[str]:
 
 
 def _lines(values: Mapping[str, Any]) -> list[str]:
-    from crossdock.runs.record_lines import value_text
     from crossdock.printable import printable
+    from crossdock.runs.record_lines import value_text
 
     return [printable(f"{name}: {value_text(value)}") for name, value in values.items()]
 

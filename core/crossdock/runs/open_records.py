@@ -10,14 +10,15 @@ from typing import Any
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.records import REASONS
+from crossdock.runs.record_trace import History
 from crossdock.runs.waiting_groups import WaitingGroup, waiting_groups
 from crossdock.state import BatchFacts, DeadLetterFilter, HintedRecord, Intent, Scope, Transaction
-from crossdock.state.tables.intents import Status
+from crossdock.state.tables.intents import UNSETTLED, Status
 from crossdock.state.tables.unverified_parts import UnverifiedRecord
 from crossdock.values.display_texts import parents_text, place_of
 from crossdock.values.display_times import instant_text
 from crossdock.values.record_keys import key_text
-from crossdock.values.state_words import RecordState
+from crossdock.values.state_words import BY_URGENCY, RecordState
 from crossdock.writing.delivery.operations import member_differences
 
 Item = dict[str, Any]
@@ -100,6 +101,24 @@ def delivered_difference(loaded: Project, tx: Transaction, item: Item, *, raw: b
         return []  # not configured any more, or emptied by retention
     personal = frozenset() if raw else loaded.masks.personal_members(item["stream"], scope)
     return [each._asdict() for each in member_differences(binding.payload, item["mapped"], personal)]
+
+
+def items_of(tx: Transaction, history: History) -> list[Item]:
+    """Return each state in which one record is open, in the order of lists, without its data."""
+    found = [item for row in history.dead_letters for item in refused_items([row], row["status"])]
+    found += waiting_items(history.waits)
+    if history.scope is not None and any(row["status"] in UNSETTLED for row in history.operations):
+        intents = [each for each in tx.intents.of_record(history.scope, history.key_hash) if each.status in UNSETTLED]
+        for state, statuses in STATUSES.items():
+            found += intent_items(tx, [each for each in intents if each.status in statuses], state)
+    if history.scope is not None and any(row["unverified"] for row in history.bindings):
+        scopes = {history.scope: history.streams[0] if history.streams else ""}
+        named = [UnverifiedRecord(history.scope, row["key"], row["target_id"]) for row in history.bindings]
+        found += unverified_items(named, scopes)
+    for stream in history.streams:
+        found += inbox_items(tx.inbox.listed(limit=1, choice=DeadLetterFilter(stream, history.key)))
+    order = [state.option for state in BY_URGENCY]
+    return sorted(found, key=lambda item: order.index(item["state"]))
 
 
 # ---- records of each state

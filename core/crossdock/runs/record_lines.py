@@ -106,8 +106,10 @@ def events(history: History) -> list[Event]:
         attempts = f", {row['attempts']} times since run {row['first_run_id']}" if row["attempts"] > 1 else ""
         text = f"{row['status']}{attempts}: {refusal_text(row)}"
         found.append(Event(row["refused_at"], text, row, status=row["status"]))
-    for row in history.waits:
-        found.append(Event(row["since"], f"waiting for {parents_text(row['waits_for'])}", row, status="waiting"))
+    found += [
+        Event(row["since"], f"waiting for {parents_text(row['waits_for'])}", row, status="waiting")
+        for row in history.waits
+    ]
     return sorted(found, key=lambda each: (each.at is None, each.at))
 
 

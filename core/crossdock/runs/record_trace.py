@@ -37,6 +37,15 @@ class History:
         rows = (*self.bindings, *self.operations, *self.dead_letters, *self.waits)
         return str(rows[0]["key"])
 
+    @property
+    def key_hash(self) -> int:
+        rows = (*self.bindings, *self.operations, *self.dead_letters, *self.waits)
+        return int(rows[0]["key_hash"])
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.bindings or self.operations or self.dead_letters or self.waits)
+
 
 class RecordSearch:
     """Searches the state of a project, also for records of streams that are not in *scopes*."""
@@ -62,6 +71,19 @@ class RecordSearch:
                     return self._histories(found), None if first_line == int(line) else first_line
         return [], None
 
+    def of_stream(self, stream: str, key: str) -> list[History]:
+        """Return the record of *stream* with this key, as in the source or in text form; empty if there is none."""
+        hashes = key_hashes([key, key_text([key])]).values()
+        return self._histories({FoundRecord(None, stream, each) for each in hashes})
+
+    def in_scope(self, key: str, *, target: str = "", resource: str = "", namespace: str = "") -> list[History]:
+        """Return the records with this key in the scopes with these names; an empty name stands for any."""
+        wanted = {"target": target, "resource": resource, "namespace": namespace}.items()
+        known = {*self._scopes.values(), *self._tx.tracing.scopes()}
+        scopes = [scope for scope in known if all(not name or scope.columns[part] == name for part, name in wanted)]
+        hashes = key_hashes([key, key_text([key])]).values()
+        return self._histories({FoundRecord(scope, None, key_hash) for scope in scopes for key_hash in hashes})
+
     def _by_key(self, name: str) -> set[FoundRecord]:
         tracing = self._tx.tracing
         scopes, streams = {*self._scopes.values(), *tracing.scopes()}, {*self._scopes, *tracing.streams()}
@@ -80,7 +102,7 @@ class RecordSearch:
         for each in found:
             records[self._place(each), each.key_hash].update([each.stream] if each.stream else [])
         histories = [self._history(*record, streams) for record, streams in records.items()]
-        return sorted(histories, key=lambda history: (history.streams, history.key))
+        return sorted((each for each in histories if each.is_known), key=lambda each: (each.streams, each.key))
 
     def _place(self, found: FoundRecord) -> Scope | str:
         """Return the scope in which a record's key is unique, or its stream if the scope is unknown."""

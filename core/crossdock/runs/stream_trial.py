@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import polars as pl
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
+from crossdock.delta.records_of_rows import kept_records
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.reading.sources.run_context import SourceContext
@@ -21,8 +22,9 @@ from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.draft_records import drafted
 from crossdock.runs.temporary_folder import run_folder
+from crossdock.state import RecordIdentity
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress
+from crossdock.values.progress import Progress, Silent
 
 if TYPE_CHECKING:
     import httpx
@@ -86,6 +88,30 @@ def try_stream(
         name: ``CONNECTION.STREAM``, or a connection that has one stream.
         transport: Replaces the network of HTTP APIs in tests.
     """
+    with _bound(project, name, clock, progress, transport=transport, recorded=recorded) as bound:
+        return trial_of(bound, most)
+
+
+def map_again(project: Project, identity: RecordIdentity, raw: dict[str, Any], *, clock: Clock) -> TriedRecord | None:
+    """Map a record whose data the state has with the current mapping, as a replay would. No source is read.
+
+    Return None if a filter leaves it out now. Raises CrossdockError if the config has no such stream.
+    """
+    with _bound(project, identity.stream, clock, Silent()) as bound:
+        kept = next(kept_records(bound.stream, [(identity, raw)]), None)
+        return None if kept is None else _tried(bound, kept.record, None)
+
+
+@contextmanager
+def _bound(
+    project: Project,
+    name: str,
+    clock: Clock,
+    progress: Progress,
+    *,
+    transport: httpx.BaseTransport | None = None,
+    recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
+) -> Iterator[BoundStream]:
     wanted = project.selected([name])
     if len(wanted) > 1:
         raise ConfigError(f"{name!r} has {len(wanted)} streams", hint=f"name one of them: {', '.join(sorted(wanted))}")
@@ -103,7 +129,7 @@ def try_stream(
         )
         stack.enter_context(run.at_end)
         (bound,) = project.bind(wanted, targets=project.targets(clock), run=run)
-        return trial_of(bound, most)
+        yield bound
 
 
 def trial_of(bound: BoundStream, most: int, *, since: str | None = None) -> Trial:

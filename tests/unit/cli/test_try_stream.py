@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
-from crossdock.cli.try_stream import _beside, _dotted, _leaves
+from crossdock.cli.try_stream import _beside, _dotted
 from crossdock.records import RESERVED, is_reserved
 from crossdock.testing import context, read, replay
 from crossdock.values import author_frames
@@ -165,7 +165,7 @@ def test_wide_records_are_shown_above_their_drafts() -> None:
 @given(st.recursive(st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_each_value_inside_json_has_one_pointer(value: object) -> None:
     """No two values have the same pointer."""
-    pointers = [pointer for pointer, _ in _leaves(value)]
+    pointers = [pointer for pointer, _ in leaves(value)]
     assert len(pointers) == len(set(pointers))
 
 
@@ -287,7 +287,7 @@ def test_a_declared_stream_shows_the_paths_that_a_config_can_use(names: list[str
     value: object = 1
     for name in reversed(names):
         value = {name: value}
-    ((pointer, _),) = _leaves(value)
+    ((pointer, _),) = leaves(value)
     shown = _dotted(pointer)
     assert at_path(value, shown) == 1
     assert shown == pointer or shown == ".".join(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, select, tuple_
@@ -10,6 +11,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Table, and_, select, t
 from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, source_is, waiting_records
 from crossdock.state.tables.batches import Batches
 from crossdock.state.tables.record_identity import Scope, within
+from crossdock.values import exact_json
 
 if TYPE_CHECKING:
     from crossdock.resources import ResourceName
@@ -25,6 +27,22 @@ class FoundRecord(NamedTuple):
     scope: Scope | None
     stream: str | None
     key_hash: int
+
+
+class DeliveredContent(NamedTuple):
+    """What a target held once an operation was delivered, *at* that time.
+
+    Attributes:
+        before: What it held until then; None for a create, empty if it was unknown.
+        after: None if the record was deleted, empty if retention has removed it.
+    """
+
+    intent_id: int
+    run_id: int
+    operation: str
+    at: datetime
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
 
 
 class RecordHistory:
@@ -96,6 +114,18 @@ class RecordHistory:
         return {
             number: (before, after) for number, before, after in self._connection.execute(query) if before and after
         }
+
+    def contents(self, scope: Scope, key_hash: int) -> list[DeliveredContent]:
+        """Return what the target held after each delivered operation, oldest first. It contains personal data."""
+        names = ("id", "run_id", "operation", "settled_at", "before", "after", "body")
+        query = select(*(intents.c[name] for name in names)).where(within(intents, scope))
+        delivered = query.where(intents.c.key_hash == key_hash, intents.c.status == "delivered").order_by(intents.c.id)
+        found = list[DeliveredContent]()
+        for number, run_id, operation, at, before, after, body in self._connection.execute(delivered):
+            held = exact_json.loads(body or b"{}") if after is None else after
+            known = None if operation == "delete" else held
+            found.append(DeliveredContent(number, run_id, operation, at, before, known))
+        return found
 
     def _distinct(self, columns: list[Column[Any]]) -> Iterator[tuple[Any, ...]]:
         """Yield the distinct values of the first columns of an index, with one step through the index for each."""

@@ -7,7 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, Text, delete, exists, func, literal, null, select, tuple_, type_coerce, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Table,
+    Text,
+    delete,
+    exists,
+    func,
+    literal,
+    null,
+    select,
+    tuple_,
+    type_coerce,
+    update,
+)
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts, batches, hints, intents, runs, source_is, waiting_records
@@ -166,6 +180,12 @@ class DeadLetters:
         found = self._connection.execute(query.order_by(table.c.refused_at, table.c.key))
         return [DeadLetter(RecordIdentity.of_row(row), *(getattr(row, name) for name in _PLAIN)) for row in found]
 
+    def get(self, stream: str, key_hash: int) -> dict[str, Any] | None:
+        """Return all columns of the dead letter of a record, rejected or dropped."""
+        found = self._connection.execute(select(table).where(table.c.stream == stream, table.c.key_hash == key_hash))
+        row = found.mappings().first()
+        return None if row is None else dict(row)
+
     def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
         for part in sql_statements.chunks(key_hashes):
             condition = (table.c.stream == stream) & table.c.key_hash.in_(part)
@@ -208,9 +228,7 @@ class DeadLetters:
             query = query.where(tuple_(*order) > tuple_(*place))
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
-    def groups(
-        self, status: str, choice: DeadLetterFilter, *, by_source: bool, limit: int
-    ) -> list[DeadLetterGroup]:
+    def groups(self, status: str, choice: DeadLetterFilter, *, by_source: bool, limit: int) -> list[DeadLetterGroup]:
         """Count the dead letters of *choice* by stream and reason, and by file, the largest groups first."""
         by = [table.c.stream, table.c.code, *([table.c.source] if by_source else [])]
         facts = func.count().label("number"), func.min(table.c.first_run_id).label("first_run_id")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, literal, select, tuple_, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import passed_files
@@ -41,6 +43,33 @@ class FileFacts:
     def modified_epoch_s(self) -> int:
         """The modification time in seconds since 1970."""
         return int(self.modified_at.timestamp())
+
+
+class TakenFile(NamedTuple):
+    """A file that *stream* has accepted under one *version* of its layout and mapping; see `FileFacts`."""
+
+    accepted_at: datetime
+    stream: str
+    content_hash: str
+    version: str
+    name: str
+    size: int
+    modified_at: datetime
+    status: str
+    seen_at: datetime | None
+
+    @property
+    def place(self) -> TakenFilePlace:
+        return TakenFilePlace(*self[:4])
+
+
+class TakenFilePlace(NamedTuple):
+    """The place of a file in the order of `Intake.search`."""
+
+    accepted_at: datetime
+    stream: str
+    content_hash: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +122,29 @@ class Intake:
         """Return all files that *stream* has accepted under any version and that retention keeps, oldest first."""
         query = select(*_FACTS).where(table.c.stream == stream).order_by(table.c.accepted_at, table.c.stamp)
         return [FileFacts(*row) for row in self._connection.execute(query)]
+
+    def search(self, text: str, *, before: TakenFilePlace | None, limit: int) -> list[TakenFile]:
+        """Return the files of all streams whose name has *text* in it, or whose content hash begins with it.
+
+        The file that was accepted last comes first.
+        """
+        order = tuple(table.c[name] for name in TakenFilePlace._fields)
+        query = select(*(table.c[name] for name in TakenFile._fields))
+        if text:
+            of_name = table.c.name.icontains(text, autoescape=True)
+            query = query.where(of_name | table.c.content_hash.startswith(text.lower(), autoescape=True))
+        if before is not None:
+            query = query.where(tuple_(*order) < tuple_(literal(before[0], order[0].type), *before[1:]))
+        rows = self._connection.execute(query.order_by(*(column.desc() for column in order)).limit(limit))
+        return [TakenFile(*row) for row in rows]
+
+    def with_contents(self, content_hashes: Collection[str]) -> list[TakenFile]:
+        """Return the files of all streams with one of these contents, oldest first."""
+        found = list[TakenFile]()
+        for part in sql_statements.chunks(list(content_hashes)):
+            query = select(*(table.c[name] for name in TakenFile._fields)).where(table.c.content_hash.in_(part))
+            found += [TakenFile(*row) for row in self._connection.execute(query)]
+        return sorted(found, key=lambda each: each.place)
 
     def largest(self) -> dict[str, int]:
         query = select(table.c.stream, func.max(table.c.size)).group_by(table.c.stream)

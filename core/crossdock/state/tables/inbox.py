@@ -93,6 +93,15 @@ class HintPlace(NamedTuple):
     stream: str
 
 
+class HintGroup(NamedTuple):
+    """The records of one stream to fetch, the first *since* then, with the *error* of one of them."""
+
+    stream: str
+    number: int
+    since: datetime
+    error: str | None
+
+
 _FIELDS = tuple(hints.c[name] for name in HintedRecord.__slots__)
 _NEW = (*NamedRecord._fields, "number", "first_at", "last_at", "due_at", "attempts")
 _RECEIVED = tuple(column.name for column in webhooks.c)
@@ -234,6 +243,14 @@ class Inbox:
     def count(self, choice: DeadLetterFilter = ALL) -> int:
         query = select(func.count()).select_from(hints).where(*choice.conditions(hints))
         return int(self._connection.execute(query).scalar_one())
+
+    def groups(self, choice: DeadLetterFilter) -> list[HintGroup]:
+        """Count the records of *choice* by stream, the most first."""
+        number = func.count().label("number")
+        query = select(hints.c.stream, number, func.min(hints.c.first_at), func.max(hints.c.error))
+        query = query.where(*choice.conditions(hints)).group_by(hints.c.stream)
+        rows = self._connection.execute(query.order_by(number.desc(), hints.c.stream))
+        return [HintGroup(*row) for row in rows]
 
     def failing(self) -> Iterator[tuple[str, int]]:
         query = select(hints.c.stream, func.count()).where(hints.c.error.is_not(None)).group_by(hints.c.stream)

@@ -1,0 +1,235 @@
+"""Open records of one state, page by page, and grouped by what they have in common."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeVar
+
+from crossdock.errors import ConfigError
+from crossdock.runs import open_records
+from crossdock.runs.open_records import STATUSES, Item
+from crossdock.runs.waiting_groups import Parent, WaitingGroup, waiting_groups
+from crossdock.state import DeadLetterFilter, Scope, Transaction
+from crossdock.state.tables.dead_letters import DeadLetterPlace
+from crossdock.state.tables.inbox import HintPlace
+from crossdock.state.tables.waiting_records import WaitingPlace
+from crossdock.values.record_keys import key_parts_of, key_text
+from crossdock.values.state_words import RecordState
+
+MOST_GROUPS = 50
+_HASH = 1 << 128
+_UNVERIFIED, _WAITING, _INBOX = (
+    state.option for state in (RecordState.UNVERIFIED, RecordState.WAITING, RecordState.INBOX)
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPage:
+    """Some records in the order of their list. *after* is the place of the last one; empty if no more follow."""
+
+    items: Sequence[Item]
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGroup:
+    """Records of one stream that are open for the same reason.
+
+    Attributes:
+        since: When the first of them became open; None if that is not known.
+        first_run: The run that rejected the first of them first.
+        example: Why one of them is open.
+        choice: The parameters that choose them, by the names of `narrowed`.
+        waits_for: The records that must be delivered first.
+    """
+
+    stream: str
+    reason: str
+    number: int
+    since: datetime | None
+    example: str
+    choice: Mapping[str, str]
+    first_run: int | None = None
+    waits_for: Sequence[Parent] = field(default=())
+
+
+def page(
+    tx: Transaction,
+    kind: str,
+    choice: DeadLetterFilter,
+    scopes: Mapping[Scope, str],
+    *,
+    after: str,
+    limit: int,
+    group: WaitingGroup | None = None,
+) -> OpenPage:
+    """Return at most *limit* records in the state *kind* that follow *after*, which an earlier page gave.
+
+    Args:
+        scopes: Those of unverified records, with their streams.
+        group: Only its waiting records.
+
+    Raises:
+        ConfigError: If *after* is not a place of such a list.
+    """
+    if not open_records.applies(choice, kind):
+        return OpenPage([], "")
+    items, places = _read(tx, kind, choice, scopes, after, limit + 1, group)
+    return OpenPage(items[:limit], key_text(places[limit - 1]) if len(items) > limit else "")
+
+
+def _read(
+    tx: Transaction,
+    kind: str,
+    choice: DeadLetterFilter,
+    scopes: Mapping[Scope, str],
+    after: str,
+    limit: int,
+    group: WaitingGroup | None,
+) -> tuple[list[Item], list[list[str]]]:
+    """Return items, and the place of each of them as texts."""
+    if kind in STATUSES:
+        last = _place(after, lambda number: int(number[:18])) or 0
+        intents = tx.intents.listed(STATUSES[kind], limit=limit, choice=choice, after=last)
+        return open_records.intent_items(tx, intents, kind), [[str(each.id)] for each in intents]
+    if kind == _WAITING:
+        start = _place(after, lambda since, stream, key: WaitingPlace(_instant(since), stream, key))
+        waits_for = None if group is None else group.waits_for
+        rows = tx.waiting_records.listed(limit=limit, choice=choice, after=start, waits_for=waits_for)
+        places = [[row["since"].isoformat(), row["stream"], row["key"]] for row in rows]
+        return open_records.waiting_items(rows), places
+    if kind == _INBOX:
+        first = _place(after, lambda at, key, stream: HintPlace(_instant(at), key, stream))
+        hints = tx.inbox.listed(limit=limit, choice=choice, after=first)
+        return open_records.inbox_items(hints), [[each.first_at.isoformat(), each.key, each.stream] for each in hints]
+    if kind == _UNVERIFIED:
+        return _unverified(tx, choice, scopes, after, limit)
+    place = _place(after, lambda stream, code, at, number: DeadLetterPlace(stream, code, _instant(at), _hash(number)))
+    found = tx.dead_letters.page(kind, choice, after=place, limit=limit)
+    places = [[row["stream"], row["code"], row["refused_at"].isoformat(), f"{row['key_hash']:x}"] for row in found]
+    return open_records.refused_items(found, kind), places
+
+
+def _unverified(
+    tx: Transaction, choice: DeadLetterFilter, scopes: Mapping[Scope, str], after: str, limit: int
+) -> tuple[list[Item], list[list[str]]]:
+    if choice.key is not None:  # few records, which the command lists as well
+        found = tx.unverified.listed(scopes, choice.key, limit=limit - 1)
+        return open_records.unverified_items(found, scopes), []
+    last = _place(after, lambda *parts: (Scope(*parts[:3]), _hash(parts[3])))
+    records = tx.unverified.page(scopes, after=last, limit=limit)
+    places = [[*each.scope.columns.values(), f"{key_hash:x}"] for each, key_hash in records]
+    return open_records.unverified_items((each for each, _ in records), scopes), places
+
+
+def _place(after: str, read: Callable[..., T]) -> T | None:
+    if not after:
+        return None
+    try:
+        return read(*key_parts_of(after))
+    except (ValueError, TypeError, IndexError):
+        raise ConfigError("the address names no place of this list", hint="begin with the first page") from None
+
+
+def _instant(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError(text)
+    return at
+
+
+def _hash(text: str) -> int:
+    number = int(text, 16)
+    if not 0 <= number < _HASH:
+        raise ValueError(text)
+    return number
+
+
+# ---- groups
+
+
+def groups(
+    tx: Transaction,
+    kind: str,
+    choice: DeadLetterFilter,
+    scopes: Mapping[Scope, str],
+    waiting: Sequence[WaitingGroup],
+    *,
+    by_source: bool = False,
+) -> list[OpenGroup]:
+    """Return at most `MOST_GROUPS` groups of the records of *choice*, the largest first, or the longest waiting.
+
+    Args:
+        scopes: Those of unverified records, with their streams.
+        waiting: The groups of waiting records, which `waiting_groups` returns.
+        by_source: Also group rejected and dropped records by the file that they were read from.
+    """
+    if not open_records.applies(choice, kind):
+        return []
+    found: Iterator[OpenGroup]
+    if kind == _WAITING:
+        found = (_of_waiting(each) for each in waiting)
+    elif kind in STATUSES:
+        found = _of_intents(tx, kind, choice)
+    elif kind == _INBOX:
+        found = (
+            OpenGroup(each.stream, "", each.number, each.since, each.error or "", {"stream": each.stream})
+            for each in tx.inbox.groups(choice)
+        )
+    elif kind == _UNVERIFIED:
+        found = _of_unverified(tx, scopes)
+    else:
+        found = _of_refused(tx, kind, choice, by_source=by_source)
+    return [each for each, _ in zip(found, range(MOST_GROUPS), strict=False)]
+
+
+def waiting_group(tx: Transaction, scopes: Mapping[str, Scope], name: str) -> WaitingGroup | None:
+    """Return the group of waiting records with the *name* that `groups` gave it."""
+    return next((each for each in waiting_groups(tx, scopes, DeadLetterFilter()) if _name(each) == name), None)
+
+
+def _name(group: WaitingGroup) -> str:
+    text = "\n".join([group.stream, *(key_text(root) for root in group.roots)])
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _of_waiting(group: WaitingGroup) -> OpenGroup:
+    example = f"waits for {open_records.roots_text(group)}"
+    choice = {"stream": group.stream, "group": _name(group)}
+    return OpenGroup(group.stream, "", group.number, group.since, example, choice, waits_for=group.roots)
+
+
+def _of_refused(tx: Transaction, status: str, choice: DeadLetterFilter, *, by_source: bool) -> Iterator[OpenGroup]:
+    for each in tx.dead_letters.groups(status, choice, by_source=by_source, limit=MOST_GROUPS):
+        source = choice.source if each.source is None else each.source
+        own = replace(choice, stream=each.stream, code=each.code, source=source)
+        (first,) = tx.dead_letters.page(status, own, after=None, limit=1)
+        parameters = {"stream": each.stream, "reason": each.code} | ({} if source is None else {"file": source})
+        yield OpenGroup(
+            each.stream, each.code, each.number, each.first_at, first["message"], parameters, each.first_run_id
+        )
+
+
+def _of_intents(tx: Transaction, kind: str, choice: DeadLetterFilter) -> Iterator[OpenGroup]:
+    found = tx.intents.groups(STATUSES[kind], choice, limit=MOST_GROUPS)
+    files = tx.batches.facts({each.batch_id for each in found if each.batch_id is not None})
+    for each in found:
+        first = tx.intents.listed(STATUSES[kind], limit=1, choice=choice, after=each.first_id - 1)
+        (item,) = open_records.intent_items(tx, first, kind)
+        file = files.get(each.batch_id or 0)
+        parameters = {"stream": each.stream} | ({} if file is None else {"batch": file.name})
+        yield OpenGroup(
+            each.stream, "" if file is None else file.name, each.number, each.since, item["why"], parameters
+        )
+
+
+def _of_unverified(tx: Transaction, scopes: Mapping[Scope, str]) -> Iterator[OpenGroup]:
+    for scope, number in sorted(tx.unverified.counts(), key=lambda each: -each[1]):
+        if scope in scopes:
+            parameters = {"stream": scopes[scope]}
+            yield OpenGroup(scopes[scope], "", number, None, f"to be compared with {scope.target}", parameters)

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from crossdock.console import action_pages, connections, migration, runs, settings, today
+from crossdock.console import (
+    action_pages,
+    approvals,
+    connections,
+    imported_files,
+    migration,
+    record_page,
+    records,
+    runs,
+    settings,
+    today,
+)
 from crossdock.console.app import Page
 from crossdock.console.people import Role
 
@@ -22,4 +33,10 @@ PAGES = (
     Page("/t/{tenant}/migration/sign-off", migration.sign_off),
     Page("/t/{tenant}/settings", settings.shown),
     Page("/t/{tenant}/settings/schedule", settings.schedule),
+    Page("/t/{tenant}/records", records.overview),
+    Page("/t/{tenant}/records/{state}", records.listed),
+    Page("/t/{tenant}/record", record_page.one),
+    Page("/t/{tenant}/record", record_page.asked, Role.OPERATOR, is_form=True),
+    Page("/t/{tenant}/approvals", approvals.listed),
+    Page("/t/{tenant}/files", imported_files.listed),
 )

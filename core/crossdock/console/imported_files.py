@@ -1,0 +1,96 @@
+"""The page of the files that streams have imported, which tells whether one was imported twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from starlette.responses import Response
+
+from crossdock.console.page_tables import Cell, Link, table
+from crossdock.console.records import parameter
+from crossdock.console.visits import PageError, Visit
+from crossdock.state.tables.file_intake import TakenFile, TakenFilePlace
+from crossdock.values.display_texts import counted
+from crossdock.values.display_times import instant_text
+from crossdock.values.record_keys import key_parts_of, key_text
+
+_LISTED = 50
+_COLUMNS = ("file", "stream", "imported", "status", "size", "modified", "last listed", "content", "same content")
+_SHOWN = 16  # digits of a SHA-256
+
+
+def listed(visit: Visit) -> Response:
+    """Show the files whose name or content is searched, or all, the last one first."""
+    name, before = parameter(visit, "name"), _place(parameter(visit, "before"))
+    with visit.reading() as tx:
+        found = tx.intake.search(name, before=before, limit=_LISTED + 1)
+        same = tx.intake.with_contents({each.content_hash for each in found[:_LISTED]})
+    copies = defaultdict[str, list[TakenFile]](list)
+    for each in same:
+        copies[each.content_hash].append(each)
+    older = ""
+    if len(found) > _LISTED:
+        at, *names = found[_LISTED - 1].place
+        older = visit.link("files", name=name, before=key_text([at.isoformat(), *names]))
+    return visit.show(
+        "imported_files.html",
+        f"Files of {visit.of_tenant.name}",
+        name=name,
+        answer=_answer(name, found) if name and before is None and len(found) <= _LISTED else "",
+        files=table(_COLUMNS, (_row(visit, each, copies) for each in found[:_LISTED]), kind="files"),
+        older=older,
+    )
+
+
+def _answer(name: str, found: Sequence[TakenFile]) -> str:
+    """Say how often a file was imported, and with how many contents."""
+    of_name = [each for each in found if each.name == name or each.name.rpartition("/")[2] == name]
+    of_content = [each for each in found if each.content_hash.startswith(name.lower())]
+    files = of_name or of_content
+    if not files:
+        return ""
+    what = name if of_name else "This content"
+    contents = {each.content_hash for each in files}
+    times = "once" if len(files) == 1 else f"{len(files):,} times"
+    how = f", with {counted(len(contents), 'different content')}" if len(files) > 1 and len(contents) > 1 else ""
+    if len(files) > 1 and len(contents) == 1:
+        how = ", with the same content each time"
+    return f"{what} was imported {times}{how}."
+
+
+def _row(visit: Visit, file: TakenFile, copies: Mapping[str, Sequence[TakenFile]]) -> Iterator[Cell]:
+    others = [each for each in copies[file.content_hash] if each.place != file.place]
+    by_content = visit.link("files", name=file.content_hash)
+    yield Link(file.name, visit.link("files", name=file.name))
+    yield Link(file.stream, visit.link("files", name=file.name))
+    yield instant_text(file.accepted_at)
+    yield _STATUSES.get(file.status, file.status)
+    yield f"{file.size:,}"
+    yield instant_text(file.modified_at)
+    yield "" if file.seen_at is None else instant_text(file.seen_at)[:10]
+    yield Link(file.content_hash[:_SHOWN], by_content)
+    yield Link(_others_text(file, others), by_content) if others else "no"
+
+
+_STATUSES = {"accepted": "not finished", "done": "imported", "undone": "undone"}
+
+
+def _others_text(file: TakenFile, others: Sequence[TakenFile]) -> str:
+    again = [each for each in others if each.stream == file.stream]
+    text = counted(len(others), "other import")
+    return f"{text}, under another mapping" if len(again) == len(others) else text
+
+
+def _place(text: str) -> TakenFilePlace | None:
+    if not text:
+        return None
+    try:
+        at, *names = key_parts_of(text)
+        place = TakenFilePlace(datetime.fromisoformat(at), *names)
+    except (ValueError, TypeError):
+        place = None
+    if place is None or place.accepted_at.tzinfo is None:
+        raise PageError(400, "The address names no place of this list.", "Begin with the first page.")
+    return place

@@ -1,0 +1,308 @@
+"""The page of one record: why it is or is not at its target, and all that happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from starlette.responses import Response
+
+from crossdock.config.project.project import Project
+from crossdock.console.page_tables import Cell, Link, table
+from crossdock.console.personal_data import is_shown
+from crossdock.console.record_actions import actions_of
+from crossdock.console.records import parameter, parent_address, project_or_problem
+from crossdock.console.visits import PageError, Visit
+from crossdock.errors import CrossdockError
+from crossdock.runs import open_records, record_lines, tried_records
+from crossdock.runs.open_records import Item
+from crossdock.runs.operator_look_ups import look_ups
+from crossdock.runs.record_lines import value_text
+from crossdock.runs.record_trace import History, RecordSearch
+from crossdock.runs.stream_trial import map_again
+from crossdock.state import RecordIdentity, Transaction
+from crossdock.state.queries.record_history import DeliveredContent
+from crossdock.values.display_texts import place_of
+from crossdock.values.display_times import instant_text
+from crossdock.values.state_words import RecordState
+from crossdock.writing.delivery.operations import PERSONAL
+
+_UNKNOWN_HINT = "It was not read yet, or its key is another one. Search for it on the page of records."
+_MEMBERS = ("member", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """What the state has of a record's data: *raw* rows of those that are open, and what the target has accepted."""
+
+    contents: Sequence[DeliveredContent]
+    accepted: Mapping[str, Any]
+    raw: Sequence[tuple[RecordIdentity, Mapping[str, Any], str]]
+
+
+def one(visit: Visit) -> Response:
+    """Show the record that the address names by its stream and key, or by target, resource, namespace and key."""
+    named = {name: parameter(visit, name) for name in ("stream", "key", "target", "resource", "namespace")}
+    return _page(visit, named, None)
+
+
+def asked(visit: Visit) -> Response:
+    """Ask the target what it holds now, with one request within its rate limit, and show it on the record's page."""
+    assert visit.form is not None
+    names = ("stream", "key", "target", "resource", "namespace")
+    named = {name: visit.form.first_or_empty(name) for name in names}
+    with visit.reading() as tx:
+        history = _history(tx, visit.project(), named)
+    binding = _binding(history)
+    if history.scope is None or binding is None:
+        raise PageError(404, "This record is not at a target, which could be asked.")
+    with look_ups(visit.project(), visit.console.clock, history.scope.target) as target:
+        held = target.look_up_record(history.scope.resource, binding["target_id"])
+    return _page(visit, named, held or {})
+
+
+def _page(visit: Visit, named: Mapping[str, str], held: Mapping[str, Any] | None) -> Response:
+    project, problem = project_or_problem(visit)
+    with visit.reading() as tx:
+        history = _history(tx, project, named)
+        items = open_records.items_of(tx, history)
+        if project is None:
+            for row in history.operations:
+                row["changed"] = []  # without the config it is not known what is personal
+        else:
+            record_lines.add_changes(project, tx, history)
+        difference = _difference(project, tx, history)
+        data = _data(tx, history)
+    address = _address(visit, named)
+    shows_data = is_shown(visit, f"{named['key']} of {record_lines.owner(history)}")
+    personal = frozenset() if shows_data else _personal(project, history)
+    may_see = visit.sees_personal_data and project is not None
+    version = _chosen(visit, data.contents)
+    stream = history.streams[0] if history.streams else None
+    return visit.show(
+        "record.html",
+        f"Record {history.key}",
+        history=history,
+        owner=record_lines.owner(history),
+        states=[_state(visit, each) for each in items],
+        difference=table(("member", "delivered", "now"), difference),
+        places=list(record_lines.binding_lines(history)),
+        missing=[_parent(visit, each) for row in history.waits for each in row["waits_for"]],
+        events=[_event(visit, each) for each in record_lines.events(history)],
+        problem=problem,
+        may_see=may_see,
+        versions=table(("since", "operation", "run"), _versions(visit, named, data.contents)) if may_see else None,
+        day=visit.query.get("day", ""),
+        named={name: value for name, value in named.items() if value},
+        version=_content(version, personal) if version is not None and may_see else None,
+        shows_data=shows_data,
+        data_address=visit.link("record", **named, **_chosen_parameters(visit), show="data"),
+        hidden_address=visit.link("record", **named, **_chosen_parameters(visit)),
+        has_data=any(raw for _, raw, _ in data.raw),
+        mapped=[_mapped(visit, project, *each) for each in data.raw] if shows_data and project else [],
+        may_ask=may_see and _can_be_asked(visit, project, history),
+        target=history.scope.target if history.scope else "",
+        held=None if held is None or not may_see else _held(data.accepted, held, personal),
+        actions=[each for item in items for each in actions_of(visit, item["state"], stream, None, history.key)],
+        address=address,
+    )
+
+
+def _history(tx: Transaction, project: Project | None, named: Mapping[str, str]) -> History:
+    """Return the record that is named. Raises PageError if the state does not know it."""
+    search, key = RecordSearch(tx, {} if project is None else project.scopes), named["key"]
+    if not key:
+        raise PageError(400, "The address names no key.", "Search for the record on the page of records.")
+    if named["stream"]:
+        found = search.of_stream(named["stream"], key)
+    else:
+        names = {name: named[name] for name in ("target", "resource", "namespace")}
+        found = search.in_scope(key, **names)
+    if not found:
+        place = named["stream"] or f"{named['resource']} {named['namespace']}".strip() or "any stream"
+        raise PageError(404, f"The state has no record {key} of {place}.", _UNKNOWN_HINT)
+    return found[0]
+
+
+def _address(visit: Visit, named: Mapping[str, str]) -> str:
+    return visit.link("record", **named)
+
+
+def _chosen_parameters(visit: Visit) -> dict[str, str]:
+    return {name: visit.query.get(name, "") for name in ("version", "day")}
+
+
+def _binding(history: History) -> dict[str, Any] | None:
+    return next((row for row in history.bindings if not row["deleted_at"]), None)
+
+
+def _personal(project: Project | None, history: History) -> frozenset[str]:
+    if project is None or history.scope is None:
+        return frozenset()
+    return frozenset().union(*(project.masks.personal_members(stream, history.scope) for stream in history.streams))
+
+
+def _state(visit: Visit, item: Item) -> dict[str, Any]:
+    shown, state = open_records.public(item), next(each for each in RecordState if each.option == item["state"])
+    parts = {
+        "member": shown.get("pointer"),
+        "read from": shown["at"],
+        "since": shown["since"] and instant_text(shown["since"]),
+        "attempts": shown.get("attempts"),
+    }
+    return {
+        "state": state,
+        "why": shown["why"],
+        "address": visit.link("records", state.option, stream=shown["stream"], reason=item.get("code")),
+        "facts": [(name, str(value)) for name, value in parts.items() if value is not None],
+    }
+
+
+def _difference(project: Project | None, tx: Transaction, history: History) -> Iterator[tuple[str, str, str]]:
+    rows = [each for each in history.dead_letters if each["code"] == "changed_after_delivery"]
+    letters = [tx.dead_letters.get(each["stream"], each["key_hash"]) for each in rows]
+    found = [
+        each
+        for letter in letters
+        if letter is not None and project is not None
+        for each in open_records.delivered_difference(project, tx, letter, raw=False)
+    ]
+    return iter([(each["pointer"], value_text(each["before"]), value_text(each["after"])) for each in found])
+
+
+def _parent(visit: Visit, parent: Mapping[str, str]) -> Link:
+    resource, namespace, key = parent["resource"], parent["namespace"], parent["key"]
+    return Link(f"{resource} {namespace}:{key}", parent_address(visit, (resource, namespace, key)))
+
+
+def _event(visit: Visit, event: record_lines.Event) -> dict[str, Any]:
+    source = event.row["source"] if event.is_first or event.status in {"rejected", "dropped"} else ""
+    return {
+        "at": "not yet" if event.at is None else instant_text(event.at),
+        "run": str(event.row["run_id"]),
+        "run_address": visit.link("runs", event.row["run_id"]),
+        "text": event.text,
+        "kind": event.status,
+        "changed": list(record_lines.changed_lines(event.row)) if event.is_first else [],
+        "place": Link(place_of(event.row), visit.link("files", name=source)) if source else None,
+    }
+
+
+# ---- how it looked
+
+
+def _data(tx: Transaction, history: History) -> _Data:
+    raw = list[tuple[RecordIdentity, Mapping[str, Any], str]]()
+    for row in history.dead_letters:
+        if letter := tx.dead_letters.get(row["stream"], row["key_hash"]):
+            raw.append((_identity(letter), letter["raw"], letter["status"]))
+    for row in history.waits:
+        waiting = tx.waiting_records.among(row["stream"], [row["key_hash"]])
+        raw += [(each.identity, each.raw, "waiting") for each in waiting]
+    if history.scope is None:
+        return _Data([], {}, raw)
+    contents = tx.tracing.contents(history.scope, history.key_hash)
+    intents = tx.intents.of_record(history.scope, history.key_hash)
+    raw += [(each.identity, each.raw, each.status.replace("_", " ")) for each in intents if each.raw]
+    accepted = tx.bindings.get(history.scope, [history.key_hash]).get(history.key_hash)
+    return _Data(contents, accepted.payload if accepted else {}, raw)
+
+
+def _identity(row: Mapping[str, Any]) -> RecordIdentity:
+    names = ("stream", "key", "key_hash", "record_fp", "position", "source", "line")
+    return RecordIdentity(*(row[name] for name in names))
+
+
+def _chosen(visit: Visit, contents: Sequence[DeliveredContent]) -> DeliveredContent | None:
+    """Return the content of the version in the address, or at the end of the day in it, or else the last one."""
+    if day := visit.query.get("day"):
+        end = _end_of(day)
+        return next((each for each in reversed(contents) if each.at < end), None)
+    wanted = visit.query.get("version", "")
+    named = (each for each in contents if str(each.intent_id) == wanted)
+    return next(named, contents[-1] if contents else None)
+
+
+def _end_of(day: str) -> datetime:
+    try:
+        return datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise PageError(400, f"{day} is no day.", "Write it as 2026-03-01.") from None
+
+
+def _versions(visit: Visit, named: Mapping[str, str], contents: Sequence[DeliveredContent]) -> Iterator[Iterator[Cell]]:
+    for each in contents:
+        address = visit.link("record", **named, version=each.intent_id)
+        cells: tuple[Cell, ...] = (
+            Link(instant_text(each.at), address),
+            each.operation,
+            Link(str(each.run_id), visit.link("runs", each.run_id)),
+        )
+        yield iter(cells)
+
+
+def _content(version: DeliveredContent, personal: frozenset[str]) -> dict[str, Any]:
+    return {
+        "at": instant_text(version.at),
+        "run": str(version.run_id),
+        "is_deleted": version.after is None,
+        "members": table(_MEMBERS, _members(version.after or {}, personal)),
+    }
+
+
+def _members(payload: Mapping[str, Any], personal: frozenset[str]) -> list[tuple[str, str]]:
+    shown = {name: PERSONAL if name in personal and value is not None else value for name, value in payload.items()}
+    return [(pointer, value_text(value)) for pointer, value in tried_records.leaves(shown) if shown]
+
+
+def _mapped(
+    visit: Visit, project: Project, identity: RecordIdentity, raw: Mapping[str, Any], state: str
+) -> dict[str, Any]:
+    """Return a record's data as it was read, and what the mapping makes of it now."""
+    shown: dict[str, Any] = {"state": state, "place": f"{identity.source}:{identity.line}", "problem": ""}
+    tried = None
+    try:
+        tried = map_again(project, identity, dict(raw), clock=visit.console.clock) if raw else None
+    except CrossdockError as error:
+        shown["problem"] = str(error)
+    if tried is None:
+        nothing = "A filter of the stream leaves it out now." if raw else "The state does not have its data any more."
+        shown["problem"] = shown["problem"] or nothing
+        return shown | {"record": table((), []), "draft": table((), [])}
+    made = tried_records.shown(tried, frozenset(), raw=True)
+    if problem := made["problem"]:
+        place = f" at {problem['pointer']}" if problem["pointer"] else ""
+        shown["problem"] = f"{problem['code']}{place}: {problem['message']}"
+    rows = ((name, value_text(value)) for name, value in made["record"].items())
+    draft = ((name, value_text(value)) for name, value in tried_records.leaves(made["draft"] or {}) if name)
+    return shown | {"record": table(("column", "value"), rows), "draft": table(_MEMBERS, draft)}
+
+
+# ---- what the target holds now
+
+
+def _can_be_asked(visit: Visit, project: Project | None, history: History) -> bool:
+    if project is None or history.scope is None or _binding(history) is None:
+        return False
+    target = project.targets(visit.console.clock).get(history.scope.target)
+    kind = None if target is None else target.resources.get(history.scope.resource)
+    return kind is not None and kind.endpoint.reads
+
+
+def _held(accepted: Mapping[str, Any], held: Mapping[str, Any], personal: frozenset[str]) -> dict[str, Any]:
+    """Compare the payload that the target *accepted* last with what it holds now."""
+    known, now = dict(tried_records.leaves(dict(accepted))), dict(tried_records.leaves(dict(held)))
+    rows = [
+        (pointer, *(_masked(pointer, each, personal) for each in (known.get(pointer), now.get(pointer))), note)
+        for pointer in dict.fromkeys([*known, *now])
+        if pointer
+        for note in ["differs" if pointer in known and known[pointer] != now.get(pointer) else ""]
+    ]
+    return {"is_there": bool(held), "members": table(("member", "delivered", "held now", ""), rows)}
+
+
+def _masked(pointer: str, value: Any, personal: frozenset[str]) -> str:
+    is_personal = pointer.split("/")[1] in personal and value is not None
+    return PERSONAL if is_personal else value_text(value)

@@ -1,0 +1,249 @@
+"""The pages of open records: how many there are in each state, a search, and the list of one state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from starlette.responses import Response
+
+from crossdock.config.project.project import Project
+from crossdock.console.page_tables import Cell, Link, Table, table
+from crossdock.console.record_actions import actions_of
+from crossdock.console.visits import PageError, Visit
+from crossdock.errors import CrossdockError
+from crossdock.printable import is_storable
+from crossdock.runs import open_record_pages, open_records, record_lines
+from crossdock.runs.open_record_pages import OpenGroup
+from crossdock.runs.open_records import Item
+from crossdock.runs.record_trace import History, RecordSearch
+from crossdock.runs.waiting_groups import Parent, WaitingGroup, waiting_groups
+from crossdock.state import DeadLetterFilter, Scope, Transaction
+from crossdock.values.display_times import instant_text
+from crossdock.values.state_words import BY_URGENCY, RecordState
+
+_LISTED = 50
+_COLUMNS = ("key", "stream", "why", "member", "read from", "since", "attempts")
+_STATES = {state.option: state for state in RecordState}
+
+
+def overview(visit: Visit) -> Response:
+    """Show how many records are open in each state, or what a search has found."""
+    wanted, in_messages = parameter(visit, "q"), visit.query.get("in") == "messages"
+    project, problem = project_or_problem(visit)
+    scopes = {} if project is None else project.scopes
+    found, first_line, elsewhere, files = list[History](), None, list[tuple[str, Table]](), 0
+    with visit.reading() as tx:
+        if not wanted:
+            counts = _counts(visit, tx, DeadLetterFilter(), project)
+            return _overview(visit, counts=counts, problem=problem)
+        if not in_messages:
+            found, first_line = RecordSearch(tx, scopes).find(wanted)
+        if len(found) == 1 and first_line is None:
+            return visit.go(record_address(visit, found[0]))
+        if not found:
+            choices = _searched(wanted)
+            listed = ((title, _counts(visit, tx, choice, project)) for title, choice in choices)
+            elsewhere = [(title, counts) for title, counts in listed if counts.rows]
+            files = len(tx.intake.search(wanted, before=None, limit=1))
+    return _overview(
+        visit,
+        problem=problem,
+        wanted=wanted,
+        found=table(("record", "of", "resource", "state"), (_found_row(visit, each) for each in found)),
+        nearest="" if first_line is None else f"Nearest known record, which begins on line {first_line:,}:",
+        elsewhere=elsewhere,
+        files=visit.link("files", name=wanted) if files else "",
+        messages=visit.link("records", q=wanted, **{"in": "messages"}) if found else "",
+    )
+
+
+def _overview(visit: Visit, **values: Any) -> Response:
+    nothing: Mapping[str, Any] = {
+        "counts": table((), []), "wanted": "", "found": table((), []), "nearest": "", "elsewhere": [], "files": "",
+        "messages": "",
+    }  # fmt: skip
+    return visit.show("records.html", f"Records of {visit.of_tenant.name}", **{**nothing, **values})
+
+
+def _searched(wanted: str) -> Iterator[tuple[str, DeadLetterFilter]]:
+    of_key = open_records.selection(None, wanted, None, None)
+    yield f"With the key {wanted}", of_key
+    yield f"Read from {wanted}", DeadLetterFilter(source=wanted)
+    yield f"Handed over in {wanted}", DeadLetterFilter(handed_over_in=wanted)
+    yield f"With “{wanted}” in the message", DeadLetterFilter(text=wanted)
+
+
+def _counts(visit: Visit, tx: Transaction, choice: DeadLetterFilter, project: Project | None) -> Table:
+    """Return the number of records of *choice* in each state; all states without a choice, else those with records."""
+    scopes = {} if project is None else open_records.scopes_of(project, choice)
+    numbers = [(state, open_records.count(tx, state.option, choice, scopes)) for state in BY_URGENCY]
+    narrowed = {
+        "key": choice.key, "file": choice.source, "batch": choice.handed_over_in, "text": choice.text,
+    }  # fmt: skip
+    rows = (
+        (Link(state.shown, address), Link(f"{number:,}", address), state.meaning)
+        for state, number in numbers
+        for address in [visit.link("records", state.option, **narrowed)]
+        if number or choice == DeadLetterFilter()
+    )
+    return table(("state", "records", "what it means"), rows, kind="counts")
+
+
+def _found_row(visit: Visit, history: History) -> Iterator[Cell]:
+    yield Link(history.key or "(no key)", record_address(visit, history))
+    yield record_lines.owner(history)
+    yield history.scope.resource if history.scope else ""
+    yield ", ".join(
+        dict.fromkeys(each.status.replace("_", " ") for each in record_lines.events(history) if each.status)
+    )
+
+
+# ---- one state
+
+
+def listed(visit: Visit) -> Response:
+    """Show the records in one state, grouped by what they have in common."""
+    state = _STATES.get(visit.place["state"])
+    if state is None:
+        raise PageError(404, f"There is no state {visit.place['state']}.", "The page of records has a link to each.")
+    kind, choice, name = state.option, choice_of(visit), parameter(visit, "group")
+    by_source, after = visit.query.get("by") == "file", parameter(visit, "after")
+    project, problem = project_or_problem(visit)
+    streams = {} if project is None else project.scopes
+    scopes = {} if project is None else open_records.scopes_of(project, choice)
+    with visit.reading() as tx:
+        group = open_record_pages.waiting_group(tx, streams, name) if name else None
+        if name and group is None:
+            raise PageError(404, "No records wait for this any more.", "The list of what waits shows the others.")
+        page = open_record_pages.page(tx, kind, choice, scopes, after=after, limit=_LISTED, group=group)
+        total = _total(tx, kind, choice, scopes, page, group, after=after)
+        groups, waiting = list[OpenGroup](), list[WaitingGroup]()
+        if choice.key is None and group is None:
+            waiting = waiting_groups(tx, streams, choice) if state is RecordState.WAITING else []
+            groups = open_record_pages.groups(tx, kind, choice, scopes, waiting, by_source=by_source)
+        unreadable = open_records.unreadable_items(tx, _LISTED) if state is RecordState.INBOX else []
+    narrowed = {name: value for name, value in visit.query.items() if name in _PARAMETERS}
+    return visit.show(
+        "record_list.html",
+        f"Records of {visit.of_tenant.name}: {state.shown}",
+        state=state,
+        problem=problem if state is RecordState.UNVERIFIED or visit.query.get("group") else "",
+        total=total,
+        filters=_filters(state, narrowed),
+        narrowed=narrowed,
+        groups=[_group(visit, kind, each) for each in groups],
+        are_all_groups=len(groups) < open_record_pages.MOST_GROUPS,
+        by_file="" if by_source or not choice.code else visit.link("records", kind, **narrowed, by="file"),
+        actions=actions_of(visit, kind, choice.stream, choice.code, choice.key),
+        records=table(_COLUMNS, (_row(visit, each) for each in page.items), kind="records"),
+        unreadable=table(_COLUMNS, (_row(visit, each) for each in unreadable)),
+        first=visit.link("records", kind, **narrowed) if after else "",
+        following=visit.link("records", kind, **narrowed, after=page.after) if page.after else "",
+    )
+
+
+_PARAMETERS = ("stream", "reason", "key", "file", "batch", "text", "group")
+
+
+def _total(
+    tx: Transaction,
+    kind: str,
+    choice: DeadLetterFilter,
+    scopes: Mapping[Scope, str],
+    page: open_record_pages.OpenPage,
+    group: WaitingGroup | None,
+    *,
+    after: str,
+) -> str:
+    if group is not None:
+        return f"{group.number:,}"
+    if not after and not page.after:
+        return f"{len(page.items):,}"
+    return f"{open_records.count(tx, kind, choice, scopes):,}"
+
+
+def _filters(state: RecordState, narrowed: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return the label, parameter and value of each field that narrows the list."""
+    fields = [("Stream", "stream"), ("Key", "key")]
+    none = DeadLetterFilter()
+    if open_records.applies(replace(none, code="bad_value"), state.option):
+        fields.append(("Reason", "reason"))
+    if open_records.applies(replace(none, source="f"), state.option):
+        fields.append(("File", "file"))
+    if open_records.applies(replace(none, handed_over_in="f"), state.option):
+        fields.append(("Handed over in", "batch"))
+    if open_records.applies(replace(none, text="t"), state.option):
+        fields.append(("Text of the message", "text"))
+    return [(label, name, narrowed.get(name, "")) for label, name in fields]
+
+
+def _group(visit: Visit, kind: str, group: OpenGroup) -> dict[str, Any]:
+    return {
+        "stream": group.stream,
+        "reason": group.reason,
+        "file": group.choice.get("file", ""),
+        "number": f"{group.number:,}",
+        "address": visit.link("records", kind, **group.choice),
+        "since": "" if group.since is None else instant_text(group.since),
+        "run": "" if group.first_run is None else visit.link("runs", group.first_run),
+        "example": group.example,
+        "missing": [(_parent_text(each), parent_address(visit, each)) for each in group.waits_for[:3]],
+        "actions": actions_of(visit, kind, group.stream, group.reason or None),
+    }
+
+
+def _row(visit: Visit, item: Item) -> Iterator[Cell]:
+    shown = open_records.public(item)
+    address = visit.link("record", stream=shown["stream"], key=shown["key"])
+    yield Link(shown["key"], address) if shown["key"] else "(no key)"
+    yield shown["stream"]
+    yield shown["why"]
+    yield shown.get("pointer", "")
+    yield shown["at"]
+    yield "" if shown["since"] is None else instant_text(shown["since"])
+    yield str(shown.get("attempts", ""))
+
+
+# ---- what these pages share
+
+
+def record_address(visit: Visit, history: History) -> str:
+    if history.streams or history.scope is None:
+        return visit.link("record", stream=history.streams[0] if history.streams else "", key=history.key)
+    return visit.link("record", **history.scope.columns, key=history.key)
+
+
+def parent_address(visit: Visit, parent: Parent) -> str:
+    """Return the address of a record that others refer to."""
+    resource, namespace, key = parent
+    return visit.link("record", resource=resource, namespace=namespace, key=key)
+
+
+def _parent_text(parent: Parent) -> str:
+    resource, namespace, key = parent
+    return f"{resource} {namespace}:{key}"
+
+
+def choice_of(visit: Visit) -> DeadLetterFilter:
+    """Return the choice of records in the address. Raises ConfigError for an unknown reason."""
+    given = {name: parameter(visit, name) or None for name in _PARAMETERS}
+    choice = open_records.selection(given["stream"], given["key"], given["reason"], None)
+    return replace(choice, source=given["file"], text=given["text"], handed_over_in=given["batch"])
+
+
+def parameter(visit: Visit, name: str) -> str:
+    """Return a parameter of the address, empty if it is missing."""
+    text = visit.query.get(name, "").strip()
+    if not is_storable(text):
+        raise PageError(400, f"The address has characters in {name!r} that no record has.")
+    return text
+
+
+def project_or_problem(visit: Visit) -> tuple[Project | None, str]:
+    """Return the config, or why it cannot be loaded."""
+    try:
+        return visit.project(), ""
+    except CrossdockError as error:
+        return None, str(error)

@@ -40,6 +40,7 @@ def listed(visit: Visit) -> Response:
         name=name,
         answer=_answer(name, found) if name and before is None and len(found) <= _LISTED else "",
         files=table(_COLUMNS, (_row(visit, each, copies) for each in found[:_LISTED]), kind="files"),
+        open_records=visit.link("records", q=name, **{"in": "messages"}) if name else "",
         older=older,
     )
 
@@ -64,7 +65,7 @@ def _row(visit: Visit, file: TakenFile, copies: Mapping[str, Sequence[TakenFile]
     others = [each for each in copies[file.content_hash] if each.place != file.place]
     by_content = visit.link("files", name=file.content_hash)
     yield Link(file.name, visit.link("files", name=file.name))
-    yield Link(file.stream, visit.link("files", name=file.name))
+    yield file.stream
     yield instant_text(file.accepted_at)
     yield _STATUSES.get(file.status, file.status)
     yield f"{file.size:,}"

@@ -17,9 +17,10 @@ from crossdock.printable import is_storable
 from crossdock.runs import open_record_pages, open_records, record_lines
 from crossdock.runs.open_record_pages import OpenGroup
 from crossdock.runs.open_records import Item
+from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.record_trace import History, RecordSearch
 from crossdock.runs.waiting_groups import Parent, WaitingGroup, waiting_groups
-from crossdock.state import DeadLetterFilter, Scope, Transaction
+from crossdock.state import DeadLetterFilter, Transaction
 from crossdock.values.display_times import instant_text
 from crossdock.values.state_words import BY_URGENCY, RecordState
 
@@ -68,8 +69,7 @@ def _overview(visit: Visit, **values: Any) -> Response:
 
 
 def _searched(wanted: str) -> Iterator[tuple[str, DeadLetterFilter]]:
-    of_key = open_records.selection(None, wanted, None, None)
-    yield f"With the key {wanted}", of_key
+    yield f"With the key {wanted}", _with_key(open_records.selection(None, wanted, None, None))
     yield f"Read from {wanted}", DeadLetterFilter(source=wanted)
     yield f"Handed over in {wanted}", DeadLetterFilter(handed_over_in=wanted)
     yield f"With “{wanted}” in the message", DeadLetterFilter(text=wanted)
@@ -118,11 +118,16 @@ def listed(visit: Visit) -> Response:
         if name and group is None:
             raise PageError(404, "No records wait for this any more.", "The list of what waits shows the others.")
         page = open_record_pages.page(tx, kind, choice, scopes, after=after, limit=_LISTED, group=group)
-        total = _total(tx, kind, choice, scopes, page, group, after=after)
         groups, waiting = list[OpenGroup](), list[WaitingGroup]()
         if choice.key is None and group is None:
             waiting = waiting_groups(tx, streams, choice) if state is RecordState.WAITING else []
             groups = open_record_pages.groups(tx, kind, choice, scopes, waiting, by_source=by_source)
+        if group is not None:
+            total = group.number
+        elif 0 < len(groups) < open_record_pages.MOST_GROUPS:
+            total = sum(each.number for each in groups)
+        else:
+            total = open_records.count(tx, kind, choice, scopes)
         unreadable = open_records.unreadable_items(tx, _LISTED) if state is RecordState.INBOX else []
     narrowed = {name: value for name, value in visit.query.items() if name in _PARAMETERS}
     return visit.show(
@@ -130,7 +135,7 @@ def listed(visit: Visit) -> Response:
         f"Records of {visit.of_tenant.name}: {state.shown}",
         state=state,
         problem=problem if state is RecordState.UNVERIFIED or visit.query.get("group") else "",
-        total=total,
+        total=f"{total:,}",
         filters=_filters(state, narrowed),
         narrowed=narrowed,
         groups=[_group(visit, kind, each) for each in groups],
@@ -145,23 +150,6 @@ def listed(visit: Visit) -> Response:
 
 
 _PARAMETERS = ("stream", "reason", "key", "file", "batch", "text", "group")
-
-
-def _total(
-    tx: Transaction,
-    kind: str,
-    choice: DeadLetterFilter,
-    scopes: Mapping[Scope, str],
-    page: open_record_pages.OpenPage,
-    group: WaitingGroup | None,
-    *,
-    after: str,
-) -> str:
-    if group is not None:
-        return f"{group.number:,}"
-    if not after and not page.after:
-        return f"{len(page.items):,}"
-    return f"{open_records.count(tx, kind, choice, scopes):,}"
 
 
 def _filters(state: RecordState, narrowed: Mapping[str, str]) -> list[tuple[str, str, str]]:
@@ -230,7 +218,11 @@ def choice_of(visit: Visit) -> DeadLetterFilter:
     """Return the choice of records in the address. Raises ConfigError for an unknown reason."""
     given = {name: parameter(visit, name) or None for name in _PARAMETERS}
     choice = open_records.selection(given["stream"], given["key"], given["reason"], None)
-    return replace(choice, source=given["file"], text=given["text"], handed_over_in=given["batch"])
+    return _with_key(replace(choice, source=given["file"], text=given["text"], handed_over_in=given["batch"]))
+
+
+def _with_key(choice: DeadLetterFilter) -> DeadLetterFilter:
+    return choice if choice.key is None else replace(choice, key_hash=key_hashes([choice.key])[choice.key])
 
 
 def parameter(visit: Visit, name: str) -> str:

@@ -62,6 +62,7 @@ class DeadLetterFilter:
         source: The file or page that they were read from.
         text: A part of the message that says why they are open, in upper or lower case.
         handed_over_in: The name of the stored batch that they are a part of.
+        key_hash: Of *key*; with it, indexes find the record.
     """
 
     stream: str | None = None
@@ -71,10 +72,11 @@ class DeadLetterFilter:
     source: str | None = None
     text: str | None = None
     handed_over_in: str | None = None
+    key_hash: int | None = None
 
     def conditions(self, any_table: Table) -> list[Any]:
         """Return those conditions that *any_table* has columns for."""
-        given = {"stream": self.stream, "key": self.key, "code": self.code}
+        given = {"stream": self.stream, "key": self.key, "code": self.code, "key_hash": self.key_hash}
         found = [
             any_table.c[name] == value for name, value in given.items() if value is not None and name in any_table.c
         ]

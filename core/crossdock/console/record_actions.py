@@ -1,18 +1,42 @@
-"""What a person may do about records on the pages of records."""
+"""What a person may do about records, on the pages that show them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from crossdock.console.actions import ACTIONS
 from crossdock.console.visits import Visit
+from crossdock.values.state_words import RecordState
+
+_UNCLEAR = {RecordState.IN_DOUBT.option, RecordState.OVERDUE.option}
 
 
 def actions_of(
-    visit: Visit,  # noqa: ARG001  the actions are not there yet
-    state: str,  # noqa: ARG001
-    stream: str | None = None,  # noqa: ARG001
-    reason: str | None = None,  # noqa: ARG001
-    key: str | None = None,  # noqa: ARG001
+    visit: Visit,
+    state: str,
+    stream: str | None = None,
+    reason: str | None = None,
+    key: str | None = None,
+    file: str | None = None,
 ) -> Sequence[tuple[str, str]]:
-    """Return the label and address of each action on the records in a state, as far as they are narrowed."""
-    return []
+    """Return the title and address of each action on the records in *state* of this stream, reason, key and file."""
+    given = {"stream": stream, "reason": reason, "key": key, "file": file}
+    return [
+        (ACTIONS[name].title, visit.link("do", name, **(given | more)))
+        for name, more in _names(state, stream, key)
+        if visit.may(ACTIONS[name].role)
+    ]
+
+
+def _names(state: str, stream: str | None, key: str | None) -> Iterator[tuple[str, dict[str, str | None]]]:
+    """Yield the names of actions, with the fields in which they differ from what was given."""
+    if state == RecordState.REJECTED.option:
+        yield "replay", {}
+    if stream is None:
+        return
+    if state in {RecordState.REJECTED.option, RecordState.WAITING.option}:
+        yield "drop", {"state": state}
+    if state in _UNCLEAR:
+        yield "resolve", {"reason": None, "file": None}
+    if state == RecordState.IN_DOUBT.option and key is not None:
+        yield "candidates", {"reason": None, "file": None}

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
+from crossdock.console.actions import ACTIONS
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.personal_data import is_shown
 from crossdock.console.record_actions import actions_of
@@ -75,12 +76,10 @@ def _page(visit: Visit, named: Mapping[str, str], held: Mapping[str, Any] | None
             record_lines.add_changes(project, tx, history)
         difference = _difference(project, tx, history)
         data = _data(tx, history)
-    address = _address(visit, named)
     shows_data = is_shown(visit, f"{named['key']} of {record_lines.owner(history)}")
     personal = frozenset() if shows_data else _personal(project, history)
     may_see = visit.sees_personal_data and project is not None
     version = _chosen(visit, data.contents)
-    stream = history.streams[0] if history.streams else None
     return visit.show(
         "record.html",
         f"Record {history.key}",
@@ -105,8 +104,7 @@ def _page(visit: Visit, named: Mapping[str, str], held: Mapping[str, Any] | None
         may_ask=may_see and _can_be_asked(visit, project, history),
         target=history.scope.target if history.scope else "",
         held=None if held is None or not may_see else _held(data.accepted, held, personal),
-        actions=[each for item in items for each in actions_of(visit, item["state"], stream, None, history.key)],
-        address=address,
+        actions=[*_actions(visit, project, history, items)],
     )
 
 
@@ -124,10 +122,6 @@ def _history(tx: Transaction, project: Project | None, named: Mapping[str, str])
         place = named["stream"] or f"{named['resource']} {named['namespace']}".strip() or "any stream"
         raise PageError(404, f"The state has no record {key} of {place}.", _UNKNOWN_HINT)
     return found[0]
-
-
-def _address(visit: Visit, named: Mapping[str, str]) -> str:
-    return visit.link("record", **named)
 
 
 def _chosen_parameters(visit: Visit) -> dict[str, str]:
@@ -158,6 +152,17 @@ def _state(visit: Visit, item: Item) -> dict[str, Any]:
         "address": visit.link("records", state.option, stream=shown["stream"], reason=item.get("code")),
         "facts": [(name, str(value)) for name, value in parts.items() if value is not None],
     }
+
+
+def _actions(
+    visit: Visit, project: Project | None, history: History, items: Sequence[Item]
+) -> Iterator[tuple[str, str]]:
+    for item in items:
+        yield from actions_of(visit, item["state"], item["stream"], None, history.key)
+    sync = ACTIONS["sync-record"]
+    if project is not None and visit.may(sync.role) and not {"%", "|"} & set(history.key):
+        for stream in project.fetching_streams.intersection(history.streams):
+            yield sync.title, visit.link("do", sync.name, stream=stream, key=history.key)
 
 
 def _difference(project: Project | None, tx: Transaction, history: History) -> Iterator[tuple[str, str, str]]:

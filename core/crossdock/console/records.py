@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -138,10 +138,10 @@ def listed(visit: Visit) -> Response:
         total=f"{total:,}",
         filters=_filters(state, narrowed),
         narrowed=narrowed,
-        groups=[_group(visit, kind, each) for each in groups],
+        groups=[_group(visit, kind, each, narrowed) for each in groups],
         are_all_groups=len(groups) < open_record_pages.MOST_GROUPS,
         by_file="" if by_source or not choice.code else visit.link("records", kind, **narrowed, by="file"),
-        actions=actions_of(visit, kind, choice.stream, choice.code, choice.key),
+        actions=[] if name or choice.text or choice.handed_over_in else _actions(visit, kind, choice),
         records=table(_COLUMNS, (_row(visit, each) for each in page.items), kind="records"),
         unreadable=table(_COLUMNS, (_row(visit, each) for each in unreadable)),
         first=visit.link("records", kind, **narrowed) if after else "",
@@ -167,18 +167,24 @@ def _filters(state: RecordState, narrowed: Mapping[str, str]) -> list[tuple[str,
     return [(label, name, narrowed.get(name, "")) for label, name in fields]
 
 
-def _group(visit: Visit, kind: str, group: OpenGroup) -> dict[str, Any]:
+def _actions(visit: Visit, kind: str, choice: DeadLetterFilter) -> Sequence[tuple[str, str]]:
+    return actions_of(visit, kind, choice.stream, choice.code, choice.key, choice.source)
+
+
+def _group(visit: Visit, kind: str, group: OpenGroup, narrowed: Mapping[str, str]) -> dict[str, Any]:
+    parameters = {**narrowed, **group.choice}
+    chosen = DeadLetterFilter(parameters["stream"], code=parameters.get("reason"), source=parameters.get("file"))
     return {
         "stream": group.stream,
         "reason": group.reason,
         "file": group.choice.get("file", ""),
         "number": f"{group.number:,}",
-        "address": visit.link("records", kind, **group.choice),
+        "address": visit.link("records", kind, **parameters),
         "since": "" if group.since is None else instant_text(group.since),
         "run": "" if group.first_run is None else visit.link("runs", group.first_run),
         "example": group.example,
         "missing": [(_parent_text(each), parent_address(visit, each)) for each in group.waits_for[:3]],
-        "actions": actions_of(visit, kind, group.stream, group.reason or None),
+        "actions": [] if {"group", "batch", "text"} & set(parameters) else _actions(visit, kind, chosen),
     }
 
 

@@ -119,23 +119,25 @@ def listed(visit: Visit) -> Response:
             raise PageError(404, "No records wait for this any more.", "The list of what waits shows the others.")
         page = open_record_pages.page(tx, kind, choice, scopes, after=after, limit=_LISTED, group=group)
         groups, waiting = list[OpenGroup](), list[WaitingGroup]()
-        if choice.key is None and group is None:
+        if (choice.key, choice.text, group) == (None, None, None):  # a text is looked for only until a page is full
             waiting = waiting_groups(tx, streams, choice) if state is RecordState.WAITING else []
             groups = open_record_pages.groups(tx, kind, choice, scopes, waiting, by_source=by_source)
         if group is not None:
-            total = group.number
+            total = f"{group.number:,}"
         elif 0 < len(groups) < open_record_pages.MOST_GROUPS:
-            total = sum(each.number for each in groups)
+            total = f"{sum(each.number for each in groups):,}"
+        elif not after and not page.after:
+            total = f"{len(page.items):,}"
         else:
-            total = open_records.count(tx, kind, choice, scopes)
+            total = "Many" if choice.text else f"{open_records.count(tx, kind, choice, scopes):,}"
         unreadable = open_records.unreadable_items(tx, _LISTED) if state is RecordState.INBOX else []
-    narrowed = {name: value for name, value in visit.query.items() if name in _PARAMETERS}
+    narrowed = {name: value for name, value in visit.query.items() if name in _PARAMETERS and value}
     return visit.show(
         "record_list.html",
         f"Records of {visit.of_tenant.name}: {state.shown}",
         state=state,
         problem=problem if state is RecordState.UNVERIFIED or visit.query.get("group") else "",
-        total=f"{total:,}",
+        total=total,
         filters=_filters(state, narrowed),
         narrowed=narrowed,
         groups=[_group(visit, kind, each, narrowed) for each in groups],

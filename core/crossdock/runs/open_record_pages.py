@@ -206,13 +206,13 @@ def _of_waiting(group: WaitingGroup) -> OpenGroup:
 
 def _of_refused(tx: Transaction, status: str, choice: DeadLetterFilter, *, by_source: bool) -> Iterator[OpenGroup]:
     for each in tx.dead_letters.groups(status, choice, by_source=by_source, limit=MOST_GROUPS):
-        source = choice.source if each.source is None else each.source
-        own = replace(choice, stream=each.stream, code=each.code, source=source)
-        (first,) = tx.dead_letters.page(status, own, after=None, limit=1)
-        parameters = {"stream": each.stream, "reason": each.code} | ({} if source is None else {"file": source})
-        yield OpenGroup(
-            each.stream, each.code, each.number, each.first_at, first["message"], parameters, each.first_run_id
-        )
+        parameters = {"stream": each.stream, "reason": each.code} | ({"file": each.source} if each.source else {})
+        example = "" if by_source else _first_message(tx, status, replace(choice, stream=each.stream, code=each.code))
+        yield OpenGroup(each.stream, each.code, each.number, each.first_at, example, parameters, each.first_run_id)
+
+
+def _first_message(tx: Transaction, status: str, choice: DeadLetterFilter) -> str:
+    return "".join(each["message"] for each in tx.dead_letters.page(status, choice, after=None, limit=1))
 
 
 def _of_intents(tx: Transaction, kind: str, choice: DeadLetterFilter) -> Iterator[OpenGroup]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Connection, Table, and_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Table, and_, literal, select, tuple_
 
 from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, source_is, waiting_records
 from crossdock.state.tables.batches import Batches
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _DATA = {"body", "before", "after", "raw", "payload", "mapped"}
 _SCOPED = (bindings, intents)
 _STREAMED = (dead_letters, waiting_records)
+_LAST_HASH = (1 << 128) - 1
 
 
 class FoundRecord(NamedTuple):
@@ -53,10 +54,10 @@ class RecordHistory:
 
     def scopes(self) -> set[Scope]:
         names = Scope.__slots__
-        return {Scope(*row) for table in _SCOPED for row in self._distinct([table.c[name] for name in names])}
+        return {Scope(*row) for table in _SCOPED for row in self._distinct(table, names)}
 
     def streams(self) -> set[str]:
-        return {stream for table in _STREAMED for (stream,) in self._distinct([table.c.stream])}
+        return {stream for table in _STREAMED for (stream,) in self._distinct(table, ("stream",))}
 
     def of_name(self, name: str) -> set[FoundRecord]:
         """Return the records with this id at their target, now or earlier, or with this idempotency key."""
@@ -127,15 +128,21 @@ class RecordHistory:
             found.append(DeliveredContent(number, run_id, operation, at, before, known))
         return found
 
-    def _distinct(self, columns: list[Column[Any]]) -> Iterator[tuple[Any, ...]]:
-        """Yield the distinct values of the first columns of an index, with one step through the index for each."""
-        last: tuple[Any, ...] | None = ("",) * len(columns)
-        while last is not None:
-            query = select(*columns).where(tuple_(*columns) > tuple_(*last)).order_by(*columns).limit(1)
+    def _distinct(self, table: Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield the distinct values of the columns before ``key_hash`` in an index, with one step in it for each.
+
+        Each step begins after the last key hash: SQLite would read all rows with the same values to find the next.
+        """
+        columns, last = [table.c[name] for name in names], ("",) * len(names)
+        order = tuple_(*columns, table.c.key_hash)
+        while True:
+            place = tuple_(*last, literal(_LAST_HASH, table.c.key_hash.type))
+            query = select(*columns).where(order > place).order_by(*columns, table.c.key_hash).limit(1)
             row = self._connection.execute(query).first()
-            last = None if row is None else tuple(row)
-            if last is not None:
-                yield last
+            if row is None:
+                return
+            last = tuple(row)
+            yield last
 
     def _last_line(self, table: Table, condition: ColumnElement[bool], line: int) -> int:
         query = select(table.c.line).where(condition, table.c.line <= line)

@@ -98,10 +98,10 @@ def _read(
         intents = tx.intents.listed(STATUSES[kind], limit=limit, choice=choice, after=last)
         return open_records.intent_items(tx, intents, kind), [[str(each.id)] for each in intents]
     if kind == _WAITING:
-        start = _place(after, lambda since, stream, key: WaitingPlace(_instant(since), stream, key))
+        start = _place(after, lambda since, stream, number: WaitingPlace(_instant(since), stream, _hash(number)))
         waits_for = None if group is None else group.waits_for
-        rows = tx.waiting_records.listed(limit=limit, choice=choice, after=start, waits_for=waits_for)
-        places = [[row["since"].isoformat(), row["stream"], row["key"]] for row in rows]
+        rows = tx.waiting_records.page(choice, after=start, limit=limit, waits_for=waits_for)
+        places = [[row["since"].isoformat(), row["stream"], f"{row['key_hash']:x}"] for row in rows]
         return open_records.waiting_items(rows), places
     if kind == _INBOX:
         first = _place(after, lambda at, key, stream: HintPlace(_instant(at), key, stream))

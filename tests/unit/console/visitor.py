@@ -38,6 +38,12 @@ class Visitor:
     def page(self, path: str, status: int = 200) -> Page:
         return Page(self.html(path, status))
 
+    def redirected(self, path: str) -> str:
+        """The address to which the page leads at once."""
+        answer = self._answer("GET", path)
+        assert answer.status_code == 303, answer.text
+        return answer.headers["location"]
+
     def send(self, path: str, fields: dict[str, str], *, at: str, status: int = 200) -> Page:
         """Send a form of the page *at*, with its token."""
         (token, *_) = re.findall(r'name="csrf_token" value="([^"]+)"', self.html(at))

@@ -225,8 +225,7 @@ class DeadLetters:
         order = tuple(table.c[name] for name in DeadLetterPlace._fields)
         query = select(table).where(table.c.status == status, *choice.conditions(table)).order_by(*order).limit(limit)
         if after is not None:
-            types = (column.type for column in order)
-            place = (literal(value, kind) for value, kind in zip(after, types, strict=True))
+            place = (literal(value, column.type) for value, column in zip(after, order, strict=True))
             query = query.where(tuple_(*order) > tuple_(*place))
         return [dict(row) for row in self._connection.execute(query).mappings()]
 

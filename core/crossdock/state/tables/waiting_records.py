@@ -46,11 +46,11 @@ class WaitingCount:
 
 
 class WaitingPlace(NamedTuple):
-    """The place of a waiting record in the order of `WaitingRecords.listed`."""
+    """The place of a waiting record in the order of `WaitingRecords.page`."""
 
     since: datetime
     stream: str
-    key: str
+    key_hash: int
 
 
 _COLUMNS = IDENTITY | {"waits_for": "waits_for", "raw": "raw"}
@@ -116,12 +116,17 @@ class WaitingRecords:
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
-    def listed(
+    def listed(self, *, limit: int, choice: DeadLetterFilter = ALL) -> list[dict[str, Any]]:
+        query = select(table).where(*choice.conditions(table))
+        query = query.order_by(table.c.since, table.c.stream, table.c.key).limit(limit)
+        return [dict(row) for row in self._connection.execute(query).mappings()]
+
+    def page(
         self,
+        choice: DeadLetterFilter,
         *,
+        after: WaitingPlace | None,
         limit: int,
-        choice: DeadLetterFilter = ALL,
-        after: WaitingPlace | None = None,
         waits_for: Sequence[list[dict[str, str]]] | None = None,
     ) -> list[dict[str, Any]]:
         """Return at most *limit* waiting records of *choice* *after* a place, longest waiting first.
@@ -132,7 +137,8 @@ class WaitingRecords:
         order = tuple(table.c[name] for name in WaitingPlace._fields)
         query = select(table).where(*choice.conditions(table)).order_by(*order).limit(limit)
         if after is not None:
-            query = query.where(tuple_(*order) > tuple_(literal(after.since, table.c.since.type), *after[1:]))
+            place = (literal(value, column.type) for value, column in zip(after, order, strict=True))
+            query = query.where(tuple_(*order) > tuple_(*place))
         if waits_for is None:
             return [dict(row) for row in self._connection.execute(query).mappings()]
         found = list[dict[str, Any]]()

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from importlib.resources import files
+from typing import Literal, TypedDict
+from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -15,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crossdock.console.people import Person, Role
+from crossdock.console.people import NOBODY, Person, Role
 from crossdock.console.visits import Console, Handler, PageError, Visit
 from crossdock.errors import CrossdockError
 from crossdock.values.serving import ServerNames
@@ -23,6 +25,7 @@ from crossdock.values.serving.page_forms import FormError, FormTokens, Session
 from crossdock.values.serving.page_headers import PAGE_HEADERS
 
 COOKIE = "crossdock_console_session"
+SIGN_IN = "/sign-in"
 _ASSETS = {"style.css": "text/css", "console.css": "text/css", "console.js": "text/javascript"}
 _HEADERS = PAGE_HEADERS | {
     "content-security-policy": PAGE_HEADERS["content-security-policy"].replace(
@@ -34,11 +37,14 @@ _STATUSES = {2: 400, 3: 503, 4: 409}  # by the exit code that a command would ha
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An address, what its visitors need to be, and what answers. *is_form* is sent with POST."""
+    """An address, what its visitors need to be, and what answers. *is_form* is sent with POST.
+
+    Without a *role*, it also answers those who have not signed in.
+    """
 
     path: str
     handler: Handler
-    role: Role = Role.VIEWER
+    role: Role | None = Role.VIEWER
     is_form: bool = False
 
 
@@ -46,11 +52,9 @@ WhoIs = Callable[[Request, Session], Person | None]
 """Returns who sent a request; None if nobody has signed in."""
 
 
-def app(
-    console: Console, pages: Sequence[Page], names: ServerNames, who_is: WhoIs, *, is_secure: bool = False
-) -> ASGIApp:
-    """Return the application. Without a person, a page is answered by the one at ``/sign-in``, if there is one."""
-    answering = _Answers(console, who_is, is_secure=is_secure)
+def app(console: Console, pages: Sequence[Page], names: ServerNames, who_is: WhoIs) -> ASGIApp:
+    """Return the application. Without a person, a page is answered by that where one signs in, and a form by 401."""
+    answering = _Answers(console, who_is)
     routes = [Route(page.path, answering.of(page), methods=["POST" if page.is_form else "GET"]) for page in pages]
     assets = [Route(f"/{name}", _asset(name, kind), methods=["GET"]) for name, kind in _ASSETS.items()]
     served = Starlette(routes=[*routes, *assets], exception_handlers={HTTPException: answering.http_error})
@@ -58,20 +62,24 @@ def app(
     return _protected(served, names)
 
 
+class _Cookie(TypedDict):
+    secure: bool
+    same_site: Literal["lax"]
+
+
 class _Answers:
-    def __init__(self, console: Console, who_is: WhoIs, *, is_secure: bool) -> None:
-        self._console, self._who_is, self._is_secure = console, who_is, is_secure
+    def __init__(self, console: Console, who_is: WhoIs) -> None:
+        self._console, self._who_is = console, who_is
         self._tokens = FormTokens()
 
     def of(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            session = Session(self._tokens, request, COOKIE)
+            session = self._session(request)
             visit = self._visit(request, session)
             try:
-                person = self._who_is(request, session)
-                if person is None:
-                    raise PageError(401, "Nobody has signed in.", "Sign in, then open the page again.")
-                visit = await self._admitted(page, request, replace(visit, person=person))
+                if page.role is not None and not visit.person.name:
+                    return session.keep(self._to_sign_in(page, request, visit), **_cookie(request))
+                visit = await self._admitted(page, request, visit)
                 form = await session.fields(request) if page.is_form else None
                 response = await run_in_threadpool(page.handler, replace(visit, form=form))
             except PageError as error:
@@ -80,24 +88,35 @@ class _Answers:
                 response = _error(visit, PageError(error.status, error.message))
             except CrossdockError as error:
                 response = _error(visit, PageError(_STATUSES.get(error.exit_code, 500), *_lines(error)))
-            return session.keep(response, secure=self._is_secure)
+            return session.keep(response, **_cookie(request))
 
         return answer
 
+    def _to_sign_in(self, page: Page, request: Request, visit: Visit) -> Response:
+        if page.is_form:
+            return _error(visit, PageError(401, "Nobody has signed in.", "Sign in, then open the page again."))
+        query = request.scope["query_string"].decode("latin-1")
+        wanted = request.scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+        return visit.go(SIGN_IN if wanted == "/" else f"{SIGN_IN}?{urlencode({'next': wanted})}")
+
+    def _session(self, request: Request) -> Session:
+        return Session(self._tokens, request, f"__Host-{COOKIE}" if _has_tls(request) else COOKIE)
+
     async def http_error(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        session = Session(self._tokens, request, COOKIE)
-        person = self._who_is(request, session)
-        if person is None:
+        visit = self._visit(request, self._session(request))
+        if not visit.person.name:
             return PlainTextResponse(HTTPStatus(error.status_code).phrase, error.status_code, error.headers)
         message = "There is no such page." if error.status_code == 404 else HTTPStatus(error.status_code).phrase
-        response = _error(replace(self._visit(request, session), person=person), PageError(error.status_code, message))
+        response = _error(visit, PageError(error.status_code, message))
         response.headers.update(error.headers or {})
         return response
 
     async def _admitted(self, page: Page, request: Request, visit: Visit) -> Visit:
         """Return *visit* with its tenant, or raise PageError if the person may not see the page."""
         name = request.path_params.get("tenant")
+        if page.role is None:
+            return visit
         if not visit.person.may(page.role, name):
             raise PageError(403, f"{visit.person.name} may not do this: it needs the role {page.role.shown}.")
         if name is None:
@@ -111,16 +130,27 @@ class _Answers:
         place: Mapping[str, str] = {name: str(value) for name, value in request.path_params.items() if name != "tenant"}
         return Visit(
             console=self._console,
-            person=Person("nobody"),
+            person=self._who_is(request, session) or NOBODY,
             tenant=None,
             path=request.scope["path"],
             place=place,
             query=dict(request.query_params),
             form=None,
+            session=session,
             token=session.token(),
             address=request.client.host if request.client else "",
+            origin=f"{request.url.scheme}://{request.headers.get('host', '')}",
             now=self._console.clock.now(),
         )
+
+
+def _has_tls(request: Request) -> bool:
+    return request.url.scheme == "https"
+
+
+def _cookie(request: Request) -> _Cookie:
+    # A link in a ticket must not begin a new session in place of the browser's own, as it would with "strict".
+    return {"secure": _has_tls(request), "same_site": "lax"}
 
 
 def _error(visit: Visit, error: PageError) -> Response:

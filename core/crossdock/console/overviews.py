@@ -144,7 +144,7 @@ class Known:
 
     found: Mapping[str, Overview]
     errors: Mapping[str, CrossdockError]
-    unread: int
+    unread: Sequence[str]
 
 
 class Overviews:
@@ -182,7 +182,7 @@ class Overviews:
         with self._read:
             found = {name: self._found[name] for name in names if name in self._found}
             errors = {name: self._errors[name] for name in names if name in self._errors}
-        return Known(found, errors, len(names) - len(found) - len(errors))
+        return Known(found, errors, [name for name in names if name not in found and name not in errors])
 
     def _read_all(self) -> None:
         try:

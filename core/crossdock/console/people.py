@@ -40,6 +40,10 @@ class Person:
         return any(each is not None and each >= role for each in roles)
 
 
+NOBODY = Person("")
+"""Who has not signed in."""
+
+
 def user_of_this_machine() -> Person:
     """Return who started the console: on loopback only users of this machine reach it."""
     try:

@@ -12,12 +12,19 @@ from crossdock.console import (
     records,
     runs,
     settings,
+    sign_in_pages,
     today,
 )
-from crossdock.console.app import Page
+from crossdock.console.app import SIGN_IN, Page
 from crossdock.console.people import Role
+from crossdock.console.sign_in.openid_provider import ANSWER_PATH
 
 PAGES = (
+    Page(SIGN_IN, sign_in_pages.asked, role=None),
+    Page(SIGN_IN, sign_in_pages.by_password, role=None, is_form=True),
+    Page("/sign-out", sign_in_pages.out, Role.VIEWER, is_form=True),
+    Page("/sign-in/openid", sign_in_pages.to_provider, role=None),
+    Page(ANSWER_PATH, sign_in_pages.from_provider, role=None),
     Page("/", today.of_all),
     Page("/t/{tenant}", today.of_tenant),
     Page("/t/{tenant}/runs", runs.listed),

@@ -5,42 +5,49 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from starlette.requests import Request
-
 from crossdock.console.app import app
 from crossdock.console.overviews import Overviews
-from crossdock.console.people import Person, user_of_this_machine
+from crossdock.console.people import user_of_this_machine
+from crossdock.console.protection import Protection
 from crossdock.console.routes import PAGES
 from crossdock.console.tenants import Tenants
 from crossdock.console.visits import Console
 from crossdock.errors import ConfigError
 from crossdock.values.clock import Clock
 from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, serve_in_thread
-from crossdock.values.serving.page_forms import Session
 
 _CLIENTS = ConnectionLimits(header_s=10.0, body_s=20.0, answer_s=30.0, connections=64)
+_THIS_MACHINE = Protection()
 _LIMITS = ServerLimits(clients=_CLIENTS, accepted_at_once=16, queued=128, stops_within_s=2)
 
 
 @contextmanager
 def serve(
-    tenants: Tenants, clock: Clock, host: str = "127.0.0.1", port: int = 0, *, allowed_hosts: Iterable[str] = ()
+    tenants: Tenants,
+    clock: Clock,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    allowed_hosts: Iterable[str] = (),
+    protection: Protection = _THIS_MACHINE,
 ) -> Iterator[str]:
-    """Serve the pages and yield the base address. *allowed_hosts* are as in `ServerNames`."""
+    """Serve the pages and yield the base address. *allowed_hosts* are as in `ServerNames`.
+
+    Raises ConfigError if the console would be reachable beyond this machine without TLS or sign-in.
+    """
 
     def refused(error: OSError) -> ConfigError:
         hint = "Stop the process that listens there, or use another port."
         return ConfigError(f"cannot serve the console: {error.strerror}", where=f"{host}:{port}", hint=hint)
 
-    user = user_of_this_machine()
-
-    def who_is(_: Request, __: Session) -> Person:
-        return user
-
-    console = Console(tenants, Overviews(tenants, clock), clock)
-    served = app(console, PAGES, ServerNames(allowed_hosts, "crossdock console"), who_is)
+    protection.check(host)
+    sign_in, user = protection.sign_in(clock), user_of_this_machine()
+    console = Console(tenants, Overviews(tenants, clock), clock, sign_in)
+    names = ServerNames(allowed_hosts, "crossdock console")
+    served = app(console, PAGES, names, sign_in.who_is if sign_in else lambda _, __: user)
+    guarded, tls = protection.guarded(served), protection.tls()
     try:
-        with serve_in_thread(served, _LIMITS, host, port, name="console", refused=refused) as base_url:
+        with serve_in_thread(guarded, _LIMITS, host, port, name="console", refused=refused, tls=tls) as base_url:
             yield base_url
     finally:
         tenants.close()

@@ -48,7 +48,7 @@ def of_all(visit: Visit) -> Response:
         ],
         wanted=wanted,
         errors=errors,
-        unread=known.unread,
+        unread=sum(visit.person.role_at(name) is not None for name in known.unread),
         jobs=table(
             ("tenant", *_COLUMNS),
             ((Link(name, link(name)), *cells) for name, found in part for cells in _rows(name, found, visit.now)),

@@ -14,12 +14,13 @@ from crossdock.config.project.project import Project
 from crossdock.console import pages
 from crossdock.console.overviews import Overviews
 from crossdock.console.people import Person, Role
+from crossdock.console.sign_in.ways import SignIn
 from crossdock.console.slow_readings import SlowReadings
 from crossdock.console.started_commands import StartedCommands
 from crossdock.console.tenants import Tenant, Tenants
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.serving.page_forms import Fields
+from crossdock.values.serving.page_forms import Fields, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Console:
     overviews: Overviews
     clock: Clock
     slow_readings: SlowReadings = field(default_factory=SlowReadings)
+    sign_in: SignIn | None = None  # None: the users of this machine need none
 
 
 class PageError(Exception):
@@ -49,8 +51,10 @@ class Visit:
         place: The other variable parts of the address.
         query: The first value of each parameter.
         form: The fields of a form that was sent, whose token is valid; None for a page.
+        session: The browser's.
         token: For the forms of the page.
         address: Where the request came from.
+        origin: Scheme and host of this server as the browser names it.
     """
 
     console: Console
@@ -60,8 +64,10 @@ class Visit:
     place: Mapping[str, str]
     query: Mapping[str, str]
     form: Fields | None
+    session: Session
     token: str
     address: str
+    origin: str
     now: datetime
 
     @property

@@ -8,8 +8,6 @@ request, and the answer before the new token is used.
 
 from __future__ import annotations
 
-import hashlib
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -104,9 +102,7 @@ class AuthorizationCodeAuth(TokenAuth):
         asked = {"response_type": "code", "client_id": revealed(self._client_id), "redirect_uri": redirect_url}
         asked |= self._scope | {"state": state}
         if self._pkce:
-            digest = hashlib.sha256(verifier.encode()).digest()
-            challenge = urlsafe_b64encode(digest).decode().rstrip("=")
-            asked |= {"code_challenge": challenge, "code_challenge_method": "S256"}
+            asked |= {"code_challenge": oauth_messages.pkce_challenge(verifier), "code_challenge_method": "S256"}
         return f"{self._authorize_url}{'&' if '?' in self._authorize_url else '?'}{urlencode(self._extra | asked)}"
 
     def code_request(self, code: str, redirect_url: str, verifier: str) -> httpx.Request:

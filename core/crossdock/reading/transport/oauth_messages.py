@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Mapping
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any, Literal
 from urllib.parse import quote_plus
 
@@ -30,6 +31,11 @@ def client_fields(client_id: str, secret: str, how: ClientAuth) -> tuple[dict[st
         return {"client_id": client_id, "client_secret": secret}, {}
     pair = f"{quote_plus(client_id)}:{quote_plus(secret)}"
     return {}, {"authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+
+
+def pkce_challenge(verifier: str) -> str:
+    """Return what is told of *verifier* before it is shown (RFC 7636 section 4.2, S256)."""
+    return urlsafe_b64encode(sha256(verifier.encode()).digest()).decode().rstrip("=")
 
 
 def members(body: bytes) -> Mapping[str, Any]:

@@ -46,7 +46,7 @@ def _context(
     else:
         _trust_system(context)
     if certificate is not None:
-        _show_certificate(context, certificate, key, passphrase)
+        show_certificate(context, certificate, key, passphrase)
     return context
 
 
@@ -76,7 +76,10 @@ def _trust_system(context: ssl.SSLContext) -> None:
         context.load_verify_locations(capath=folder)
 
 
-def _show_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None, passphrase: Secret | None) -> None:
+def show_certificate(
+    context: ssl.SSLContext, certificate: Path, key: Path | None, passphrase: Secret | None = None
+) -> None:
+    """Let *context* show a certificate. Raises ConfigError if it or its key is not usable, or the key is not private."""
     secret = passphrase.reveal() if passphrase is not None else ""
     _check_private(key or certificate)
     try:
@@ -85,7 +88,7 @@ def _show_certificate(context: ssl.SSLContext, certificate: Path, key: Path | No
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise ConfigError("the private key is not that of the certificate", where=str(key or certificate)) from None
-        hint = "it must be PEM; see client_key, and client_key_passphrase if the key is encrypted"
+        hint = "it must be PEM; an encrypted client_key needs its client_key_passphrase"
         raise ConfigError("contains no usable certificate with its key", where=str(certificate), hint=hint) from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(certificate)) from None

@@ -33,23 +33,25 @@ class ServerNames:
     def refusal(self, scope: Scope) -> str | None:
         """Return why a request must not be answered, or None if it is for these names and from no other site's page."""
         headers = Headers(scope=scope)
+        has_tls = scope.get("scheme") == "https"
+        default = 443 if has_tls else 80
         local, port = scope.get("server") or ("", None)
         host = headers.get("host", "").lower()
-        if not self._is_ours(host, local, port or 80):
+        if not self._is_ours(host, local, port or default, default):
             return (
-                f"Host is not this server. Use localhost:{port or 80} or 127.0.0.1:{port or 80}, or allow the"
+                f"Host is not this server. Use localhost:{port or default} or 127.0.0.1:{port or default}, or allow the"
                 f" name: {self._command} --allow-host NAME."
             )
-        own = {f"http://{host}", f"https://{host}"}  # https behind a proxy that terminates TLS
+        own = {f"https://{host}"} if has_tls else {f"http://{host}", f"https://{host}"}  # https: a proxy may have TLS
         if any(origin.lower() not in own for origin in headers.getlist("origin")):
             return "Origin is another site. Send the request from a page of this server, or without Origin."
         return None
 
-    def _is_ours(self, host: str, local: str, local_port: int) -> bool:
+    def _is_ours(self, host: str, local: str, local_port: int, default_port: int) -> bool:
         found = _AUTHORITY.fullmatch(host)
         if found is None:
             return False
-        name, port = found[1], int(found[2] or 80)
+        name, port = found[1], int(found[2] or default_port)
         if name in self._allowed or host in self._allowed:
             return True
         address = name.strip("[]")

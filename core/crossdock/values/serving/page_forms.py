@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from typing import Literal
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
@@ -55,10 +56,12 @@ class Session:
         """Give the browser another id, so that one that somebody else has set or read is of no use."""
         self.id, self._known = secrets.token_hex(32), False
 
-    def keep(self, response: Response, *, secure: bool = False) -> Response:
+    def keep(
+        self, response: Response, *, secure: bool = False, same_site: Literal["lax", "strict"] = "strict"
+    ) -> Response:
         """Set the cookie unless the browser has it. Cookies are shared by all ports, so an existing one is kept."""
         if not self._known:
-            response.set_cookie(self._cookie, self.id, httponly=True, samesite="strict", secure=secure)
+            response.set_cookie(self._cookie, self.id, httponly=True, samesite=same_site, secure=secure)
         return response
 
     async def fields(self, request: Request) -> Fields:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from starlette.types import ASGIApp
 
 from crossdock.errors import ConfigError
-from crossdock.values.serving.guarded_connections import ConnectionLimits
+from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection
 from crossdock.values.serving.stoppable_server import StoppableServer
 from crossdock.values.serving.uvicorn_config import config
 
@@ -44,6 +48,7 @@ def serve_in_thread(
     name: str,
     refused: Callable[[OSError], ConfigError],
     malformed: Callable[[], None] = lambda: None,
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[str]:
     """Serve *app* and yield the base address. *port* 0 takes a free one, and *host* ``0.0.0.0`` all addresses.
 
@@ -51,33 +56,72 @@ def serve_in_thread(
     HTTP, in the thread of the server.
     """
     with _listener(host, port, refused) as listener:
-        server = _Server(app, limits, malformed)
+        server = _Server(app, limits, malformed, tls)
         thread = threading.Thread(target=server.run, args=([listener],), name=name, daemon=True)
         thread.start()
         try:
             if not server.is_up.wait(_STARTS_WITHIN_S):
                 raise RuntimeError(f"the server {name!r} did not start within {_STARTS_WITHIN_S:.0f} s")
             address, bound = listener.getsockname()[:2]
-            yield f"http://[{address}]:{bound}" if ":" in address else f"http://{address}:{bound}"
+            scheme = "http" if tls is None else "https"
+            yield f"{scheme}://[{address}]:{bound}" if ":" in address else f"{scheme}://{address}:{bound}"
         finally:
             server.stop()
             thread.join()
 
 
 class _Server(StoppableServer):
-    def __init__(self, app: ASGIApp, limits: ServerLimits, malformed: Callable[[], None]) -> None:
+    def __init__(
+        self, app: ASGIApp, limits: ServerLimits, malformed: Callable[[], None], tls: ssl.SSLContext | None
+    ) -> None:
         backlog, stops_within_s = limits.accepted_at_once, limits.stops_within_s
         made = config(
             app, limits.clients, malformed=malformed, backlog=backlog, timeout_graceful_shutdown=stops_within_s
         )
         super().__init__(made)
-        self.is_up, self._queued = threading.Event(), limits.queued
+        self.is_up, self._limits, self._tls = threading.Event(), limits, tls
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.config.ssl = self._tls
+        if self._tls is not None:
+            loop = asyncio.get_running_loop()
+            # uvicorn has no setting for it, and asyncio waits for a minute
+            create_server = partial(loop.create_server, ssl_handshake_timeout=self._limits.clients.header_s)
+            loop.create_server = create_server  # type: ignore[method-assign]  # this thread's own loop
+            for each in sockets or ():
+                if isinstance(each, _Listener):
+                    each.limit_handshakes(self._limits.accepted_at_once, self._open_files)
         await super().startup(sockets=sockets)
         for listener in sockets or ():
-            listener.listen(self._queued)
+            listener.listen(self._limits.queued)
         self.is_up.set()
+
+    def _open_files(self) -> set[int]:
+        """Return the sockets of connections whose handshake has ended."""
+        connections = list(self.server_state.connections)
+        transports = [each.transport for each in connections if isinstance(each, GuardedConnection)]
+        return {each.get_extra_info("socket").fileno() for each in transports}
+
+
+class _Listener(socket.socket):
+    """A listening socket that bounds the TLS handshakes in progress, which `ConnectionLimits` do not count."""
+
+    _most: int | None = None
+
+    def limit_handshakes(self, most: int, open_files: Callable[[], set[int]]) -> None:
+        """Let *most* handshakes be in progress. *open_files* returns the sockets of those that have ended."""
+        self._most, self._done, self._begun = most, open_files, list[socket.socket]()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        accepted, address = super().accept()
+        if self._most is not None:
+            done = self._done()
+            self._begun = [each for each in self._begun if each.fileno() >= 0 and each.fileno() not in done]
+            self._begun.append(accepted)
+            if len(self._begun) > self._most:
+                with suppress(OSError):  # the client has gone
+                    self._begun.pop(0).shutdown(socket.SHUT_RDWR)
+        return accepted, address
 
 
 def _listener(host: str, port: int, refused: Callable[[OSError], ConfigError]) -> socket.socket:
@@ -87,4 +131,4 @@ def _listener(host: str, port: int, refused: Callable[[OSError], ConfigError]) -
     except OSError as error:
         raise refused(error) from error
     # With the protocol named, because asyncio sets TCP_NODELAY only on such sockets.
-    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=bound.detach())
+    return _Listener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=bound.detach())

@@ -30,6 +30,7 @@ def config(
         lifespan="off",
         ws="none",
         server_header=False,
+        proxy_headers=False,  # uvicorn would believe those of any process of this machine
         **more,
     )
 

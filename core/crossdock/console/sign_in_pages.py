@@ -1,0 +1,91 @@
+"""The pages at which people sign in and out."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from starlette.responses import Response
+
+from crossdock.console.sign_in.attempts import BusyError, TooManyAttemptsError
+from crossdock.console.sign_in.openid_provider import RefusedError
+from crossdock.console.sign_in.ways import SignIn
+from crossdock.console.visits import PageError, Visit
+from crossdock.values.display_texts import counted
+
+_MAX_WANTED = 2_000  # characters
+_OF_THIS_SERVER = re.compile(r"/(?![/\\])[!-\[\]-~]*")  # printable ASCII without a backslash, and no other host
+
+
+def asked(visit: Visit) -> Response:
+    wanted = own_address(visit.query.get("next", ""))
+    return visit.go(wanted) if visit.person.name else _page(visit, _of(visit), wanted)
+
+
+def by_password(visit: Visit) -> Response:
+    """Check a name and its password."""
+    sign_in, form = _of(visit), visit.form
+    if sign_in.accounts is None or form is None:
+        raise PageError(404, "There are no accounts here.")
+    name, wanted = form.first_or_empty("name").lower(), own_address(form.first_or_empty("next"))
+    password = next(iter(form.all("password")), "")
+    try:
+        person = sign_in.with_password(visit.session, name, password, visit.address)
+    except TooManyAttemptsError as error:
+        wait = counted(math.ceil(error.wait_s), "second")
+        return _page(visit, sign_in, wanted, name, f"There were too many attempts. Try again in {wait}.", status=429)
+    except BusyError:
+        return _page(visit, sign_in, wanted, name, "The console is busy. Try again.", status=503)
+    if person is None:
+        return _page(visit, sign_in, wanted, name, "The name or the password is wrong.", status=401)
+    return visit.go(wanted)
+
+
+def out(visit: Visit) -> Response:
+    """End the session."""
+    _of(visit).end(visit.session)
+    return visit.go("/sign-in")
+
+
+def to_provider(visit: Visit) -> Response:
+    """Send the browser to the OpenID Connect provider."""
+    sign_in = _of(visit)
+    if sign_in.provider is None:
+        raise PageError(404, "There is no OpenID Connect provider here.")
+    wanted = own_address(visit.query.get("next", ""))
+    return visit.go(sign_in.provider.address(visit.session.id, visit.origin, wanted))
+
+
+def from_provider(visit: Visit) -> Response:
+    """Take the answer that the browser brings from the provider."""
+    sign_in = _of(visit)
+    if sign_in.provider is None:
+        raise PageError(404, "There is no OpenID Connect provider here.")
+    try:
+        return visit.go(own_address(sign_in.at_provider(visit.session, visit.origin, visit.query)))
+    except RefusedError as error:
+        raise PageError(403, error.message, error.advice) from None
+
+
+def own_address(text: str) -> str:
+    """Return *text* if it is an address of this server as browsers read it, else that of the start page."""
+    return text if len(text) <= _MAX_WANTED and _OF_THIS_SERVER.fullmatch(text) else "/"
+
+
+def _page(visit: Visit, sign_in: SignIn, wanted: str, name: str = "", problem: str = "", status: int = 200) -> Response:
+    return visit.show(
+        "sign_in.html",
+        "Sign in",
+        http_status=status,
+        wanted=wanted,
+        name=name,
+        problem=problem,
+        has_accounts=sign_in.accounts is not None,
+        provider=sign_in.provider and sign_in.provider.settings.name,
+    )
+
+
+def _of(visit: Visit) -> SignIn:
+    if visit.console.sign_in is None:
+        raise PageError(404, "Nobody needs to sign in here.", "The users of this machine may do everything.")
+    return visit.console.sign_in

@@ -42,7 +42,8 @@ class GuardedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         self.logger = _DEFECTS
-        transport.set_write_buffer_limits(0)  # writing is paused exactly while data waits for the client
+        # Writing is paused exactly while data waits for the client. At its limit, only TLS pauses already.
+        transport.set_write_buffer_limits(1 if transport.get_extra_info("sslcontext") else 0)
         self.opened_at = self.loop.time()
         self._make_room()
         self._watch()

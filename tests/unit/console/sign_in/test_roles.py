@@ -1,0 +1,111 @@
+"""What each role may reach, by the table of all addresses."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+from tests.consoles import PASSWORD, Browser, ServedConsole
+from tests.waiting import eventually
+
+from crossdock.console.app import Page
+from crossdock.console.people import Role
+from crossdock.console.routes import PAGES
+from crossdock.console.sign_in.accounts import AccountFile
+
+PROTECTED = [page for page in PAGES if page.role is not None]
+OPEN = {"/sign-in", "/sign-in/openid", "/sign-in/openid/answer"}
+
+
+def asked(browser: Browser, page: Page, tenant: str = "a") -> httpx.Response:
+    address = re.sub(r"\{[^}]*\}", "1", page.path.replace("{tenant}", tenant))
+    return browser.send(address, {}) if page.is_form else browser.get(address)
+
+
+def signed_in(console: ServedConsole, name: str) -> Browser:
+    browser = console.browser()
+    assert browser.sign_in(name).status_code == 303
+    return browser
+
+
+def test_only_the_sign_in_is_open() -> None:
+    """Every other address has a role."""
+    assert {page.path for page in PAGES if page.role is None} == OPEN
+
+
+def test_nobody_reaches_a_page_without_a_session(console: ServedConsole) -> None:
+    """Pages lead to the sign-in; forms are answered 401, whatever their fields."""
+    for page in PROTECTED:
+        answer = asked(console.browser(), page)
+        if page.is_form:
+            assert answer.status_code == 401, page.path
+        else:
+            assert (answer.status_code, answer.text) == (303, ""), page.path
+            assert answer.headers["location"].startswith("/sign-in"), page.path
+
+
+@pytest.mark.parametrize("role", [None, Role.VIEWER, Role.OPERATOR])
+def test_no_lower_role_reaches_a_page(console: ServedConsole, accounts: AccountFile, role: Role | None) -> None:
+    """Every address that needs a higher role is answered 403, before it is looked at."""
+    accounts.add("eve", PASSWORD, {} if role is None else {"*": role})
+    browser = signed_in(console, "eve")
+    for page in PROTECTED:
+        if page.role is not None and (role is None or role < page.role):
+            answer = asked(browser, page)
+            assert answer.status_code == 403, page.path
+            assert page.role.shown in answer.text, page.path
+
+
+def test_a_role_at_one_tenant_is_none_at_another(console: ServedConsole, accounts: AccountFile) -> None:
+    """An administrator of "b" reaches no page of "a", nor of a tenant that does not exist."""
+    accounts.add("eve", PASSWORD, {"b": Role.ADMINISTRATOR})
+    browser = signed_in(console, "eve")
+    for page in PROTECTED:
+        if "{tenant}" in page.path:
+            assert asked(browser, page).status_code == 403, page.path
+            assert asked(browser, page, tenant="none").status_code == 403, page.path
+    assert browser.get("/t/b").status_code == 200
+
+
+def test_the_start_page_shows_the_tenants_of_the_person(console: ServedConsole, accounts: AccountFile) -> None:
+    """Others are neither named nor counted."""
+    accounts.add("eve", PASSWORD, {"b": Role.VIEWER})
+    anna, eve = signed_in(console, "anna"), signed_in(console, "eve")
+    eventually(lambda: all(f'"/t/{name}"' in anna.get("/").text for name in "ab"))
+    page = eve.get("/").text
+    assert '"/t/b"' in page
+    assert '"/t/a"' not in page
+    assert "Today: 1 tenant<" in page
+
+
+def test_other_methods_reach_nothing(console: ServedConsole) -> None:
+    """Of no address, also not for an administrator."""
+    browser = signed_in(console, "anna")
+    for page in PROTECTED:
+        address = re.sub(r"\{[^}]*\}", "1", page.path.replace("{tenant}", "a"))
+        for method in ("PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
+            assert browser.client.request(method, address).status_code == 405, (method, page.path)
+
+
+def test_a_form_needs_the_token_of_its_session(console: ServedConsole) -> None:
+    """Without one, with one of another session, and with one that was used, it is refused."""
+    browser, other = console.browser(), console.browser()
+    fields = {"name": "anna", "password": PASSWORD}
+    foreign, used = other.token(), browser.token()
+    assert browser.send("/sign-in", fields).status_code == 403
+    assert browser.send("/sign-in", {**fields, "csrf_token": foreign}).status_code == 403
+    assert browser.send("/sign-in", {**fields, "password": "wrong", "csrf_token": used}).status_code == 401
+    assert browser.send("/sign-in", {**fields, "csrf_token": used}).status_code == 409
+    assert not browser.is_signed_in
+
+
+@pytest.mark.parametrize("header", [{"host": "evil.example"}, {"origin": "https://evil.example"}, {"origin": "null"}])
+def test_requests_for_or_from_another_site_are_refused(console: ServedConsole, header: dict[str, str]) -> None:
+    """A form with a valid token of a session is refused if Host or Origin is another."""
+    browser = signed_in(console, "anna")
+    fields = {"csrf_token": browser.token("/")}
+    refused = browser.send("/sign-out", fields, **header)
+    assert refused.status_code == 403
+    assert browser.is_signed_in
+    assert browser.send("/sign-out", fields).status_code == 303

@@ -20,7 +20,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     epilog=example(
         "crossdock console",
         "crossdock -C base.yaml console --fleet 'tenants/*.yaml' --address 8400",
-        "crossdock console --address 8400 --behind-proxy 127.0.0.1 --allow-host console.example.com --accounts people",
+        "crossdock console --behind-proxy 127.0.0.1 --accounts people",
     ),
 )
 @address_option(

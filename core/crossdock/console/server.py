@@ -42,7 +42,7 @@ def serve(
 
     protection.check(host)
     sign_in, user = protection.sign_in(clock), user_of_this_machine()
-    console = Console(tenants, Overviews(tenants, clock), clock, sign_in)
+    console = Console(tenants, Overviews(tenants, clock), clock, sign_in=sign_in)
     names = ServerNames(allowed_hosts, "crossdock console")
     served = app(console, PAGES, names, sign_in.who_is if sign_in else lambda _, __: user)
     guarded, tls = protection.guarded(served), protection.tls()

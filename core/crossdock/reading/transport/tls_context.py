@@ -79,7 +79,7 @@ def _trust_system(context: ssl.SSLContext) -> None:
 def show_certificate(
     context: ssl.SSLContext, certificate: Path, key: Path | None, passphrase: Secret | None = None
 ) -> None:
-    """Let *context* show a certificate. Raises ConfigError if it or its key is not usable, or the key is not private."""
+    """Let *context* show a certificate. Raises ConfigError if it or its key is of no use, or the key is not private."""
     secret = passphrase.reveal() if passphrase is not None else ""
     _check_private(key or certificate)
     try:

@@ -9,6 +9,7 @@ import pytest
 from tests.consoles import PASSWORD, Browser, ServedConsole
 from tests.waiting import eventually
 
+from crossdock.console.actions import ACTIONS
 from crossdock.console.app import Page
 from crossdock.console.people import Role
 from crossdock.console.routes import PAGES
@@ -55,6 +56,19 @@ def test_no_lower_role_reaches_a_page(console: ServedConsole, accounts: AccountF
             answer = asked(browser, page)
             assert answer.status_code == 403, page.path
             assert page.role.shown in answer.text, page.path
+
+
+def test_no_lower_role_reaches_an_action(console: ServedConsole, accounts: AccountFile) -> None:
+    """An operator neither sees nor does, with a valid token, what only administrators may do."""
+    accounts.add("eve", PASSWORD, {"a": Role.OPERATOR, "b": Role.ADMINISTRATOR})
+    browser = signed_in(console, "eve")
+    for action in ACTIONS.values():
+        if action.role > Role.OPERATOR:
+            address = f"/t/a/do/{action.name}"
+            fields = {"csrf_token": browser.token("/"), **dict.fromkeys(action.fields, "1")}
+            for answer in (browser.client.get(address, params=fields), browser.send(address, fields)):
+                assert answer.status_code == 403, action.name
+                assert f"it needs the role {action.role.shown}" in answer.text, action.name
 
 
 def test_a_role_at_one_tenant_is_none_at_another(console: ServedConsole, accounts: AccountFile) -> None:

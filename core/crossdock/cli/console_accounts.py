@@ -41,7 +41,7 @@ def account() -> None:
     "add",
     epilog=example(
         f"{_ACCOUNT} add anna --role viewer --accounts people",
-        f"{_ACCOUNT} add ben --role operator --tenant a --accounts people",
+        f"{_ACCOUNT} add ben --role viewer --tenant a --accounts people",
     ),
 )
 @click.argument("name")
@@ -74,7 +74,7 @@ def list_(accounts: Path) -> None:
     terminal_output.out().print(terminal_output.table("Accounts", ("name", "roles"), rows))
 
 
-@account.command("role", epilog=example(f"{_ACCOUNT} role ben --role viewer --tenant b --accounts people"))
+@account.command("role", epilog=example(f"{_ACCOUNT} role ben --role none --tenant b --accounts people"))
 @click.argument("name")
 @click.option("--role", type=click.Choice((*_ROLES, "none")), required=True, help="none: take the role away.")
 @_tenant_option

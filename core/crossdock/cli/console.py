@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from crossdock.cli.console_accounts import account
+from crossdock.cli.console_options import ConsoleOptions, console_options, tenant_of, tenants_of
 from crossdock.cli.interrupts import interruptible
+from crossdock.cli.listen_addresses import address_option
 from crossdock.cli.plain_text import say
-from crossdock.cli.service import ListenAddress, address_option
 from crossdock.cli.shared_options import config_option, example, fleet_base, fleet_option, overrides
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
+_address = address_option(
+    "--address", default="127.0.0.1:8400", show_default=True, help="Where to serve the pages; port 0 takes a free one."
+)
 
 
 @click.group(
@@ -23,24 +27,10 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
         "crossdock console --behind-proxy 127.0.0.1 --accounts people",
     ),
 )
-@address_option(
-    "--address", default="127.0.0.1:8400", show_default=True, help="Where to serve the pages; port 0 takes a free one."
-)
+@console_options(_address)
 @click.option(
     "--allow-host", "allowed_hosts", multiple=True, metavar="HOST[:PORT]", help="Repeatable: an additional host name."
 )
-@click.option("--tls-certificate", type=_FILE, metavar="FILE", help="PEM file of the certificate, with its chain.")
-@click.option("--tls-key", type=_FILE, metavar="FILE", help="PEM file of its key, if the certificate's has none.")
-@click.option(
-    "--behind-proxy",
-    multiple=True,
-    metavar="ADDRESS",
-    help="Repeatable: address or network of a proxy with TLS, which sends X-Forwarded-For and -Proto.",
-)
-@click.option(
-    "--accounts", type=_FILE, metavar="FILE", help="People sign in with accounts of 'crossdock console account'."
-)
-@click.option("--oidc", type=_FILE, metavar="FILE", help="People sign in at the OpenID Connect provider in this file.")
 @fleet_option
 @config_option
 @click.pass_context
@@ -48,13 +38,8 @@ def console(
     ctx: click.Context,
     config: Path,
     *,
-    address: ListenAddress,
+    console: ConsoleOptions,
     allowed_hosts: tuple[str, ...],
-    tls_certificate: Path | None,
-    tls_key: Path | None,
-    behind_proxy: tuple[str, ...],
-    accounts: Path | None,
-    oidc: Path | None,
     fleet: str | None,
 ) -> None:
     """Serve pages that show runs, open records and what needs a person, until SIGINT or SIGTERM.
@@ -64,15 +49,10 @@ def console(
     """
     if ctx.invoked_subcommand:
         return
-    from crossdock.console import server, tenants
-    from crossdock.console.protection import Protection
-    from crossdock.values.clock import SystemClock
-
-    protection = Protection(tls_certificate, tls_key, behind_proxy, accounts, oidc)
-    protection.check(address.host)
-    found = tenants.fleet(fleet, fleet_base(config)) if fleet else tenants.one((config, *overrides(config)))
-    served = server.serve(found, SystemClock(), *address, allowed_hosts=allowed_hosts, protection=protection)
-    with interruptible(say) as interrupt, served as url:
+    found = (
+        partial(tenants_of, fleet, fleet_base(config)) if fleet else partial(tenant_of, (config, *overrides(config)))
+    )
+    with interruptible(say) as interrupt, console.served(found, allowed_hosts) as url:
         say(f"serving the console at {url}")
         interrupt.wait()
 

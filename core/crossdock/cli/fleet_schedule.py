@@ -8,12 +8,15 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from crossdock.cli.console_options import ConsoleOptions, tenants_of
+from crossdock.cli.listen_addresses import ListenAddress
 from crossdock.cli.schedule import show_preview
-from crossdock.cli.service import ListenAddress, interruptible_service
+from crossdock.cli.service import interruptible_service
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ class FleetOptions:
     at_once: int | None = None
     health: ListenAddress | None = None
     allowed_hosts: tuple[str, ...] = ()
+    console: ConsoleOptions | None = None
 
 
 def run(
@@ -81,6 +85,11 @@ def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> in
         if options.health is not None:
             served = serve_health(metrics, *options.health, allowed_hosts=options.allowed_hosts)
             stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
+        if options.console is not None:
+            found = partial(tenants_of, pattern, base_files)
+            url = stack.enter_context(options.console.served(found, options.allowed_hosts))
+            if url is not None:
+                stderr_log.LOGGER.info("serving the console at %s", url)
         service = FleetService(
             files,
             lambda: FleetDatabase(base.database),

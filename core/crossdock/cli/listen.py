@@ -11,15 +11,10 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
+from crossdock.cli.console_options import ConsoleOptions, beside_option, console_options
+from crossdock.cli.listen_addresses import ListenAddress, address_option
 from crossdock.cli.plain_text import say
-from crossdock.cli.service import (
-    ListenAddress,
-    ServiceOptions,
-    address_option,
-    health_option,
-    log_format_option,
-    serve,
-)
+from crossdock.cli.service import ServiceOptions, health_option, log_format_option, serve
 from crossdock.cli.shared_options import common_options, config_option, example
 
 if TYPE_CHECKING:
@@ -37,16 +32,24 @@ _COLUMNS = ("id", "topic", "address", "active")
 )
 @address_option(
     "--address",
+    "listen_at",
     default="127.0.0.1:8090",
     show_default=True,
     help="Where to receive webhooks; beyond this machine, behind a proxy with TLS.",
 )
 @health_option
+@console_options(beside_option)
 @log_format_option
 @config_option
 @click.pass_context
 def listen(
-    ctx: click.Context, config: Path, *, address: ListenAddress, health: ListenAddress | None, log_format: LogFormat
+    ctx: click.Context,
+    config: Path,
+    *,
+    listen_at: ListenAddress,
+    health: ListenAddress | None,
+    console: ConsoleOptions,
+    log_format: LogFormat,
 ) -> int:
     """Receive webhooks, and sync the records that they are about within seconds.
 
@@ -57,7 +60,7 @@ def listen(
     ctx.obj = config  # an option -C before the subcommand counts for it
     if ctx.invoked_subcommand is not None:
         return 0
-    options = ServiceOptions(log_format, health=health, listen=address, runs_jobs=False)
+    options = ServiceOptions(log_format, health=health, listen=listen_at, runs_jobs=False, console=console)
     return serve(load(config), config, options)
 
 

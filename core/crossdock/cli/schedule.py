@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli.config_loading import load
-from crossdock.cli.service import (
-    ListenAddress,
-    ServiceOptions,
-    address_option,
-    health_option,
-    log_format_option,
-    serve,
-)
+from crossdock.cli.console_options import ConsoleOptions, beside_option, console_options
+from crossdock.cli.listen_addresses import ListenAddress, address_option
+from crossdock.cli.service import ServiceOptions, health_option, log_format_option, serve
 from crossdock.cli.shared_options import as_json, config_option, example, fleet_base, fleet_option
 
 if TYPE_CHECKING:
@@ -61,11 +56,12 @@ AT_ONCE, MOST_AT_ONCE = 4, 16
     help="Also receive webhooks, as 'crossdock listen' does; by default on 127.0.0.1 only.",
 )
 @health_option
+@console_options(beside_option)
 @click.option(
     "--allow-host",
     multiple=True,
     metavar="HOST[:PORT]",
-    help="With --health: another host name of this machine that requests may use. Repeatable.",
+    help="With --health or --console: another host name of this machine that requests may use. Repeatable.",
 )
 @log_format_option
 @config_option
@@ -81,6 +77,7 @@ def schedule(
     executor: str | None,
     listen: ListenAddress | None,
     health: ListenAddress | None,
+    console: ConsoleOptions,
     allow_host: tuple[str, ...],
     log_format: LogFormat,
     as_json: bool,
@@ -93,15 +90,14 @@ def schedule(
     """
     from crossdock.errors import ConfigError
 
-    if allow_host and health is None:
-        raise ConfigError(
-            "--allow-host applies to the health endpoints, which are not served", hint="Add --health PORT."
-        )
+    if allow_host and health is None and console.address is None:
+        message = "--allow-host applies to the health endpoints and the console, which are not served"
+        raise ConfigError(message, hint="Add --health PORT or --console PORT.")
     if fleet is not None:
         from crossdock.cli import fleet_schedule
 
         others = {"--once": once, "--job": job, "--listen": listen}
-        options = fleet_schedule.FleetOptions(log_format, executor or "threads", at_once, health, allow_host)
+        options = fleet_schedule.FleetOptions(log_format, executor or "threads", at_once, health, allow_host, console)
         return fleet_schedule.run(fleet, fleet_base(config), options, others, days, as_json=as_json)
     _check_options_of_one(executor, at_once)
     loaded = load(config)
@@ -116,7 +112,9 @@ def schedule(
         from crossdock.cli import schedule_once
 
         return schedule_once.run(loaded, once, job, log_format, as_json=as_json)
-    return serve(loaded, config, ServiceOptions(log_format, at_once or AT_ONCE, health, allow_host, listen))
+    return serve(
+        loaded, config, ServiceOptions(log_format, at_once or AT_ONCE, health, allow_host, listen, console=console)
+    )
 
 
 def _check_options_of_one(executor: str | None, at_once: int | None) -> None:

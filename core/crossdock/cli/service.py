@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 import signal
 import sys
 import threading
@@ -18,7 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from crossdock.cli.console_options import ConsoleOptions, tenant_of
 from crossdock.cli.interrupts import interruptible
+from crossdock.cli.listen_addresses import ListenAddress, address_option
 from crossdock.errors import ConfigError, CrossdockError
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ log_format_option = click.option(
     show_default=True,
     help="Log to stderr as sentences, or as one JSON object per line.",
 )
-_ADDRESS = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:]+):)?(?P<port>[0-9]{1,5})")
 
 
 SWITCH_S = 0.0005
@@ -45,23 +45,6 @@ would wait for 5 ms while a run computes.
 """
 
 
-class ListenAddress(NamedTuple):
-    host: str
-    port: int
-
-
-def listen_address(_: click.Context, option: click.Parameter, text: str | None) -> ListenAddress | None:
-    """Parse ``[HOST:]PORT``. Without a host, only this machine can connect."""
-    if text is None:
-        return None
-    found = _ADDRESS.fullmatch(text)
-    if found is None or int(found["port"]) > 65_535:
-        hint = "for example 8090 or 0.0.0.0:8090"
-        raise ConfigError(f"{text!r} is not [HOST:]PORT", where=option.opts[0], hint=hint)
-    return ListenAddress((found["host"] or "127.0.0.1").strip("[]"), int(found["port"]))
-
-
-address_option = partial(click.option, metavar="[HOST:]PORT", callback=listen_address)
 health_option = address_option("--health", help="Serve /healthz, /readyz and /metrics; by default on 127.0.0.1 only.")
 
 
@@ -75,6 +58,7 @@ class ServiceOptions:
     allowed_hosts: tuple[str, ...] = ()
     listen: ListenAddress | None = None
     runs_jobs: bool = True
+    console: ConsoleOptions | None = None
 
 
 def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
@@ -101,6 +85,11 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
         if options.health is not None:
             served = serve_health(metrics, *options.health, allowed_hosts=options.allowed_hosts)
             stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
+        if options.console is not None:
+            found = partial(tenant_of, (config, *loaded.overrides))
+            url = stack.enter_context(options.console.served(found, options.allowed_hosts))
+            if url is not None:
+                stderr_log.LOGGER.info("serving the console at %s", url)
         worker = receiver = None
         if listens:
 

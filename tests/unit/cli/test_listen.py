@@ -19,7 +19,8 @@ import pytest
 from tests.unit.cli.conftest import CommandLine, Result
 
 from crossdock.cli import service
-from crossdock.cli.service import ListenAddress, ServiceOptions, _hangups, address_option
+from crossdock.cli.listen_addresses import ListenAddress, address_option
+from crossdock.cli.service import ServiceOptions, _hangups
 from crossdock.config.project import project
 from crossdock.errors import ConfigError, UnavailableError
 from crossdock.sandbox import SandboxServer

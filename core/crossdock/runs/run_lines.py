@@ -42,6 +42,42 @@ class TallyTable:
         return any(number for _, *numbers in self.lines for number in numbers)
 
 
+@dataclass(frozen=True, slots=True)
+class BalanceSheet:
+    """What came into a stream, and what became of it, as terms with their numbers, without zeros."""
+
+    stream: str
+    of: str
+    came: tuple[tuple[StateWord | str, int], ...]
+    became: tuple[tuple[StateWord | str, int], ...]
+
+    @property
+    def sums(self) -> tuple[int, int]:
+        came, became = (sum(number for _, number in side) for side in (self.came, self.became))
+        return came, became
+
+
+def balance_sheets(streams: Mapping[str, Any]) -> list[BalanceSheet]:
+    """Return the sheets of rows and of records of each of the *streams* of `run_document`, without empty ones."""
+    found: list[BalanceSheet] = []
+    for name, stream in streams.items():
+        rows, records = stream["rows"], stream["records"]
+        filtered = [(f"skip {each}", number) for each, number in rows["filtered"].items()]
+        others = [(term, rows[term]) for term in (RowTerm.SUPERSEDED, RowTerm.REJECTED, RowTerm.IN_RECORDS)]
+        sides = [[(RecordTerm(term), records.get(term, 0)) for term in terms] for terms in (IN, OUT)]
+        found += [
+            BalanceSheet(
+                name, "rows", _without_zeros([(RowTerm.READ, rows[RowTerm.READ])]), _without_zeros([*filtered, *others])
+            ),
+            BalanceSheet(name, "records", *map(_without_zeros, sides)),
+        ]
+    return [each for each in found if any(each.sums)]
+
+
+def _without_zeros(terms: Sequence[tuple[StateWord | str, int]]) -> tuple[tuple[StateWord | str, int], ...]:
+    return tuple((term, number) for term, number in terms if number)
+
+
 def tables(streams: Mapping[str, Any]) -> list[TallyTable]:
     """Return the accounts of rows, records and their parts, from the *streams* of `run_document`, without zeros."""
     rows = {name: _row_terms(stream["rows"]) for name, stream in streams.items()}

@@ -28,6 +28,15 @@ class StepTime:
 
 
 @dataclass(frozen=True, slots=True)
+class StepSpans:
+    """When the steps of one name took place: the first began at *began*. *spans* are beginnings and durations."""
+
+    total: StepTime
+    began: timedelta
+    spans: tuple[tuple[timedelta, timedelta], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AllowanceSummary:
     """The allowance in tokens. While it was *short*, below a quarter of the highest, it determined the speed."""
 
@@ -67,13 +76,25 @@ def apis(run: RunRecord) -> dict[str, Any]:
     return found
 
 
+def waterfall(run: RunRecord) -> list[StepSpans]:
+    """Return all steps in the order in which they began."""
+    found: dict[str, list[tuple[timedelta, timedelta]]] = {}
+    for name, began, lasted in (run.timings or {}).get("steps", ()):
+        found.setdefault(name, []).append((timedelta(milliseconds=began), timedelta(milliseconds=lasted)))
+    sums = {name: sum((lasted for _, lasted in spans), timedelta()) for name, spans in found.items()}
+    whole = sum(sums.values(), timedelta()) or timedelta.resolution
+    return sorted(
+        (
+            StepSpans(StepTime(name, sums[name], 100 * (sums[name] / whole)), min(spans)[0], tuple(sorted(spans)))
+            for name, spans in found.items()
+        ),
+        key=lambda each: each.began,
+    )
+
+
 def slowest(run: RunRecord) -> list[StepTime]:
-    sums: dict[str, timedelta] = {}
-    for name, _, lasted in (run.timings or {}).get("steps", ()):
-        sums[name] = sums.get(name, timedelta()) + timedelta(milliseconds=lasted)
-    whole = sum(sums.values(), timedelta())
-    ordered = sorted(sums.items(), key=lambda item: item[1], reverse=True)
-    return [StepTime(name, lasted, 100 * (lasted / whole)) for name, lasted in ordered[:SLOWEST] if lasted >= _SHORT]
+    ordered = sorted((each.total for each in waterfall(run)), key=lambda step: step.lasted, reverse=True)
+    return [step for step in ordered[:SLOWEST] if step.lasted >= _SHORT]
 
 
 def samples(run: RunRecord) -> list[Sample]:

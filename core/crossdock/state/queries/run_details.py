@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, select, true, union
 
-from crossdock.state.db.schema import bindings, dead_letters, intents, waiting_records
+from crossdock.state.db.schema import bindings, dead_letters, intents, runs, waiting_records
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.state.tables.record_identity import Scope, within
 from crossdock.state.tables.run_history import RunRecord
 from crossdock.state.tables.unverified_parts import Unverified
+from crossdock.values import exact_json
 from crossdock.values.tally import OpenCounts
 
 Row = dict[str, Any]
@@ -27,6 +28,36 @@ class Reason:
     code: str
     records: int
     own: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReason:
+    """The dead letters of one stream with one reason code, as in `Reason`."""
+
+    stream: str
+    code: str
+    records: int
+    own: int
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A delivered update with the payloads before and after it, which may contain personal data."""
+
+    stream: str
+    scope: Scope
+    key: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstOperations:
+    """What the first operations of a run updated. The run has no others if *are_all*."""
+
+    number: int
+    are_all: bool
+    updates: Sequence[Update]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +78,33 @@ class RunDetails:
 
     def reasons(self, run_id: int) -> list[Reason]:
         """Count the dead letters of *run_id* and earlier runs by reason, the most frequent first."""
+        found = self.reasons_by_stream(run_id)
+        reasons = [
+            Reason(
+                code, *(sum(getattr(each, name) for each in found if each.code == code) for name in ("records", "own"))
+            )
+            for code in {each.code for each in found}
+        ]
+        return sorted(reasons, key=lambda each: (-each.records, each.code))
+
+    def reasons_by_stream(self, run_id: int) -> list[StreamReason]:
+        """Do the same as `reasons`, by stream and reason. It reads all dead letters: there is no index by reason."""
+        by = dead_letters.c.stream, dead_letters.c.code
         records, own = func.count(), func.count().filter(dead_letters.c.run_id == run_id)
-        query = select(dead_letters.c.code, records, own).where(_rejected_until(run_id)).group_by(dead_letters.c.code)
-        return [Reason(*row) for row in self._connection.execute(query.order_by(records.desc(), dead_letters.c.code))]
+        query = select(*by, records, own).where(_rejected_until(run_id)).group_by(*by).order_by(records.desc(), *by)
+        return [StreamReason(*row) for row in self._connection.execute(query)]
+
+    def reasons_by_month(self, first: date, last: date) -> dict[tuple[str, str], int]:
+        """Count what runs for the business dates from *first* to *last* rejected, by month and reason.
+
+        What was delivered or dropped since is not counted. All dead letters are read, as in `reasons_by_stream`.
+        """
+        month = func.substr(runs.c.business_date, 1, len("2026-11"))
+        by = month, dead_letters.c.code
+        query = select(*by, func.count()).join_from(dead_letters, runs, dead_letters.c.run_id == runs.c.id)
+        dates = runs.c.business_date.between(first.isoformat(), last.isoformat())
+        query = query.where(dead_letters.c.status == "rejected", dates).group_by(*by)
+        return {(of, code): number for of, code, number in self._connection.execute(query)}
 
     def refused(self, run_id: int, code: str, *, limit: int) -> list[Row]:
         """Return at most *limit* dead letters of *run_id* and earlier runs with one reason, the run's own first."""
@@ -75,6 +130,23 @@ class RunDetails:
         """Count the operations that the next run sends, or sends again."""
         return self._count(intents, intents.c.status.in_(("pending", "sending")))
 
+    def first_operations(self, run_id: int, *, limit: int) -> FirstOperations:
+        """Return what the first *limit* operations of a run updated, as far as retention keeps their payloads."""
+        of_run = select(intents.c.id).where(intents.c.run_id == run_id).order_by(intents.c.id)
+        ids = list(self._connection.execute(of_run.limit(limit + 1)).scalars())
+        number = min(len(ids), limit)
+        if not number:
+            return FirstOperations(0, True, [])
+        names = ("target", "resource", "namespace", "stream", "key", "before", "after", "body")
+        query = select(*(intents.c[name] for name in names)).where(
+            intents.c.run_id == run_id,
+            intents.c.id <= ids[number - 1],
+            intents.c.operation == "update",
+            intents.c.status == "delivered",
+        )
+        found = self._connection.execute(query.order_by(intents.c.id))
+        return FirstOperations(number, len(ids) == number, [each for row in found if (each := _update(*row))])
+
     def deliveries(self, run: RunRecord) -> list[Delivery]:
         """Return what *run* settled, by stream, slowest first, without operations that were purged since."""
         settled = and_(intents.c.run_id == run.id, intents.c.settled_at.is_not(None))
@@ -98,6 +170,20 @@ class RunDetails:
     ) -> list[Row]:
         query = select(*(table.c[name] for name in names)).where(condition).order_by(*order).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
+
+
+def _update(
+    target: str,
+    resource: str,
+    namespace: str,
+    stream: str,
+    key: str,
+    before: dict[str, Any] | None,
+    after: dict[str, Any] | None,
+    body: bytes | None,
+) -> Update | None:
+    held = exact_json.loads(body) if after is None and body else after
+    return Update(stream, Scope(target, resource, namespace), key, before, held) if before and held else None
 
 
 def _rejected_until(run_id: int) -> ColumnElement[bool]:

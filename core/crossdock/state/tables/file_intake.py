@@ -146,6 +146,15 @@ class Intake:
             found += [TakenFile(*row) for row in self._connection.execute(query)]
         return sorted(found, key=lambda each: each.place)
 
+    def accepted_between(self, begin: datetime, end: datetime, *, limit: int) -> list[tuple[str, FileFacts]]:
+        """Return at most *limit* files that were accepted from *begin* to *end*, each with its stream, oldest first.
+
+        All files are looked at: there is no index by time.
+        """
+        query = select(table.c.stream, *_FACTS).where(table.c.accepted_at.between(begin, end))
+        found = self._connection.execute(query.order_by(table.c.accepted_at, table.c.stream, table.c.name).limit(limit))
+        return [(stream, FileFacts(*facts)) for stream, *facts in found]
+
     def largest(self) -> dict[str, int]:
         query = select(table.c.stream, func.max(table.c.size)).group_by(table.c.stream)
         return {stream: size for stream, size in self._connection.execute(query)}

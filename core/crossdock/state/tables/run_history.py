@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, update
 
 from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.schema import intents, meta, run_messages, runs
@@ -59,6 +59,17 @@ class RunRecord:
         """The open records of all streams at its end; None if that is unknown, as for a killed run."""
         counts = [OpenCounts.of_json(each["open"]) for each in (self.tally or {}).values() if "open" in each]
         return sum(counts, NOTHING_OPEN) if counts else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunsOfDate:
+    """The number of runs of one job, or of none, for a business date that ended alike, and the newest of them."""
+
+    job: str | None
+    business_date: str
+    status: str
+    number: int
+    newest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,19 +211,53 @@ class Runs:
         self._connection.execute(delete(meta).where(meta.c.name.in_([_RESTORED, _LAST_INTENT, _COMPARED, _REMEMBERED])))
 
     def listed(
-        self, *, limit: int, before: int | None = None, job: str | None = None, status: str | None = None
+        self,
+        *,
+        limit: int,
+        before: int | None = None,
+        job: str | None = None,
+        status: str | None = None,
+        business_date: str | None = None,
+        is_manual: bool = False,
     ) -> list[RunRecord]:
-        """Return the latest runs, newest first: of those older than the run *before*, of *job*, with *status*."""
+        """Return the latest runs, newest first: of those older than the run *before*, that meet the other conditions.
+
+        There is no index for these: the table is read backwards until *limit* runs are found.
+        """
         query = select(*_LISTED).order_by(runs.c.id.desc()).limit(limit)
         if before is not None:
             query = query.where(runs.c.id < before)
-        if job is not None:
-            query = query.where(runs.c.job == job)
-        if status is not None:
-            query = query.where(runs.c.status == status)
+        if is_manual:
+            query = query.where(runs.c.job.is_(None))
+        for column, value in ((runs.c.job, job), (runs.c.status, status), (runs.c.business_date, business_date)):
+            if value is not None:
+                query = query.where(column == value)
         found = [RunRecord(*row) for row in self._connection.execute(query)]
         said = self._messages([run.id for run in found])
         return self._as_they_are([replace(run, messages=said.get(run.id, ())) for run in found])
+
+    def up_to(self, run: RunRecord, *, limit: int) -> list[RunRecord]:
+        """Return *run* and those before it of the same job, or of the same command, oldest first, without messages."""
+        same = runs.c.job.is_not_distinct_from(run.job), runs.c.command.is_not_distinct_from(run.command)
+        query = select(*_LISTED).where(runs.c.id <= run.id, *same).order_by(runs.c.id.desc()).limit(limit)
+        return self._as_they_are([RunRecord(*row) for row in self._connection.execute(query)])[::-1]
+
+    def between(self, first: date, last: date) -> list[RunRecord]:
+        """Return the runs for the business dates from *first* to *last*, oldest first, without messages.
+
+        The dates of all runs are read for it: there is no index by business date.
+        """
+        query = select(*_LISTED).where(_between(first, last)).order_by(runs.c.id)
+        return self._as_they_are([RunRecord(*row) for row in self._connection.execute(query)])
+
+    def by_date(self, first: date, last: date) -> list[RunsOfDate]:
+        """Count the runs for the business dates from *first* to *last*, as in `between`."""
+        by = runs.c.job, runs.c.business_date, runs.c.status
+        query = select(*by, func.count(), func.max(runs.c.id)).where(_between(first, last)).group_by(*by)
+        found = [RunsOfDate(*row) for row in self._connection.execute(query.order_by(*by))]
+        if not any(each.status == "running" for each in found) or run_lease.is_held(self._connection):
+            return found
+        return [replace(each, status="incomplete") if each.status == "running" else each for each in found]
 
     def count(self) -> int:
         return int(self._connection.execute(select(func.count()).select_from(runs)).scalar_one())
@@ -234,6 +279,17 @@ class Runs:
             for run in found
         ]
 
+    def messages_beginning(self, words: str, run_ids: Sequence[int]) -> list[tuple[int, RunMessage]]:
+        """Return those messages of *run_ids* that begin with *words*, each with its run."""
+        found: list[tuple[int, RunMessage]] = []
+        for part in sql_statements.chunks(run_ids):
+            query = select(run_messages.c.run_id, *_MESSAGE).where(
+                run_messages.c.run_id.in_(part), run_messages.c.message.startswith(words, autoescape=True)
+            )
+            rows = self._connection.execute(query.order_by(run_messages.c.run_id, run_messages.c.number))
+            found += [(run_id, RunMessage(*values)) for run_id, *values in rows]
+        return found
+
     def messages(self, run_id: int) -> tuple[RunMessage, ...]:
         return self._messages([run_id]).get(run_id, ())
 
@@ -253,6 +309,10 @@ class Runs:
         rows = [{"run_id": run_id, "number": number} | each.as_json() for number, each in enumerate(messages)]
         if rows:
             self._connection.execute(insert(run_messages), rows)
+
+
+def _between(first: date, last: date) -> ColumnElement[bool]:
+    return runs.c.business_date.between(first.isoformat(), last.isoformat())
 
 
 def _has_ended(run: RunRecord) -> bool:

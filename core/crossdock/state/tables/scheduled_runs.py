@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
 from typing import Any, Literal
 
@@ -132,6 +132,25 @@ class ScheduledRuns:
     def of_date(self, job: str, business_date: date) -> list[ScheduledRun]:
         query = select(*_FIELDS).where(table.c.job == job, table.c.business_date == business_date.isoformat())
         return self._rows(query.order_by(table.c.due))
+
+    def between(self, first: date, last: date) -> list[ScheduledRun]:
+        """Return the runs for the business dates from *first* to *last*, in the order in which they were due.
+
+        A run is due on its business date or later, so those of earlier dates are left out by the primary key.
+        """
+        names = select(jobs.c.name).scalar_subquery()
+        earliest = datetime.combine(first, time(), UTC) - timedelta(days=1)
+        dates = table.c.business_date.between(first.isoformat(), last.isoformat())
+        query = select(*_FIELDS).where(table.c.job.in_(names), table.c.due >= earliest, dates)
+        return self._as_they_are(self._rows(query.order_by(table.c.due, table.c.job, table.c.business_date)))
+
+    def counting_from(self) -> dict[str, datetime]:
+        """Return for each job since when a date without a row means that its run did not take place.
+
+        It is when the job was first seen; of what was due before `end_until`, rows may have been removed.
+        """
+        query = select(jobs.c.name, jobs.c.since, jobs.c.done_until)
+        return {name: max(since, until or since) for name, since, until in self._connection.execute(query)}
 
     def begin(
         self, due_run: DueRun, *, at: datetime, again: bool = False, recipients: Sequence[Recipients] = ()

@@ -1,0 +1,67 @@
+"""Which members of records a run has changed, and how often."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from crossdock.state.queries.run_details import RunDetails, Update
+from crossdock.writing.delivery.operations import MemberDifference, member_differences
+from crossdock.writing.delivery.senders import Masks
+
+LOOKED_AT = 1_000  # most operations of a run that are compared
+EXAMPLES = 3  # of each member
+_PLACE = re.compile(r"/[0-9]+(?=/|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The first change of a member in the record with *key*."""
+
+    key: str
+    difference: MemberDifference
+
+
+@dataclass(slots=True)
+class ChangedMember:
+    """A member, with ``*`` for the place in a list, that *times* updates of *stream* have changed."""
+
+    stream: str
+    member: str
+    times: int = 0
+    examples: list[Example] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedMembers:
+    """The members of the first *operations* of a run; it has no others if *are_all*."""
+
+    members: tuple[ChangedMember, ...]
+    operations: int
+    are_all: bool
+
+
+def changed_members(state: RunDetails, run_id: int, masks: Masks | None = None) -> ChangedMembers:
+    """Compare the payloads before and after each update. Personal values of examples are hidden by *masks*.
+
+    Without *masks* there are no examples.
+    """
+    first = state.first_operations(run_id, limit=LOOKED_AT)
+    found: dict[tuple[str, str], ChangedMember] = {}
+    for update in first.updates:
+        for member, differences in _by_member(update, masks).items():
+            changed = found.setdefault((update.stream, member), ChangedMember(update.stream, member))
+            changed.times += 1
+            if masks is not None and len(changed.examples) < EXAMPLES:
+                changed.examples.append(Example(update.key, differences[0]))
+    ordered = sorted(found.values(), key=lambda each: (each.stream, -each.times, each.member))
+    return ChangedMembers(tuple(ordered), first.number, first.are_all)
+
+
+def _by_member(update: Update, masks: Masks | None) -> dict[str, list[MemberDifference]]:
+    personal: Iterable[str] = () if masks is None else masks.personal_members(update.stream, update.scope)
+    found: dict[str, list[MemberDifference]] = {}
+    for each in member_differences(update.before, update.after, frozenset(personal)):
+        found.setdefault(_PLACE.sub("/*", each.pointer), []).append(each)
+    return found

@@ -1,0 +1,249 @@
+"""One month of a tenant in numbers, by business date: what ran, what was delivered, what went wrong and for how long."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from crossdock.config.schedules.job_config import JobConfig
+from crossdock.runs.job_calendar import JobCalendar, LateFile, job_calendar
+from crossdock.state import RunRecord, ScheduledRun, Transaction
+from crossdock.state.tables.run_history import COMPLETED
+from crossdock.values.tally import NOTHING_OPEN, OpenCounts
+
+_OTHER = "other"  # the resource of streams that the config has not any more
+
+
+@dataclass(frozen=True, slots=True)
+class DaySums:
+    """The runs for one business date. *open* are the open records at its end; None if they are unknown."""
+
+    business_date: date
+    runs: int
+    delivered: int
+    rejected: int
+    requests: int
+    throttled: int
+    open: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobTimes:
+    """How long a job was in trouble in the month.
+
+    Attributes:
+        degraded: From the end of a degraded run to the end of the next one that was not.
+        outages: From the end of a run that failed or was incomplete to the end of the next one that reached its end.
+        longest: The longest outage, as its beginning and its end, which may be that of the month.
+    """
+
+    job: str
+    degraded: timedelta
+    outages: int
+    longest: tuple[datetime, datetime] | None
+
+    @property
+    def longest_lasted(self) -> timedelta:
+        return self.longest[1] - self.longest[0] if self.longest else timedelta()
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A number of this month, and that of the month before."""
+
+    name: str
+    number: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class MonthSummary:
+    """A month until *until*, its end or now. *reasons* are of records that are still rejected."""
+
+    first: date
+    until: datetime
+    calendar: JobCalendar
+    days: Sequence[DaySums]
+    totals: Sequence[Trend]
+    delivered: Sequence[Trend]
+    jobs: Sequence[JobTimes]
+    reasons: Sequence[Trend]
+
+    @property
+    def late_files(self) -> Sequence[LateFile]:
+        return self.calendar.late_files
+
+    @property
+    def name(self) -> str:
+        return month_name(self.first)
+
+
+def month_name(day: date) -> str:
+    return f"{day:%Y-%m}"
+
+
+def month_of(text: str) -> date | None:
+    """Return the first day of a month such as ``2026-11``; None if *text* is none."""
+    try:
+        return date.fromisoformat(f"{text}-01") if len(text) == len("2026-11") else None
+    except ValueError:
+        return None
+
+
+def month_after(first: date) -> date:
+    return (first + timedelta(days=31)).replace(day=1)
+
+
+def month_before(first: date) -> date:
+    return (first - timedelta(days=1)).replace(day=1)
+
+
+def month_summary(
+    tx: Transaction, jobs: Mapping[str, JobConfig], resources: Mapping[str, str], first: date, now: datetime
+) -> MonthSummary:
+    """Read the month that begins on *first*, and the one before for comparison. *resources* are by stream."""
+    last, earlier = month_after(first) - timedelta(days=1), month_before(first)
+    until = min(now, datetime.combine(month_after(first), time(), UTC))
+    runs = tx.runs.between(earlier, last)
+    before, this = ([run for run in runs if (run.business_date < first.isoformat()) is is_before] for is_before in (True, False))
+    reasons = tx.reporting.reasons_by_month(earlier, last)
+    by_reason = [Counter({code: n for (of, code), n in reasons.items() if of == month_name(each)}) for each in (first, earlier)]
+    return MonthSummary(
+        first,
+        until,
+        job_calendar(tx, jobs, first, last, now),
+        list(_days(runs, first, min(last, until.date()))),
+        list(_totals(this, before)),
+        _trends(_delivered(this, resources), _delivered(before, resources)),
+        list(_job_times(tx.scheduled_runs.between(earlier, last), datetime.combine(first, time(), UTC), until)),
+        _trends(*by_reason),
+    )
+
+
+def document(month: MonthSummary) -> dict[str, Any]:
+    """Return *month* as ``--json`` prints it."""
+    return {
+        "month": month.name,
+        "until": month.until,
+        "totals": {each.name: {"number": each.number, "before": each.before} for each in month.totals},
+        "delivered": {each.name: {"number": each.number, "before": each.before} for each in month.delivered},
+        "rejected_now": {each.name: {"number": each.number, "before": each.before} for each in month.reasons},
+        "jobs": [
+            {
+                "job": each.job,
+                "degraded_s": round(each.degraded.total_seconds()),
+                "outages": each.outages,
+                "longest_outage_s": round(each.longest_lasted.total_seconds()),
+                "longest_outage_from": each.longest[0] if each.longest else None,
+            }
+            for each in month.jobs
+        ],
+        "days": [{name: getattr(each, name) for name in DaySums.__slots__} for each in month.days],
+        "calendar": [
+            {
+                "job": row.job,
+                "business_date": day,
+                "status": found.status,
+                "runs": found.number,
+                "run": found.newest,
+                "remarks": list(found.remarks),
+            }
+            for row in month.calendar.rows
+            for day, found in sorted(row.days.items())
+        ],
+        "late_files": [
+            {name: getattr(each, name) for name in LateFile.__slots__} for each in month.late_files
+        ],
+    }
+
+
+def _days(runs: Sequence[RunRecord], first: date, last: date) -> Iterator[DaySums]:
+    """Sum up each day. Of a stream that no run of a day has read, what was open before is still open."""
+    open_of: dict[str, OpenCounts] = {}
+    by_date: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        by_date.setdefault(run.business_date, []).append(run)
+    for day in sorted(each for each in by_date if each < first.isoformat()):
+        _note_open(open_of, by_date[day])
+    for number in range((last - first).days + 1):
+        day_date = first + timedelta(days=number)
+        of_day = by_date.get(day_date.isoformat(), [])
+        _note_open(open_of, of_day)
+        yield DaySums(
+            day_date,
+            len(of_day),
+            _sum(of_day, "delivered"),
+            _sum(of_day, "rejected"),
+            sum(run.requests for run in of_day),
+            sum(run.throttled for run in of_day),
+            sum(open_of.values(), NOTHING_OPEN).total if open_of else None,
+        )
+
+
+def _note_open(open_of: dict[str, OpenCounts], runs: Iterable[RunRecord]) -> None:
+    for run in runs:
+        for name, stream in (run.tally or {}).items():
+            if "open" in stream:
+                open_of[name] = OpenCounts.of_json(stream["open"])
+
+
+def _sum(runs: Iterable[RunRecord], term: str) -> int:
+    return sum(stream["records"].get(term, 0) for run in runs for stream in (run.tally or {}).values())
+
+
+def _totals(this: Sequence[RunRecord], before: Sequence[RunRecord]) -> Iterator[Trend]:
+    yield Trend("runs", len(this), len(before))
+    for status in ("failed", "incomplete", "degraded"):
+        yield Trend(f"{status} runs", *(sum(run.status == status for run in runs) for runs in (this, before)))
+    for term in ("delivered", "rejected"):
+        yield Trend(f"records {term}", _sum(this, term), _sum(before, term))
+    yield Trend("requests", *(sum(run.requests for run in runs) for runs in (this, before)))
+    yield Trend("throttled requests", *(sum(run.throttled for run in runs) for runs in (this, before)))
+
+
+def _delivered(runs: Iterable[RunRecord], resources: Mapping[str, str]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for run in runs:
+        for name, stream in (run.tally or {}).items():
+            found[resources.get(name, _OTHER)] += stream["records"].get("delivered", 0)
+    return found
+
+
+def _trends(this: Counter[str], before: Counter[str]) -> list[Trend]:
+    names = sorted(this | before, key=lambda name: (-this[name], name))
+    return [Trend(name, this[name], before[name]) for name in names if this[name] or before[name]]
+
+
+def _job_times(scheduled: Sequence[ScheduledRun], begin: datetime, until: datetime) -> Iterator[JobTimes]:
+    by_job: dict[str, list[ScheduledRun]] = {}
+    for run in scheduled:
+        if run.finished_at is not None and run.status not in {"skipped", "running"}:
+            by_job.setdefault(run.job, []).append(run)
+    for job, runs in sorted(by_job.items()):
+        ended = [(run.finished_at, run.status) for run in runs if run.finished_at is not None]
+        states = sorted(ended, key=lambda each: each[0])
+        degraded = _spans(states, lambda status: status == "degraded", begin, until)
+        outages = _spans(states, lambda status: status not in COMPLETED, begin, until)
+        lasted = sum((to - since for since, to in degraded), timedelta())
+        yield JobTimes(job, lasted, len(outages), max(outages, key=lambda each: each[1] - each[0], default=None))
+
+
+def _spans(
+    states: Sequence[tuple[datetime, str]], is_meant: Callable[[str], bool], begin: datetime, until: datetime
+) -> list[tuple[datetime, datetime]]:
+    """Return the spans between *begin* and *until* in which the last run that ended has a status that is meant."""
+    spans: list[tuple[datetime, datetime]] = []
+    since: datetime | None = None
+    for at, status in states:
+        if is_meant(status):
+            since = since or at
+        elif since is not None:
+            spans.append((since, at))
+            since = None
+    if since is not None:
+        spans.append((since, until))
+    cut = [(max(since, begin), min(to, until)) for since, to in spans]
+    return [(since, to) for since, to in cut if since < to]

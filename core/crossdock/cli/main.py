@@ -51,6 +51,7 @@ _COMMANDS = {  # command -> module
     "jobs": "jobs",
     "runs": "runs",
     "show": "runs",
+    "report": "report",
     "records": "records",
     "trace": "trace",
     "console": "console",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,23 +121,29 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
     RUN is its number as listed by 'crossdock runs'; default: the newest run.
     """
     from crossdock.console import pages, run_page
+    from crossdock.runs import changed_members
 
     with read_state(config) as (tx, tenant):
-        found, now = _found(tx, run), SystemClock().now()
+        found, now = found_run(tx, run), SystemClock().now()
         operations = tx.intents.of_run(found.id) if found.tally is None else None
-        page = run_page.page(tx.reporting, found, at=now, tenant=tenant, config=config) if out else ""
+        page = run_page.page(tx, found, at=now, tenant=tenant, config=config) if out else ""
+        reasons = [asdict(each) for each in tx.reporting.reasons_by_stream(found.id)] if as_json else []
+        changes = changed_members.document(changed_members.changed_members(tx.reporting, found.id)) if as_json else {}
     if out:
         pages.write(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
         terminal_output.print_json(
-            run_lines.run_document(found) | timing_lines.timing_document(found) | {"operations": operations}
+            run_lines.run_document(found)
+            | timing_lines.timing_document(found)
+            | {"operations": operations, "rejected_by_reason": reasons, "changed_members": changes}
         )
     elif not out:
         _show(found, operations)
 
 
-def _found(tx: Transaction, run: int | None) -> RunRecord:
+def found_run(tx: Transaction, run: int | None) -> RunRecord:
+    """Return the run with this number, or the newest one. Raises ConfigError if there is none."""
     if run is None:
         newest = tx.runs.listed(limit=1)
         if not newest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +25,23 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A text that leads to another page of the console. The *kind* is a class of the style sheet."""
+    """A text that leads to another page of the console; without an address, as in a file, it is only the text.
+
+    The *kind* is a class of the style sheet.
+    """
 
     text: str
     address: str
     kind: str = ""
+
+
+Addresses = Callable[..., str]
+"""Makes the address of a page of the console from its parts and parameters: `Visit.link`, or `no_address`."""
+
+
+def no_address(*_: object, **__: object) -> str:
+    """Make no address: a page that is a file leads nowhere."""
+    return ""
 
 
 Cell = str | int | Sequence[str] | Drawing | Link

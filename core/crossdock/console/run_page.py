@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from crossdock.console import pages
+from crossdock.console import pages, plots
 from crossdock.console.allowance_plot import plotted
-from crossdock.console.page_tables import Cell, Table, accounts, listing, table
-from crossdock.runs import run_lines, timing_lines
-from crossdock.state import RunRecord
-from crossdock.state.queries.run_details import Delivery, Reason, Row, RunDetails
+from crossdock.console.page_tables import Addresses, Cell, Link, Table, accounts, listing, no_address, table
+from crossdock.console.plots import BarPlot
+from crossdock.console.run_progress import progress_text
+from crossdock.runs import run_comparison, run_lines, timing_lines
+from crossdock.runs.changed_members import ChangedMember, changed_members
+from crossdock.runs.run_comparison import Comparison, Measure
+from crossdock.runs.run_lines import BalanceSheet
+from crossdock.state import FileFacts, RunRecord, Transaction
+from crossdock.state.queries.run_details import Delivery, Reason, Row, RunDetails, StreamReason, by_code
 from crossdock.values.display_texts import counted, parents_text
 from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.run_messages import error_texts, remarks
-from crossdock.values.state_words import RunState
+from crossdock.values.state_words import RecordTerm, RunState, StateWord
+from crossdock.writing.delivery.operations import MemberDifference
+from crossdock.writing.delivery.senders import Masks
 
 _ERROR_LINES = 20  # most lines of an error
-_FILES = ("stream", "file", "rows")
-_STEPS = ("step", "duration", "of the run")
+_FILES = ("stream", "file", "rows", "bytes", "modified", "accepted", "SHA-256")
+_FILES_LISTED = 1_000  # most accepted files whose facts are read
+_STEPS = ("step", "duration", "of the run", "began after", "when")
 _DELIVERIES = ("stream", "operations", "started", "ended", "duration")
+_REASONS = ("stream", "reason", "records", "in this run")
+_MEMBERS = ("stream", "member", "updates")
+_COMPARED = ("run", "business date", "status")
+_LOG = ("level", "stream", "message")
 LISTED = 200  # most records of each reason or state
 _LISTS_BYTES = 4_500_000  # of all lists, so that a page stays below 5 MB
 _REJECTED = ("stream", "key", "stage", "message", "file", "line", "in run")
@@ -29,39 +43,77 @@ _WAITING = ("stream", "key", "waits for", "file", "line", "since")
 _IN_DOUBT = ("stream", "key", "operation", "attempts", "first sent", "file", "line")
 
 
-def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who reads a page, which is the reader of a file unless it is said otherwise.
+
+    Attributes:
+        address: Makes the addresses of other pages.
+        masks: Hides personal values in examples of changes; without it there are none.
+        may_operate: Whether there are links to actions of operators.
+        has_lists: Whether open records are listed on the page, and not on pages of their own.
+    """
+
+    address: Addresses = no_address
+    masks: Masks | None = None
+    may_operate: bool = False
+    has_lists: bool = True
+
+
+OF_A_FILE = Reader()
+
+
+def page(tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
     """Return the report, of at most 5 MB. It begins with what needs a person: errors, open records and notes."""
-    return pages.render("run.html", layout="layout.html", **values(state, run, at=at, tenant=tenant, config=config))
+    return pages.render("run.html", layout="layout.html", **values(tx, run, at=at, tenant=tenant, config=config))
 
 
-def values(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> dict[str, Any]:
+def values(
+    tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path, reader: Reader = OF_A_FILE
+) -> dict[str, Any]:
     """Return what the template of the report shows."""
+    state = tx.reporting
     streams, later = run.tally or {}, state.refused_later(run.id)
     errors = [error.split("\n")[:_ERROR_LINES] for error in error_texts(run.messages)]
-    balanced, opened, notes = run_lines.run_document(run)["balanced"], open_records(state, run), remarks(run.messages)
+    balanced, notes = run_lines.run_document(run)["balanced"], remarks(run.messages)
+    opened = open_records(state, run, reader)
     return {
         "run": run,
         "meaning": RunState(run.status).meaning,
         "tenant": tenant,
         "config": config.name,
         "job": _job(run),
+        "progress": _progress(tx, run, at),
+        "actions": [],
+        "personal_address": "",
         "errors": errors,
         "imbalance": _imbalance(run, balanced),
         "open": opened,
         "notes": notes,
         "needs_nobody": balanced is True and not (errors or notes or any(opened.values())),
-        "facts": _facts(run),
+        "facts": _facts(run, reader.address),
         "apis": table(run_lines.API_COLUMNS, run_lines.api_rows(timing_lines.apis(run)), kind="numbers"),
-        "files": table(_FILES, ((name, *cells) for name, stream in streams.items() for cells in _files_of(stream))),
+        "files": table(_FILES, _files(tx, run, at)),
         "accounts": accounts(streams),
+        "sheets": list(_sheets(streams, reader.address)),
         "is_balanced": balanced is True,
+        "changes": _changes(state, run, reader.masks),
+        "comparison": _comparison(tx, run, reader.address),
         "steps": _steps(run),
         "allowance": _allowance(run),
         "deliveries": _deliveries(state.deliveries(run)),
+        "log": table(_LOG, ((each.level, each.stream, each.text.split("\n")) for each in run.messages)),
         "words": [(word.shown, word.meaning) for word in run_lines.explained_words(run)],
         "at": instant_text(at),
         "later": counted(later, "record") if later else "",
     }
+
+
+def _progress(tx: Transaction, run: RunRecord, now: datetime) -> str:
+    if run.status != "running":
+        return ""
+    expected = tx.scheduled_runs.expected_seconds_and_requests(run.job) if run.job else None
+    return f"In progress: {progress_text(run, expected, now)}."
 
 
 def _job(run: RunRecord) -> str:
@@ -75,18 +127,38 @@ def _imbalance(run: RunRecord, balanced: bool | None) -> str:
     return "" if balanced is True else run_lines.BALANCE[balanced]
 
 
-def _facts(run: RunRecord) -> dict[str, str]:
+def _facts(run: RunRecord, address: Addresses) -> dict[str, str | Link]:
     streams = (run.tally or {}).values()
-    facts = {
+    facts: dict[str, str | Link] = {
         "business date": run.business_date,
         "started": instant_text(run.started_at),
         "ended": instant_text(run.finished_at) if run.finished_at else "not yet",
         "duration": "" if run.duration is None else duration_text(run.duration),
-        "requests": f"{run.requests:,} ({run.throttled:,} throttled)",
+        "requests": Link(f"{run.requests:,} ({run.throttled:,} throttled)", address("connections")),
         "delivered": f"{sum(each['records']['delivered'] for each in streams):,}",
-        "open": "" if run.open is None else str(run.open),
+        "open": "" if run.open is None else Link(str(run.open), address("records")),
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def _files(tx: Transaction, run: RunRecord, now: datetime) -> Iterator[tuple[Cell, ...]]:
+    """Yield the files of the tally with the facts of those that the run has accepted, then others that it has."""
+    end = run.finished_at or now
+    accepted = tx.intake.accepted_between(run.started_at, end, limit=_FILES_LISTED)
+    facts = {(stream, file.name): file for stream, file in accepted}
+    for stream, account in (run.tally or {}).items():
+        for name, rows in _files_of(account):
+            yield stream, name, rows, *_file_facts(facts.pop((stream, name), None))
+    for (stream, name), file in facts.items():
+        yield stream, name, "", *_file_facts(file)
+
+
+def _file_facts(file: FileFacts | None) -> tuple[Cell, ...]:
+    if file is None:
+        return "", "", "", ""
+    accepted = "" if file.accepted_at is None else instant_text(file.accepted_at)
+    undone = ", undone since" if file.is_undone else ""
+    return file.size, instant_text(file.modified_at), f"{accepted}{undone}", file.content_hash[:16]
 
 
 def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
@@ -99,10 +171,85 @@ def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
         yield run_lines.input_sentence(stream) or "", ""
 
 
+def _sheets(streams: Mapping[str, Any], address: Addresses) -> Iterator[dict[str, Any]]:
+    for sheet in run_lines.balance_sheets(streams):
+        sides = [[_term(sheet, term, number, address) for term, number in side] for side in (sheet.came, sheet.became)]
+        yield {
+            "caption": f"{sheet.stream}: {sheet.of}",
+            "of": sheet.of,
+            "rows": [(*came, *became) for came, became in zip_longest(*sides, fillvalue=("", ""))],
+            "sums": [f"{each:,}" for each in sheet.sums],
+        }
+
+
+def _term(sheet: BalanceSheet, term: str, number: int, address: Addresses) -> tuple[str, str | Link]:
+    shown = term.shown if isinstance(term, StateWord) else term
+    if term == RecordTerm.REJECTED:
+        return shown, Link(f"{number:,}", address("records", "rejected", stream=sheet.stream))
+    return shown, f"{number:,}"
+
+
+def _changes(state: RunDetails, run: RunRecord, masks: Masks | None) -> dict[str, Any] | None:
+    found = changed_members(state, run.id, masks)
+    if not found.members:
+        return None
+    columns = _MEMBERS if masks is None else (*_MEMBERS, "first examples")
+    rows = ((each.stream, each.member, each.times, *_examples(each, masks)) for each in found.members)
+    only = "" if found.are_all else f"Only the first {found.operations:,} operations of this run were looked at."
+    return {"table": table(columns, rows), "only": only}
+
+
+def _examples(changed: ChangedMember, masks: Masks | None) -> Iterator[Cell]:
+    if masks is not None:
+        yield [f"{each.key}: {_change(each.difference)}" for each in changed.examples]
+
+
+def _change(difference: MemberDifference) -> str:
+    return f"{value_text(difference.before)} -> {value_text(difference.after)}"
+
+
+def _comparison(tx: Transaction, run: RunRecord, address: Addresses) -> dict[str, Any] | None:
+    compared = run_comparison.compared(tx.runs.up_to(run, limit=run_comparison.EARLIER + 1))
+    if compared is None:
+        return None
+    columns = (*_COMPARED, *(each.name for each in compared.measures))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            Link(str(each.id), address("runs", each.id)),
+            each.business_date,
+            Link(each.status, "", kind=each.status),
+            *(measure.texts[number] for measure in compared.measures),
+        )
+        for number, each in enumerate(compared.runs)
+    ]
+    return {
+        "remarks": compared.remarks,
+        "plots": [_plot(each, compared) for each in compared.measures],
+        "table": table(columns, reversed(rows)),
+    }
+
+
+def _plot(measure: Measure, compared: Comparison) -> BarPlot:
+    found = zip(compared.runs, measure.values, measure.texts, strict=True)
+    values = [plots.Value(f"{run.business_date}, run {run.id}", number, text) for run, number, text in found]
+    return plots.bar_plot(measure.name.capitalize(), values, marks_last=True)
+
+
 def _steps(run: RunRecord) -> Table:
-    steps = timing_lines.slowest(run)
-    rows = ((step.name, duration_text(step.lasted), f"{step.share:.0f} %") for step in steps)
-    return table(_STEPS, rows, kind="numbers named")
+    found = timing_lines.waterfall(run)
+    whole = max((began + lasted for step in found for began, lasted in step.spans), default=timedelta())
+    rows = (
+        (
+            step.total.name,
+            duration_text(step.total.lasted),
+            f"{step.total.share:.0f} %",
+            duration_text(step.began),
+            plots.time_line(step, whole),
+        )
+        for step in found
+        if step.total.lasted
+    )
+    return table(_STEPS, rows, kind="waterfall")
 
 
 def _allowance(run: RunRecord) -> dict[str, Any] | None:
@@ -121,51 +268,73 @@ def _times(delivery: Delivery) -> tuple[str, str, str]:
     return instant_text(began), instant_text(ended), duration_text(ended - began)
 
 
-def open_records(state: RunDetails, run: RunRecord) -> Mapping[str, Any]:
+def open_records(state: RunDetails, run: RunRecord, reader: Reader = OF_A_FILE) -> Mapping[str, Any]:
     """Return what was rejected until *run*, and what is waiting, in doubt or pending now, or nothing of a kind."""
-    reasons = state.reasons(run.id)
-    room = _LISTS_BYTES // (len(reasons) + 3)  # for each list
+    reasons = state.reasons_by_stream(run.id)
+    number = len({each.code for each in reasons})
+    lists = _Lists(state, reader, _LISTS_BYTES // (number + 3))
     unsent = state.unsent()
     return {
-        "rejected": _rejected(state, run, reasons, room),
-        "waiting": _waiting(state, room),
-        "in_doubt": _undecided(state, "in_doubt", room),
-        "overdue": _undecided(state, "overdue", room),
+        "rejected": lists.rejected(run, reasons),
+        "waiting": lists.waiting(),
+        "in_doubt": lists.undecided("in_doubt"),
+        "overdue": lists.undecided("overdue"),
         "pending": counted(unsent, "operation") if unsent else "",
     }
 
 
-def _rejected(state: RunDetails, run: RunRecord, reasons: Sequence[Reason], room: int) -> dict[str, Any] | None:
-    if not reasons:
-        return None
-    listed = [_reason(state, run, reason, room) for reason in reasons]
-    return {"records": counted(sum(reason.records for reason in reasons), "record"), "reasons": listed}
+class _Lists:
+    """Lists of open records, each of at most *room* bytes, or where the reader finds them."""
 
+    def __init__(self, state: RunDetails, reader: Reader, room: int) -> None:
+        self._state, self._reader, self._room = state, reader, room
 
-def _reason(state: RunDetails, run: RunRecord, reason: Reason, room: int) -> dict[str, Any]:
-    rows = map(_rejected_row, state.refused(run.id, reason.code, limit=LISTED))
-    return {
-        "code": reason.code,
-        "records": counted(reason.records, "record"),
-        "own": "" if reason.own == reason.records else f"{reason.own:,}",
-        "listing": listing(_REJECTED, rows, reason.records, "rejected", room=room),
-    }
+    def rejected(self, run: RunRecord, reasons: Sequence[StreamReason]) -> dict[str, Any] | None:
+        if not reasons:
+            return None
+        columns = (*_REASONS, "what to do") if self._reader.may_operate else _REASONS
+        return {
+            "records": counted(sum(reason.records for reason in reasons), "record"),
+            "by_stream": table(columns, map(self._reason_row, reasons)),
+            "reasons": [self._reason(run, each) for each in by_code(reasons)] if self._reader.has_lists else [],
+        }
 
+    def _reason_row(self, reason: StreamReason) -> Iterator[Cell]:
+        chosen = {"stream": reason.stream, "reason": reason.code}
+        yield reason.stream
+        yield reason.code
+        yield Link(f"{reason.records:,}", self._reader.address("records", "rejected", **chosen))
+        yield reason.own
+        if self._reader.may_operate:
+            yield Link("Replay", self._reader.address("do", "replay", **chosen))
 
-def _waiting(state: RunDetails, room: int) -> dict[str, Any] | None:
-    number, found = state.waiting(limit=LISTED)
-    if not number:
-        return None
-    listed = listing(_WAITING, map(_waiting_row, found), number, "waiting", room=room)
-    return {"records": counted(number, "record"), "listing": listed}
+    def _reason(self, run: RunRecord, reason: Reason) -> dict[str, Any]:
+        rows = map(_rejected_row, self._state.refused(run.id, reason.code, limit=LISTED))
+        return {
+            "code": reason.code,
+            "records": counted(reason.records, "record"),
+            "own": "" if reason.own == reason.records else f"{reason.own:,}",
+            "listing": listing(_REJECTED, rows, reason.records, "rejected", room=self._room),
+        }
 
+    def waiting(self) -> dict[str, Any] | None:
+        number, found = self._state.waiting(limit=LISTED if self._reader.has_lists else 0)
+        return self._listed(_WAITING, map(_waiting_row, found), number, "waiting")
 
-def _undecided(state: RunDetails, status: str, room: int) -> dict[str, Any] | None:
-    number, found = state.oldest_unsettled(status, limit=LISTED)
-    if not number:
-        return None
-    listed = listing(_IN_DOUBT, map(_in_doubt_row, found), number, status.replace("_", "-"), room=room)
-    return {"records": counted(number, "record"), "listing": listed}
+    def undecided(self, status: str) -> dict[str, Any] | None:
+        number, found = self._state.oldest_unsettled(status, limit=LISTED if self._reader.has_lists else 0)
+        return self._listed(_IN_DOUBT, map(_in_doubt_row, found), number, status.replace("_", "-"))
+
+    def _listed(
+        self, columns: Sequence[str], rows: Iterable[tuple[Cell, ...]], number: int, state: str
+    ) -> dict[str, Any] | None:
+        if not number:
+            return None
+        made = listing(columns, rows, number, state, room=self._room) if self._reader.has_lists else None
+        return {
+            "records": Link(counted(number, "record"), self._reader.address("records", state)),
+            "listing": made,
+        }
 
 
 def _rejected_row(row: Row) -> tuple[Cell, ...]:

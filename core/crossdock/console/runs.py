@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from starlette.responses import Response
 
 from crossdock.console import run_page
 from crossdock.console.page_tables import Cell, Link, table
+from crossdock.console.people import Role
+from crossdock.console.run_calendar import business_date
+from crossdock.console.run_page import Reader
 from crossdock.console.visits import PageError, Visit
+from crossdock.errors import CrossdockError
 from crossdock.state import RunRecord
 from crossdock.values.display_times import duration_text, instant_text
+from crossdock.writing.delivery.senders import Masks
 
 _COLUMNS = ("run", "what", "business date", "started", "duration", "status", "open", "requests", "errors")
 _LISTED = 50
 
 
 def listed(visit: Visit) -> Response:
-    job, status = visit.query.get("job") or None, visit.query.get("status") or None
-    before = _number(visit.query.get("before"))
+    job, status, day = (visit.query.get(name) or None for name in ("job", "status", "date"))
+    is_manual, before = visit.query.get("manual") == "1", _number(visit.query.get("before"))
+    if day is not None:
+        day = business_date(day).isoformat()
+    chosen = {"job": job, "status": status, "date": day, "manual": 1 if is_manual else None}
     with visit.reading() as tx:
-        found = tx.runs.listed(limit=_LISTED + 1, before=before, job=job, status=status)
+        found = tx.runs.listed(
+            limit=_LISTED + 1, before=before, job=job, status=status, business_date=day, is_manual=is_manual
+        )
         total = tx.runs.count()
-    older = visit.link("runs", job=job, status=status, before=found[_LISTED - 1].id) if len(found) > _LISTED else ""
+    older = visit.link("runs", **chosen, before=found[_LISTED - 1].id) if len(found) > _LISTED else ""
     return visit.show(
         "runs.html",
         f"Runs of {visit.of_tenant.name}",
         total=f"{total:,}",
         job=job or "",
         status=status or "",
+        day=day or "",
+        is_manual=is_manual,
         runs=table(_COLUMNS, (_row(visit, run) for run in found[:_LISTED]), kind="runs"),
         older=older,
     )
@@ -36,14 +50,52 @@ def listed(visit: Visit) -> Response:
 
 def one(visit: Visit) -> Response:
     number = _number(visit.place["run"])
+    shows_personal = visit.sees_personal_data and visit.query.get("personal") == "shown"
+    reader = _reader(visit, shows_personal=shows_personal)
     with visit.reading() as tx:
         run = None if number is None else tx.runs.get(number)
         if run is None:
             raise PageError(404, f"There is no run {visit.place['run']}.", "The list of runs has those that were kept.")
-        values = run_page.values(
-            tx.reporting, run, at=visit.now, tenant=visit.of_tenant.name, config=visit.of_tenant.config
-        )
-    return visit.show("run.html", f"Run {run.id}", **values)
+        tenant = visit.of_tenant
+        shown = run_page.values(tx, run, at=visit.now, tenant=tenant.name, config=tenant.config, reader=reader)
+    if shows_personal:
+        _note_shown_personal_data(visit, run)
+    is_offered = visit.sees_personal_data and not shows_personal and reader.masks is not None
+    shown |= {
+        "actions": list(_actions(visit, run, shown["open"])),
+        "personal_address": visit.link("runs", run.id, personal="shown") if is_offered else "",
+    }
+    response = visit.show("run.html", f"Run {run.id}", **shown)
+    if run.status == "running":
+        response.headers["refresh"] = "10"
+    return response
+
+
+def _reader(visit: Visit, *, shows_personal: bool) -> Reader:
+    """Return who reads the page. If the config cannot be loaded, personal members are unknown, and none is shown."""
+    try:
+        masks = visit.project().masks
+    except CrossdockError:
+        masks = None
+    if masks is not None and shows_personal:
+        masks = Masks({})
+    return Reader(visit.link, masks, visit.may(Role.OPERATOR), has_lists=False)
+
+
+def _actions(visit: Visit, run: RunRecord, opened: Mapping[str, Any]) -> Iterator[Link]:
+    if run.status == "running":
+        if visit.may(Role.OPERATOR):
+            yield Link("Stop this run", visit.link("do", "stop-run", run=run.id))
+        return
+    if opened["rejected"] and visit.may(Role.OPERATOR):
+        yield Link("Replay what was rejected", visit.link("do", "replay"))
+    if visit.may(Role.ADMINISTRATOR):
+        yield Link("Plan to undo this run", visit.link("do", "undo", run=run.id))
+
+
+def _note_shown_personal_data(visit: Visit, run: RunRecord) -> None:
+    """Log that *visit* shows personal values of changes of *run*. The audit log of the state replaces this log."""
+    logging.getLogger(__name__).info("%s was shown personal data of run %s", visit.person.name, run.id)
 
 
 def _row(visit: Visit, run: RunRecord) -> Iterator[Cell]:
@@ -54,7 +106,7 @@ def _row(visit: Visit, run: RunRecord) -> Iterator[Cell]:
     yield instant_text(run.started_at)
     yield "" if run.duration is None else duration_text(run.duration)
     yield Link(run.status, visit.link("runs", run.id), kind=run.status)
-    yield "" if run.open is None else f"{run.open.total:,}"
+    yield "" if run.open is None else Link(f"{run.open.total:,}", visit.link("records"))
     yield f"{run.requests:,}"
     yield " ".join(error.split())
 

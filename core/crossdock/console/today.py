@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from starlette.responses import Response
 
 from crossdock.console.overviews import JobLine, Light, Overview, worst_first
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.remedies import Remedy, next_step, remedies
+from crossdock.console.run_progress import progress_text
 from crossdock.console.visits import Visit, link
 from crossdock.values.display_texts import counted
-from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.display_times import instant_text
 
 _COLUMNS = ("job", "status", "business date", "since", "open", "next due", "what to do")
 _REMEDIES = ("since", "what", "what to do")
@@ -105,19 +106,7 @@ def _status(name: str, line: JobLine) -> Cell:
 
 
 def _progress(line: JobLine, now: datetime) -> str:
-    """Describe a run that is in progress, and when it is expected to end."""
-    if line.run is None:
-        return "has begun"
-    lasts = max((now - line.run.started_at).total_seconds(), 0.001)
-    text = (
-        f"{counted(line.run.requests, 'request')} in {duration_text(lasts)}, {line.run.requests / lasts:,.1f} a second"
-    )
-    if line.expected is None:
-        return text
-    left = timedelta(seconds=line.expected[0] - lasts)
-    if left < timedelta():
-        return f"{text}; longer than the {duration_text(line.expected[0])} of its last runs"
-    return f"{text}; expected to end at {instant_text(now + left)}"
+    return "has begun" if line.run is None else progress_text(line.run, line.expected, now)
 
 
 def _todo(found: Sequence[Remedy], *, with_tenant: bool) -> Table:

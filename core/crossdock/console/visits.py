@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crossdock.config.project.project import Project
+from crossdock.config.schedules.job_config import JobConfig
 from crossdock.console import pages
 from crossdock.console.overviews import Overviews
 from crossdock.console.people import Person, Role
@@ -18,6 +19,7 @@ from crossdock.console.sign_in.ways import SignIn
 from crossdock.console.slow_readings import SlowReadings
 from crossdock.console.started_commands import StartedCommands
 from crossdock.console.tenants import Tenant, Tenants
+from crossdock.errors import CrossdockError
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.serving.page_forms import Fields, Session
@@ -89,6 +91,13 @@ class Visit:
 
     def project(self) -> Project:
         return self.of_tenant.project()
+
+    def jobs(self) -> tuple[Mapping[str, JobConfig], str]:
+        """Return the jobs of the config, or none and a sentence that says why it cannot be loaded."""
+        try:
+            return self.project().jobs, ""
+        except CrossdockError as error:
+            return {}, f"The config cannot be loaded: {error.message}."
 
     def commands(self) -> StartedCommands:
         return StartedCommands(self.project().beside_spool("console"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from crossdock.state.queries.run_details import RunDetails, Update
 from crossdock.writing.delivery.operations import MemberDifference, member_differences
@@ -57,6 +58,12 @@ def changed_members(state: RunDetails, run_id: int, masks: Masks | None = None) 
                 changed.examples.append(Example(update.key, differences[0]))
     ordered = sorted(found.values(), key=lambda each: (each.stream, -each.times, each.member))
     return ChangedMembers(tuple(ordered), first.number, first.are_all)
+
+
+def document(changed: ChangedMembers) -> dict[str, Any]:
+    """Return *changed* as ``--json`` prints it, without values."""
+    members = [{"stream": each.stream, "member": each.member, "updates": each.times} for each in changed.members]
+    return {"operations": changed.operations, "are_all": changed.are_all, "members": members}
 
 
 def _by_member(update: Update, masks: Masks | None) -> dict[str, list[MemberDifference]]:

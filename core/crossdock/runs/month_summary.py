@@ -1,4 +1,4 @@
-"""One month of a tenant in numbers, by business date: what ran, what was delivered, what went wrong and for how long."""
+"""One month of a tenant in numbers, by business date: what ran, was delivered and went wrong, and for how long."""
 
 from __future__ import annotations
 
@@ -108,9 +108,13 @@ def month_summary(
     last, earlier = month_after(first) - timedelta(days=1), month_before(first)
     until = min(now, datetime.combine(month_after(first), time(), UTC))
     runs = tx.runs.between(earlier, last)
-    before, this = ([run for run in runs if (run.business_date < first.isoformat()) is is_before] for is_before in (True, False))
+    before, this = (
+        [run for run in runs if (run.business_date < first.isoformat()) is is_before] for is_before in (True, False)
+    )
     reasons = tx.reporting.reasons_by_month(earlier, last)
-    by_reason = [Counter({code: n for (of, code), n in reasons.items() if of == month_name(each)}) for each in (first, earlier)]
+    by_reason = [
+        Counter({code: n for (of, code), n in reasons.items() if of == month_name(each)}) for each in (first, earlier)
+    ]
     return MonthSummary(
         first,
         until,
@@ -154,9 +158,7 @@ def document(month: MonthSummary) -> dict[str, Any]:
             for row in month.calendar.rows
             for day, found in sorted(row.days.items())
         ],
-        "late_files": [
-            {name: getattr(each, name) for name in LateFile.__slots__} for each in month.late_files
-        ],
+        "late_files": [{name: getattr(each, name) for name in LateFile.__slots__} for each in month.late_files],
     }
 
 

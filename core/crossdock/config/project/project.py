@@ -103,6 +103,11 @@ class Project:
         return {name for name, stream in self._named_streams() if stream.fetches}
 
     @property
+    def resources(self) -> dict[str, str]:
+        """The resource of each stream."""
+        return {name: scope.resource for name, scope in self.scopes.items()}
+
+    @property
     def scopes(self) -> dict[str, Scope]:
         return {
             name: connection.scope(stream)

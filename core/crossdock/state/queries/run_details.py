@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -70,6 +71,15 @@ class Delivery:
     ended: datetime
 
 
+def by_code(found: Iterable[StreamReason]) -> list[Reason]:
+    """Sum up *found* over all streams, the most frequent reason first."""
+    records, own = Counter[str](), Counter[str]()
+    for each in found:
+        records[each.code] += each.records
+        own[each.code] += each.own
+    return [Reason(code, records[code], own[code]) for code in sorted(records, key=lambda code: (-records[code], code))]
+
+
 class RunDetails:
     """The details of runs. All but `deliveries` describe the present: dead letters delivered since are gone."""
 
@@ -78,14 +88,7 @@ class RunDetails:
 
     def reasons(self, run_id: int) -> list[Reason]:
         """Count the dead letters of *run_id* and earlier runs by reason, the most frequent first."""
-        found = self.reasons_by_stream(run_id)
-        reasons = [
-            Reason(
-                code, *(sum(getattr(each, name) for each in found if each.code == code) for name in ("records", "own"))
-            )
-            for code in {each.code for each in found}
-        ]
-        return sorted(reasons, key=lambda each: (-each.records, each.code))
+        return by_code(self.reasons_by_stream(run_id))
 
     def reasons_by_stream(self, run_id: int) -> list[StreamReason]:
         """Do the same as `reasons`, by stream and reason. It reads all dead letters: there is no index by reason."""

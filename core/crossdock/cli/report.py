@@ -1,0 +1,89 @@
+"""``crossdock report``: a run, or a month, as a web page in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.config_loading import load, read_state
+from crossdock.cli.plain_text import say
+from crossdock.cli.runs import found_run
+from crossdock.cli.shared_options import MOST, common_options, example
+from crossdock.errors import ConfigError
+from crossdock.values.clock import SystemClock
+
+if TYPE_CHECKING:
+    from crossdock.runs.month_summary import MonthSummary
+
+_SAID = {"runs", "records delivered"}  # of a month, on the terminal
+
+
+@click.command(
+    epilog=example(
+        "crossdock report 7 -o report.html",
+        "crossdock report --month 2026-11 -o november.html",
+        "crossdock report --month 2026-11 --json",
+    )
+)
+@click.argument("run", type=click.IntRange(0, MOST), required=False)
+@click.option("--month", metavar="YYYY-MM", help="Write about a month of business dates.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    help="The file; default: run-7.html or 2026-11.html in this folder, none with --json.",
+)
+@common_options
+def report(run: int | None, month: str | None, out: Path | None, config: Path, *, as_json: bool) -> None:
+    """Write a web page about a run or a month that you can mail, open or print.
+
+    The page of a run is that of the console, and lists what was not delivered and why. RUN is its number as listed by
+    'crossdock runs'; default: the newest run. The page of a month has the calendar of the jobs, what was delivered, and
+    what went wrong and for how long. Neither has record data.
+    """
+    if month is None:
+        if as_json:
+            raise ConfigError("--json is for --month", hint="'crossdock show RUN --json' prints a run")
+        _report_run(run, out, config)
+        return
+    if run is not None:
+        raise ConfigError("give either RUN or --month")
+    _report_month(month, out, config, as_json=as_json)
+
+
+def _report_run(run: int | None, out: Path | None, config: Path) -> None:
+    from crossdock.console import pages, run_page
+
+    with read_state(config) as (tx, tenant):
+        found = found_run(tx, run)
+        page = run_page.page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
+    path = out or Path(f"run-{found.id}.html")
+    pages.write(path, page)
+    say(f"run {found.id}: {found.status}; report written to {path}")
+
+
+def _report_month(text: str, out: Path | None, config: Path, *, as_json: bool) -> None:
+    from crossdock.console import month_page, pages
+    from crossdock.runs.month_summary import document, month_of, month_summary
+
+    first = month_of(text)
+    if first is None:
+        raise ConfigError(f"{text!r} is not a month", hint="write it like 2026-11")
+    loaded, now = load(config), SystemClock().now()
+    with loaded.read_state() as tx:
+        month = month_summary(tx, loaded.jobs, loaded.resources, first, now)
+    path = out or (None if as_json else Path(f"{month.name}.html"))
+    if path is not None:
+        pages.write(path, month_page.page(month, tenant=loaded.platform.tenant, at=now))
+        say(f"{month.name}: {_summary(month)}; report written to {path}", err=as_json)
+    if as_json:
+        terminal_output.print_json(document(month))
+
+
+def _summary(month: MonthSummary) -> str:
+    return ", ".join(
+        f"{each.number:,} {each.name}" for each in month.totals if each.name in {"runs", "records delivered"}
+    )

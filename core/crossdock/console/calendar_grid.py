@@ -1,0 +1,101 @@
+"""The calendar of jobs as plain values: a row for each job, a cell with a symbol and a text for each business date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import groupby
+
+from crossdock.console.page_tables import Addresses, Link
+from crossdock.runs.job_calendar import CalendarDay, CalendarRow, JobCalendar, Missed
+from crossdock.runs.month_summary import month_name
+from crossdock.values.state_words import RunState, StateWord
+
+BY_HAND = "started by hand"
+_SYMBOLS: Mapping[StateWord, str] = {
+    RunState.DONE: "✓",
+    RunState.DEGRADED: "!",
+    RunState.INCOMPLETE: "◐",
+    RunState.FAILED: "✗",
+    RunState.RUNNING: "▸",
+    RunState.SKIPPED: "»",
+    Missed.MISSED: "○",
+}
+_CAUGHT_UP, _LATE = "↺", "◷"
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """What a job did for one date; all but *day* are empty if it did nothing. *kind* is a class of the style sheet."""
+
+    day: int
+    symbol: str = ""
+    kind: str = ""
+    text: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """*months* are their names with their numbers of days; *days* are numbers and whether they are of a weekend."""
+
+    months: Sequence[tuple[str, int]]
+    days: Sequence[tuple[int, bool]]
+    rows: Sequence[tuple[Link, Sequence[GridCell]]]
+    legend: Sequence[tuple[str, str, str]]
+
+
+def grid(calendar: JobCalendar, address: Addresses) -> Grid:
+    """Make the grid with its links: to the run of a date, or to the list of its runs if there are several."""
+    return Grid(
+        [(name, len(list(days))) for name, days in groupby(calendar.dates, month_name)],
+        [(day.day, day.weekday() >= 5) for day in calendar.dates],
+        [(_name(row, address), [_cell(row, day, address) for day in calendar.dates]) for row in calendar.rows],
+        list(_legend(calendar)),
+    )
+
+
+def _name(row: CalendarRow, address: Addresses) -> Link:
+    chosen = {"job": row.job} if row.job else {"manual": 1}
+    return Link(row.job or BY_HAND, address("runs", **chosen))
+
+
+def _cell(row: CalendarRow, day: date, address: Addresses) -> GridCell:
+    found = row.days.get(day)
+    if found is None:
+        return GridCell(day.day)
+    name = row.job or BY_HAND
+    return GridCell(
+        day.day,
+        _symbols(found) if row.job else str(found.number),
+        found.status,
+        f"{name}, {day}: {found.text}",
+        _address(row, day, found, address),
+    )
+
+
+def _symbols(day: CalendarDay) -> str:
+    return f"{_SYMBOLS[day.status]}{_CAUGHT_UP * day.is_caught_up}{_LATE * day.has_late_files}"
+
+
+def _address(row: CalendarRow, day: date, found: CalendarDay, address: Addresses) -> str:
+    if found.newest is None:
+        return ""
+    if found.number == 1:
+        return address("runs", found.newest)
+    return address("runs", date=day, job=row.job, manual=None if row.job else 1)
+
+
+def _legend(calendar: JobCalendar) -> Iterator[tuple[str, str, str]]:
+    """Yield symbol, class and meaning of what the grid shows."""
+    days = [day for row in calendar.rows if row.job for day in row.days.values()]
+    for status, symbol in _SYMBOLS.items():
+        if any(day.status is status for day in days):
+            yield symbol, status, f"{status.shown}: {status.meaning}"
+    if any(day.is_caught_up for day in days):
+        yield _CAUGHT_UP, "", "caught up: it began more than an hour after it was due"
+    if any(day.has_late_files for day in days):
+        yield _LATE, "", "a file came after the run was due, or did not come"
+    if any(row.job is None and row.days for row in calendar.rows):
+        yield "2", "", "the number of runs that were started by hand"

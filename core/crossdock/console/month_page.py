@@ -1,0 +1,134 @@
+"""One month of a tenant as a page for managers, served by the console or written as one self-contained file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from starlette.responses import Response
+
+from crossdock.console import pages
+from crossdock.console.calendar_grid import grid
+from crossdock.console.page_tables import Addresses, Cell, Link, Table, no_address, table
+from crossdock.console.plots import BarPlot, Value, bar_plot
+from crossdock.console.visits import PageError, Visit
+from crossdock.runs.job_calendar import LateFile
+from crossdock.runs.month_summary import (
+    DaySums,
+    JobTimes,
+    MonthSummary,
+    Trend,
+    month_after,
+    month_before,
+    month_name,
+    month_of,
+    month_summary,
+)
+from crossdock.values.display_times import duration_text, instant_text
+
+_DAYS = ("business date", "runs", "delivered", "rejected", "requests", "throttled", "open at its end")
+_JOBS = ("job", "time in degraded", "outages", "longest outage", "which began")
+_LATE = ("business date", "job", "run", "stream", "file", "due", "came", "late by")
+
+
+def shown(visit: Visit) -> Response:
+    """Show the month in the address."""
+    first = month_of(visit.place["month"])
+    if first is None or not 1990 <= first.year < 2200:
+        raise PageError(400, f"{visit.place['month']} is not a month such as 2026-11.")
+    jobs, problem = visit.jobs()
+    resources = {} if problem else visit.project().resources
+    with visit.reading() as tx:
+        month = month_summary(tx, jobs, resources, first, visit.now)
+    return visit.show(
+        "month.html",
+        f"{visit.of_tenant.name} in {month.name}",
+        **values(month, tenant=visit.of_tenant.name, at=visit.now, address=visit.link),
+        problem=problem,
+        before=visit.link("month", month_name(month_before(first))),
+        after=visit.link("month", month_name(month_after(first))) if month_after(first) <= visit.now.date() else "",
+    )
+
+
+def page(month: MonthSummary, *, tenant: str, at: datetime) -> str:
+    """Return the page as one self-contained file."""
+    shown = values(month, tenant=tenant, at=at, address=no_address)
+    return pages.render("month.html", layout="layout.html", problem="", before="", after="", **shown)
+
+
+def values(month: MonthSummary, *, tenant: str, at: datetime, address: Addresses) -> dict[str, Any]:
+    """Return what the template shows."""
+    return {
+        "month": month.name,
+        "tenant": tenant,
+        "at": instant_text(at),
+        "totals": _trends(month, month.totals, {"runs": address("runs", "calendar", until=month.until.date())}),
+        "delivered": _trends(month, month.delivered, {}),
+        "reasons": _trends(
+            month,
+            month.reasons,
+            {each.name: address("records", "rejected", reason=each.name) for each in month.reasons},
+        ),
+        "jobs": table(_JOBS, (_job(each, address) for each in month.jobs), kind="numbers"),
+        "grid": grid(month.calendar, address),
+        "plots": [_plot(month.days, name) for name in ("delivered", "open", "requests", "throttled")],
+        "days": table(_DAYS, (_day(each, address) for each in month.days), kind="numbers"),
+        "late_files": table(_LATE, (_late(each, address) for each in month.late_files)),
+    }
+
+
+def _trends(month: MonthSummary, trends: Sequence[Trend], addresses: dict[str, str]) -> Table:
+    columns = ("", month.name, month_name(month_before(month.first)), "change")
+    rows = (
+        (each.name, Link(f"{each.number:,}", addresses.get(each.name, "")), each.before, _change(each))
+        for each in trends
+    )
+    return table(columns, rows, kind="numbers")
+
+
+def _change(trend: Trend) -> str:
+    if trend.number == trend.before:
+        return "none"
+    if not trend.before:
+        return "new"
+    return f"{100 * (trend.number - trend.before) / trend.before:+,.0f} %"
+
+
+def _job(times: JobTimes, address: Addresses) -> Iterator[Cell]:
+    yield Link(times.job, address("runs", job=times.job))
+    yield duration_text(times.degraded) if times.degraded else "none"
+    yield times.outages
+    yield duration_text(times.longest_lasted) if times.longest else "none"
+    yield instant_text(times.longest[0]) if times.longest else ""
+
+
+def _day(day: DaySums, address: Addresses) -> Iterator[Cell]:
+    runs = address("runs", date=day.business_date)
+    yield Link(day.business_date.isoformat(), runs)
+    yield Link(f"{day.runs:,}", runs)
+    yield from (day.delivered, day.rejected, day.requests, day.throttled)
+    yield "unknown" if day.open is None else day.open
+
+
+_TITLES = {
+    "delivered": "Records delivered",
+    "open": "Open at the end of the day",
+    "requests": "Requests",
+    "throttled": "Throttled requests",
+}
+
+
+def _plot(days: Sequence[DaySums], name: str) -> BarPlot:
+    numbers: list[tuple[str, int | None]] = [(each.business_date.isoformat(), getattr(each, name)) for each in days]
+    return bar_plot(
+        _TITLES[name], [Value(day, number, "unknown" if number is None else f"{number:,}") for day, number in numbers]
+    )
+
+
+def _late(file: LateFile, address: Addresses) -> Iterator[Cell]:
+    yield from (file.business_date.isoformat(), file.job)
+    yield Link(str(file.run), address("runs", file.run))
+    yield from (file.stream, file.name, instant_text(file.due))
+    yield "not while the run waited" if file.came is None else instant_text(file.came)
+    yield "" if file.came is None else duration_text(file.came - file.due)

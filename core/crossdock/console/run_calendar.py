@@ -1,0 +1,45 @@
+"""The page with the calendar of jobs: which of them ran for which of 35 business dates, and how that ended."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from starlette.responses import Response
+
+from crossdock.console.calendar_grid import grid
+from crossdock.console.visits import PageError, Visit
+from crossdock.runs.job_calendar import job_calendar
+from crossdock.runs.month_summary import month_name
+
+_SHOWN = 35  # business dates: five weeks
+
+
+def calendar(visit: Visit) -> Response:
+    asked = visit.query.get("until")
+    jobs, problem = visit.jobs()
+    with visit.reading() as tx:
+        newest = max([visit.now.date(), *(date.fromisoformat(run.business_date) for run in tx.runs.listed(limit=1))])
+        until = newest if asked is None else business_date(asked)
+        found = job_calendar(tx, jobs, until - timedelta(days=_SHOWN - 1), until, visit.now)
+    return visit.show(
+        "calendar.html",
+        "Calendar",
+        grid=grid(found, visit.link),
+        late_files=[each.text for each in found.late_files],
+        problem=problem,
+        until=until.isoformat(),
+        earlier=visit.link("runs", "calendar", until=until - timedelta(days=_SHOWN)),
+        later=visit.link("runs", "calendar", until=until + timedelta(days=_SHOWN)) if until < newest else "",
+        months=[(name, visit.link("month", name)) for name in dict.fromkeys(map(month_name, reversed(found.dates)))],
+    )
+
+
+def business_date(text: str) -> date:
+    """Return the date of a parameter. Raises PageError."""
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        raise PageError(400, f"{text} is not a date such as 2026-11-24.") from None
+    if not 1990 <= found.year < 2200:
+        raise PageError(400, f"{text} is not a date of this time.")
+    return found

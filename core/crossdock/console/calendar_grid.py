@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
 
-from crossdock.console.page_tables import Addresses, Link
-from crossdock.runs.job_calendar import CalendarDay, CalendarRow, JobCalendar, Missed
+from crossdock.console.page_tables import Addresses, Cell, Link, Table, table
+from crossdock.runs.job_calendar import CalendarDay, CalendarRow, JobCalendar, LateFile, Missed
 from crossdock.runs.month_summary import month_name
+from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.state_words import RunState, StateWord
 
 BY_HAND = "started by hand"
@@ -22,6 +23,7 @@ _SYMBOLS: Mapping[StateWord, str] = {
     RunState.SKIPPED: "»",
     Missed.MISSED: "○",
 }
+_LATE_FILES = ("business date", "job", "run", "stream", "file", "due", "came", "late by")
 _CAUGHT_UP, _LATE = "↺", "◷"
 
 
@@ -99,3 +101,16 @@ def _legend(calendar: JobCalendar) -> Iterator[tuple[str, str, str]]:
         yield _LATE, "", "a file came after the run was due, or did not come"
     if any(row.job is None and row.days for row in calendar.rows):
         yield "2", "", "the number of runs that were started by hand"
+
+
+def late_files(calendar: JobCalendar, address: Addresses) -> Table:
+    """Return a table of the files that came late."""
+    return table(_LATE_FILES, (_late_file(each, address) for each in calendar.late_files))
+
+
+def _late_file(file: LateFile, address: Addresses) -> Iterator[Cell]:
+    yield from (file.business_date.isoformat(), file.job)
+    yield Link(str(file.run), address("runs", file.run))
+    yield from (file.stream, file.name, instant_text(file.due))
+    yield "not while the run waited" if file.came is None else instant_text(file.came)
+    yield "" if file.came is None else duration_text(file.came - file.due)

@@ -9,11 +9,10 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.console import pages
-from crossdock.console.calendar_grid import grid
+from crossdock.console.calendar_grid import grid, late_files
 from crossdock.console.page_tables import Addresses, Cell, Link, Table, no_address, table
 from crossdock.console.plots import BarPlot, Value, bar_plot
 from crossdock.console.visits import PageError, Visit
-from crossdock.runs.job_calendar import LateFile
 from crossdock.runs.month_summary import (
     DaySums,
     JobTimes,
@@ -29,7 +28,6 @@ from crossdock.values.display_times import duration_text, instant_text
 
 _DAYS = ("business date", "runs", "delivered", "rejected", "requests", "throttled", "open at its end")
 _JOBS = ("job", "time in degraded", "outages", "longest outage", "which began")
-_LATE = ("business date", "job", "run", "stream", "file", "due", "came", "late by")
 
 
 def shown(visit: Visit) -> Response:
@@ -63,7 +61,7 @@ def values(month: MonthSummary, *, tenant: str, at: datetime, address: Addresses
         "month": month.name,
         "tenant": tenant,
         "at": instant_text(at),
-        "totals": _trends(month, month.totals, {"runs": address("runs", "calendar", until=month.until.date())}),
+        "totals": _trends(month, month.totals, {"runs": address("runs", "calendar", until=month.calendar.dates[-1])}),
         "delivered": _trends(month, month.delivered, {}),
         "reasons": _trends(
             month,
@@ -74,7 +72,7 @@ def values(month: MonthSummary, *, tenant: str, at: datetime, address: Addresses
         "grid": grid(month.calendar, address),
         "plots": [_plot(month.days, name) for name in ("delivered", "open", "requests", "throttled")],
         "days": table(_DAYS, (_day(each, address) for each in month.days), kind="numbers"),
-        "late_files": table(_LATE, (_late(each, address) for each in month.late_files)),
+        "late_files": late_files(month.calendar, address),
     }
 
 
@@ -124,11 +122,3 @@ def _plot(days: Sequence[DaySums], name: str) -> BarPlot:
     return bar_plot(
         _TITLES[name], [Value(day, number, "unknown" if number is None else f"{number:,}") for day, number in numbers]
     )
-
-
-def _late(file: LateFile, address: Addresses) -> Iterator[Cell]:
-    yield from (file.business_date.isoformat(), file.job)
-    yield Link(str(file.run), address("runs", file.run))
-    yield from (file.stream, file.name, instant_text(file.due))
-    yield "not while the run waited" if file.came is None else instant_text(file.came)
-    yield "" if file.came is None else duration_text(file.came - file.due)

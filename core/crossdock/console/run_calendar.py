@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from starlette.responses import Response
 
-from crossdock.console.calendar_grid import grid
+from crossdock.console.calendar_grid import grid, late_files
 from crossdock.console.visits import PageError, Visit
 from crossdock.runs.job_calendar import job_calendar
 from crossdock.runs.month_summary import month_name
@@ -25,7 +25,7 @@ def calendar(visit: Visit) -> Response:
         "calendar.html",
         "Calendar",
         grid=grid(found, visit.link),
-        late_files=[each.text for each in found.late_files],
+        late_files=late_files(found, visit.link),
         problem=problem,
         until=until.isoformat(),
         earlier=visit.link("runs", "calendar", until=until - timedelta(days=_SHOWN)),

@@ -32,8 +32,8 @@ _WORST_FIRST: Sequence[StateWord] = (
     Missed.MISSED,
     RunState.DEGRADED,
     RunState.RUNNING,
-    RunState.SKIPPED,
     RunState.DONE,
+    RunState.SKIPPED,
 )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 
+import pytest
 from tests.report_page import finish, start
 from tests.unit.cli.conftest import CommandLine
 
@@ -67,3 +69,29 @@ def test_times_are_in_utc_as_json(command_line: CommandLine) -> None:
     with closing(command_line.state()) as state, state.begin() as tx:
         finish(tx, start(tx), created=3)
     assert command_line.run("show", "--json").json["started_at"] == "2026-03-29T01:30:00Z"
+
+
+def test_a_month_is_written_and_printed(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a page with the name of the month, or as JSON; what is no month is refused."""
+    monkeypatch.chdir(command_line.folder)
+    with closing(command_line.state()) as state, state.begin() as tx:
+        finish(tx, start(tx), created=3)
+    written = command_line.run("report", "--month", "2026-03")
+    assert written.out == "2026-03: 1 runs, 3 records delivered; report written to 2026-03.html\n"
+    assert "2026-03-29" in (command_line.folder / "2026-03.html").read_text(encoding="utf-8")
+    printed = command_line.run("report", "--month", "2026-03", "--json").json
+    assert printed["totals"]["records delivered"] == {"number": 3, "before": 0}
+    assert [day["delivered"] for day in printed["days"] if day["runs"]] == [3]
+    for arguments in (("--month", "march"), ("1", "--month", "2026-03"), ("1", "--json")):
+        assert command_line.run("report", *arguments).code == 2
+
+
+def test_a_run_is_written_as_a_page(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default the newest one, named by its number, with the same page as ``show -o``."""
+    monkeypatch.chdir(command_line.folder)
+    with closing(command_line.state()) as state, state.begin() as tx:
+        finish(tx, start(tx), created=3)
+    assert command_line.run("report").out == "run 1: done; report written to run-1.html\n"
+    assert command_line.run("show", "-o", "shown.html").code == 0
+    pages = [(command_line.folder / name).read_text(encoding="utf-8") for name in ("run-1.html", "shown.html")]
+    assert len({re.sub("as of .*", "", page) for page in pages}) == 1

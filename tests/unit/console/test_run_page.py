@@ -27,7 +27,7 @@ from tests.unit.state.samples import intent
 
 from crossdock.console import pages, run_page
 from crossdock.records import REASONS
-from crossdock.state import RunResult, State, Transaction
+from crossdock.state import FileFacts, RunResult, State, Transaction
 from crossdock.values.run_messages import RunMessage
 
 MORNING = AT + timedelta(hours=5)
@@ -82,7 +82,7 @@ def test_a_page_describes_a_run(kept: State) -> None:
     assert page.under("stream", "read", "unchanged") == [["wms.invoices", "1,205", "0", "1,200", "3", "2"]]
     log = "All errors, warnings and notes (1)"
     assert page.summaries == ["bad_value 2 records", "conflict 1 record", "Longest first", "Oldest first", log]
-    assert page.under("level", "stream") == [["error", "", "f.csv: is shortask for it anew"]]
+    assert page.under("level", "stream") == [["error", "", "f.csv: is short  ask for it anew"]]
     assert page.under("stream", "key", "stage") == [
         ["wms.invoices", "K1", "mapping", "PRICE: is no number", "f.csv", "1", "1"],
         ["wms.invoices", "(none)", "mapping", "PRICE: is no number", "f.csv", "3", "1"],
@@ -324,7 +324,7 @@ def test_what_needs_a_person_comes_first(kept: State) -> None:
 
 
 def test_the_files_of_each_stream_are_named(kept: State) -> None:
-    """With their rows; a stream without a new file says so."""
+    """With their rows and what was accepted; a stream without a new file says so."""
     read = {"input": "new", "files": [{"name": "INV_1.csv", "rows": 1200}, {"name": "INV_2.csv", "rows": 0}]}
     again = {"input": "unchanged", "files": [{"name": "ITEM_1.csv", "rows": None}], "more_files": 3}
     with kept.begin() as tx:
@@ -337,12 +337,15 @@ def test_the_files_of_each_stream_are_named(kept: State) -> None:
             "wms.items": stream | again,
             "wms.lots": stream | {"input": "none", "newest_file": None},
         }
+        file = FileFacts("INV_1.csv", "abcdef" * 10, 90, AT - timedelta(minutes=30), "s")
+        tx.intake.accept("wms.invoices", "v", [file], at=AT)
         tx.runs.finish(run, RunResult("done", tally=tally, duration_ms=1), at=AT)
         page = report(tx, run)
+    accepted = ["90", "2026-03-29 01:00:00Z", "2026-03-29 01:30:00Z", "abcdefabcdefabcd"]
     assert page.under("stream", "file") == [
-        ["wms.invoices", "INV_1.csv", "1,200"],
-        ["wms.invoices", "INV_2.csv", "0"],
-        ["wms.items", "ITEM_1.csv", "unchanged"],
-        ["wms.items", "3 files more", ""],
-        ["wms.lots", "no file yet", ""],
+        ["wms.invoices", "INV_1.csv", "1,200", *accepted],
+        ["wms.invoices", "INV_2.csv", "0", "", "", "", ""],
+        ["wms.items", "ITEM_1.csv", "unchanged", "", "", "", ""],
+        ["wms.items", "3 files more", "", "", "", "", ""],
+        ["wms.lots", "no file yet", "", "", "", "", ""],
     ]

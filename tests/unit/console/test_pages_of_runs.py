@@ -1,0 +1,190 @@
+"""The pages of runs in the console: list, calendar, one run and a month, for people of each role."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+from collections.abc import Iterator
+from contextlib import closing, redirect_stdout
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.types import ASGIApp
+from tests.report_page import HOSTILE, Page, dead_letter, finish, start
+from tests.unit.cli.conftest import CONFIG
+from tests.unit.state.samples import intent
+
+from crossdock.cli.main import main
+from crossdock.config.project import project
+from crossdock.console import tenants
+from crossdock.console.app import app
+from crossdock.console.overviews import Overviews
+from crossdock.console.people import ALL_TENANTS, Person, Role
+from crossdock.console.routes import PAGES
+from crossdock.console.visits import Console
+from crossdock.state import DueRun, State
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.serving import ServerNames
+
+NOW = datetime(2026, 4, 2, 12, tzinfo=UTC)
+JOBS = 'jobs: {nightly: {streams: [wms], schedule: {cron: "15 2 * * *", time_zone: UTC}}}\n'
+
+
+@dataclass
+class Site:
+    """A config with its state, and the console for it."""
+
+    config: Path
+    console: Console
+
+    def state(self) -> State:
+        return project.load(self.config).open_state()
+
+    def visit(self, address: str, role: Role = Role.ADMINISTRATOR, *, status: int = 200) -> str:
+        """Return the page at *address* of the tenant."""
+        person = Person("somebody", {ALL_TENANTS: role})
+        served = app(self.console, PAGES, ServerNames(["testserver"], "test"), lambda *_: person)
+        answer = asyncio.run(_got(served, f"/t/acme/{address}"))
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+    def command(self, *arguments: str) -> str:
+        with redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit) as ended:
+            main(["-C", str(self.config), *arguments])
+        assert ended.value.code == 0
+        return out.getvalue()
+
+
+async def _got(served: ASGIApp, address: str) -> httpx.Response:
+    transport = httpx.ASGITransport(app=served)
+    async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+        return await client.get(address)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setenv("CROSSDOCK_API_KEY", "key")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "exports").mkdir()
+    config = tmp_path / "c.yaml"
+    config.write_text(CONFIG.replace("resource: product", "resource: product\n        personal: [name]") + JOBS)
+    project.load(config).init()
+    clock, found = ManualClock(NOW), tenants.one([config])
+    yield Site(config, Console(found, Overviews(found, clock), clock))
+    found.close()
+
+
+def links(html: str) -> set[str]:
+    return {address.replace("&amp;", "&") for address in re.findall(r'href="(/t/[^"]*)"', html)}
+
+
+def test_a_run_in_progress_shows_its_progress_and_can_be_stopped(site: Site) -> None:
+    """Only operators are offered to stop it; the page is loaded again by itself."""
+    with closing(site.state()) as state, state.exclusive("test:0"), state.begin() as tx:
+        run = tx.runs.start(business_date="2026-04-02", at=NOW - timedelta(minutes=1), job="nightly")
+        tx.runs.count_requests(run, requests=1200, throttled=0)
+    with closing(site.state()) as state, state.exclusive("test:0"):
+        shown = site.visit(f"runs/{run}")
+        assert "In progress: 1,200 requests in 1 min 0 s, 20.0 a second." in shown
+        assert f"/t/acme/do/stop-run?run={run}" in links(shown)
+        assert not any("/do/" in each for each in links(site.visit(f"runs/{run}", Role.VIEWER)))
+
+
+def test_what_was_rejected_leads_to_its_records_and_to_a_replay(site: Site) -> None:
+    """By stream and reason; the records are listed on pages of their own. Undoing is for administrators."""
+    with closing(site.state()) as state, state.begin() as tx:
+        run = start(tx)
+        tx.dead_letters.put([dead_letter(1), dead_letter(2, code="conflict")], run_id=run, at=NOW)
+        finish(tx, run, rejected=2)
+    chosen = "stream=wms.invoices&reason=conflict"
+    shown = links(site.visit(f"runs/{run}"))
+    assert {f"/t/acme/records/rejected?{chosen}", f"/t/acme/do/replay?{chosen}", f"/t/acme/do/undo?run={run}"} <= shown
+    operator = links(site.visit(f"runs/{run}", Role.OPERATOR))
+    assert f"/t/acme/do/undo?run={run}" not in operator
+    assert "/t/acme/do/replay" in operator
+    assert not Page(site.visit(f"runs/{run}")).under("stream", "key")
+
+
+def test_personal_members_are_shown_on_request_to_operators_alone(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    """And that they were shown is logged."""
+    changed = intent(
+        1, stream="wms.products", operation="update", status="delivered", before={"name": "Amsel", "sku": "1"},
+        after={"name": "Meise", "sku": "2"},
+    )  # fmt: skip
+    with closing(site.state()) as state, state.begin() as tx:
+        run = start(tx)
+        tx.intents.add([changed], run_id=run, fence=1, at=NOW)
+        finish(tx, run, updated=1)
+    caplog.set_level("INFO")
+    for role, address, is_shown in (
+        (Role.VIEWER, f"runs/{run}?personal=shown", False),
+        (Role.OPERATOR, f"runs/{run}", False),
+        (Role.OPERATOR, f"runs/{run}?personal=shown", True),
+    ):
+        shown = site.visit(address, role)
+        assert ("Amsel" in shown) is is_shown
+        assert "K1: 1 -&gt; 2" in shown
+        assert bool(caplog.records) is is_shown
+
+
+def test_the_calendar_leads_to_the_runs_of_a_date(site: Site) -> None:
+    """To the run itself, or to the list of several; symbols have a text; earlier dates have an address of their own."""
+    with closing(site.state()) as state, state.begin() as tx:
+        for hour in (0, 0, 1):
+            newest = tx.runs.start(business_date=f"2026-03-3{hour}", at=NOW, command="sync")
+        tx.scheduled_runs.counted_since("nightly", NOW - timedelta(days=3))
+        tx.scheduled_runs.begin(DueRun("nightly", NOW, NOW.date()), at=NOW)
+    shown = site.visit("runs/calendar")
+    assert {f"/t/acme/runs/{newest}", "/t/acme/runs?date=2026-03-30&manual=1"} <= links(shown)
+    assert (
+        'aria-label="nightly, 2026-03-31: missed; by the present schedule a run was due, and none is recorded"' in shown
+    )
+    assert "/t/acme/runs/calendar?until=2026-02-26" in links(shown)
+    assert "started by hand, 2026-03-30" not in site.visit("runs/calendar?until=2026-02-26")
+    listed = Page(site.visit("runs?date=2026-03-30&manual=1"))
+    assert [line[0] for line in listed.under("run", "what")] == ["2", "1"]
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("runs?date=yesterday", 400), ("runs?date=0001-01-01", 400), ("runs?before=-1", 200), ("runs/x", 404),
+        ("runs/999999999999999999999", 404), ("runs/calendar?until=2026-02-30", 400),
+        ("runs/calendar?until=9999-12-31", 400), ("month/2026-13", 400), ("month/x", 400), ("month/0001-01", 400),
+    ],
+)  # fmt: skip
+def test_bad_values_in_an_address_are_refused(site: Site, address: str, status: int) -> None:
+    """With a page that says so."""
+    site.visit(address, status=status)
+
+
+def test_pages_work_while_the_config_cannot_be_loaded(site: Site) -> None:
+    """They say what is unknown without it."""
+    with closing(site.state()) as state, state.begin() as tx:
+        finish(tx, start(tx), created=3)
+    site.config.write_text(site.config.read_text().replace("mode: append", "mode: nonsense"))
+    assert "Missed dates are not known without it." in site.visit("runs/calendar")
+    assert "Resources and missed dates are not known without it." in site.visit("month/2026-03")
+    assert "The tally balances." in site.visit("runs/1")
+
+
+@pytest.mark.parametrize("made", ["run", "month"])
+def test_a_report_is_the_same_page_as_a_file_without_links(site: Site, made: str, tmp_path: Path) -> None:
+    """Its tables have the same cells, and texts of others are text."""
+    with closing(site.state()) as state, state.begin() as tx:
+        for days in range(2):
+            run = start(tx, days=days)
+            tx.dead_letters.put([dead_letter(days, key=HOSTILE, source=HOSTILE, message=HOSTILE)], run_id=run, at=NOW)
+            finish(tx, run, created=3, rejected=1, error=HOSTILE)
+    file = tmp_path / "report.html"
+    arguments, address = {"run": (["2"], "runs/2"), "month": (["--month", "2026-03"], "month/2026-03")}[made]
+    site.command("report", *arguments, "-o", str(file))
+    served, written = Page(site.visit(address, Role.VIEWER)), Page(file.read_text(encoding="utf-8"))
+    assert not written.tags & {"a", "script", "link"}
+    assert "style" not in written.names | served.names
+    own = [table for table in written.tables if table[0][:2] != ["stream", "key"]]
+    assert own == served.tables

@@ -169,6 +169,10 @@ def all_is_well(nights: Nights) -> None:
     page = nights.site.folder / "report.html"
     ask("What can I send to others about a run?", "report written", RUN="1", FILE=str(page))
     assert all(text in page.read_text() for text in ("INV_01.csv", "The tally balances", nights.site.tenant))
+    month = f"{of.date(1):%Y-%m}"
+    sums = learn("What can I send to others about a month?", "report written", MONTH=month, FILE=str(page))
+    assert sums["totals"]["runs"]["number"] >= 1
+    assert f"{nights.site.tenant} in {month}" in page.read_text()
 
 
 def a_file_is_missing(nights: Nights) -> None:

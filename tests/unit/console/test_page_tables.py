@@ -37,7 +37,7 @@ def test_each_cell_names_its_column() -> None:
     """So that a narrow screen can show a row as a block; the names of filters are text of others."""
     page = Page(shown(table(("stream", f"skip {HOSTILE}"), [("a", 1200)])))
     assert page.tables == [[["stream", f"skip {HOSTILE}"], ["a", "1,200"]]]
-    assert page.names == {"class", "data-name"}
+    assert page.names == {"class", "data-name", "scope"}
     assert page.tags == {"div", "table", "thead", "tbody", "tr", "th", "td"}
 
 

@@ -2,55 +2,47 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import re
-from collections.abc import Iterator
-from contextlib import closing, redirect_stdout
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, closing, redirect_stdout
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import httpx
 import pytest
-from starlette.types import ASGIApp
 from tests.report_page import HOSTILE, Page, dead_letter, finish, start
 from tests.unit.cli.conftest import CONFIG
+from tests.unit.console.visitor import Visitor, visiting
 from tests.unit.state.samples import intent
 
 from crossdock.cli.main import main
 from crossdock.config.project import project
-from crossdock.console import tenants
-from crossdock.console.app import app
-from crossdock.console.overviews import Overviews
-from crossdock.console.people import ALL_TENANTS, Person, Role
-from crossdock.console.routes import PAGES
-from crossdock.console.visits import Console
+from crossdock.console.people import Role
 from crossdock.state import DueRun, State
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.serving import ServerNames
 
 NOW = datetime(2026, 4, 2, 12, tzinfo=UTC)
 JOBS = 'jobs: {nightly: {streams: [wms], schedule: {cron: "15 2 * * *", time_zone: UTC}}}\n'
 
 
-@dataclass
 class Site:
-    """A config with its state, and the console for it."""
+    """A config with its state, and its pages in the console."""
 
-    config: Path
-    console: Console
+    def __init__(self, folder: Path) -> None:
+        self.config = folder / "c.yaml"
+        personal = CONFIG.replace("resource: product", "resource: product\n        personal: [name]")
+        self.config.write_text(personal + JOBS, encoding="utf-8")
+        project.load(self.config).init()
 
     def state(self) -> State:
         return project.load(self.config).open_state()
 
+    def visiting(self, role: Role = Role.ADMINISTRATOR) -> AbstractContextManager[Visitor]:
+        return visiting(self.config, role=role, clock=ManualClock(NOW))
+
     def visit(self, address: str, role: Role = Role.ADMINISTRATOR, *, status: int = 200) -> str:
         """Return the page at *address* of the tenant."""
-        person = Person("somebody", {ALL_TENANTS: role})
-        served = app(self.console, PAGES, ServerNames(["testserver"], "test"), lambda *_: person)
-        answer = asyncio.run(_got(served, f"/t/acme/{address}"))
-        assert answer.status_code == status, answer.text
-        return answer.text
+        with self.visiting(role) as visitor:
+            return visitor.html(f"/t/acme/{address}", status)
 
     def command(self, *arguments: str) -> str:
         with redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit) as ended:
@@ -59,23 +51,12 @@ class Site:
         return out.getvalue()
 
 
-async def _got(served: ASGIApp, address: str) -> httpx.Response:
-    transport = httpx.ASGITransport(app=served)
-    async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
-        return await client.get(address)
-
-
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setenv("CROSSDOCK_API_KEY", "key")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "exports").mkdir()
-    config = tmp_path / "c.yaml"
-    config.write_text(CONFIG.replace("resource: product", "resource: product\n        personal: [name]") + JOBS)
-    project.load(config).init()
-    clock, found = ManualClock(NOW), tenants.one([config])
-    yield Site(config, Console(found, Overviews(found, clock), clock))
-    found.close()
+    return Site(tmp_path)
 
 
 def links(html: str) -> set[str]:
@@ -166,10 +147,11 @@ def test_pages_work_while_the_config_cannot_be_loaded(site: Site) -> None:
     """They say what is unknown without it."""
     with closing(site.state()) as state, state.begin() as tx:
         finish(tx, start(tx), created=3)
-    site.config.write_text(site.config.read_text().replace("mode: append", "mode: nonsense"))
-    assert "Missed dates are not known without it." in site.visit("runs/calendar")
-    assert "Resources and missed dates are not known without it." in site.visit("month/2026-03")
-    assert "The tally balances." in site.visit("runs/1")
+    with site.visiting() as visitor:
+        site.config.write_text(site.config.read_text().replace("mode: append", "mode: nonsense"))
+        assert "Missed dates are not known without it." in visitor.html("/t/acme/runs/calendar")
+        assert "Resources and missed dates are not known without it." in visitor.html("/t/acme/month/2026-03")
+        assert "The tally balances." in visitor.html("/t/acme/runs/1")
 
 
 @pytest.mark.parametrize("made", ["run", "month"])

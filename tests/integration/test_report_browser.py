@@ -161,7 +161,8 @@ def test_a_large_report_fits_its_window(met: Met) -> None:
 def test_hostile_data_is_text_to_a_browser(met: Met) -> None:
     """Hostile text is shown as text, and nothing but the page is requested."""
     for each in met.by_width:
-        assert [cell for cell in each["cells"] if "alert" in cell] == [*[HOSTILE] * 3, f"fetching {HOSTILE}"]
+        cells = [cell for cell in each["cells"] if "alert" in cell]
+        assert [cell.removeprefix("long" * 100) for cell in cells] == [*[HOSTILE] * 3, f"fetching {HOSTILE}", HOSTILE]
         assert each["alien"] == 0
         assert each["title"] == "incomplete: run 1, 2026-03-29"
     assert met.asked == {"/", "/report.html"}

@@ -138,10 +138,9 @@ class ScheduledRuns:
 
         A run is due on its business date or later, so those of earlier dates are left out by the primary key.
         """
-        names = select(jobs.c.name).scalar_subquery()
         earliest = datetime.combine(first, time(), UTC) - timedelta(days=1)
         dates = table.c.business_date.between(first.isoformat(), last.isoformat())
-        query = select(*_FIELDS).where(table.c.job.in_(names), table.c.due >= earliest, dates)
+        query = select(*_FIELDS).where(table.c.job.in_(select(jobs.c.name)), table.c.due >= earliest, dates)
         return self._as_they_are(self._rows(query.order_by(table.c.due, table.c.job, table.c.business_date)))
 
     def counting_from(self) -> dict[str, datetime]:

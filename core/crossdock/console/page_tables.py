@@ -44,7 +44,7 @@ def no_address(*_: object, **__: object) -> str:
     return ""
 
 
-Cell = str | int | Sequence[str] | Drawing | Link
+Cell = str | int | Sequence[str] | Sequence[Link] | Drawing | Link
 """What a cell shows; a sequence has a line for each text."""
 
 

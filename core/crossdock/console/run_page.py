@@ -16,6 +16,7 @@ from crossdock.console.plots import BarPlot
 from crossdock.console.run_progress import progress_text
 from crossdock.runs import run_comparison, run_lines, timing_lines
 from crossdock.runs.changed_members import ChangedMember, changed_members
+from crossdock.runs.record_lines import value_text
 from crossdock.runs.run_comparison import Comparison, Measure
 from crossdock.runs.run_lines import BalanceSheet
 from crossdock.state import FileFacts, RunRecord, Transaction
@@ -97,7 +98,7 @@ def values(
         "accounts": accounts(streams),
         "sheets": list(_sheets(streams, reader.address)),
         "is_balanced": balanced is True,
-        "changes": _changes(state, run, reader.masks),
+        "changes": _changes(state, run, reader),
         "comparison": _comparison(tx, run, reader.address),
         "steps": _steps(run),
         "allowance": _allowance(run),
@@ -189,19 +190,25 @@ def _term(sheet: BalanceSheet, term: str, number: int, address: Addresses) -> tu
     return shown, f"{number:,}"
 
 
-def _changes(state: RunDetails, run: RunRecord, masks: Masks | None) -> dict[str, Any] | None:
-    found = changed_members(state, run.id, masks)
+def _changes(state: RunDetails, run: RunRecord, reader: Reader) -> dict[str, Any] | None:
+    found = changed_members(state, run.id, reader.masks)
     if not found.members:
         return None
-    columns = _MEMBERS if masks is None else (*_MEMBERS, "first examples")
-    rows = ((each.stream, each.member, each.times, *_examples(each, masks)) for each in found.members)
+    columns = _MEMBERS if reader.masks is None else (*_MEMBERS, "first examples")
+    rows = ((each.stream, each.member, each.times, *_examples(each, reader)) for each in found.members)
     only = "" if found.are_all else f"Only the first {found.operations:,} operations of this run were looked at."
     return {"table": table(columns, rows), "only": only}
 
 
-def _examples(changed: ChangedMember, masks: Masks | None) -> Iterator[Cell]:
-    if masks is not None:
-        yield [f"{each.key}: {_change(each.difference)}" for each in changed.examples]
+def _examples(changed: ChangedMember, reader: Reader) -> Iterator[Cell]:
+    if reader.masks is not None:
+        yield [
+            Link(
+                f"{each.key}: {_change(each.difference)}",
+                reader.address("record", stream=changed.stream, key=each.key),
+            )
+            for each in changed.examples
+        ]
 
 
 def _change(difference: MemberDifference) -> str:

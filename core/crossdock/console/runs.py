@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from starlette.responses import Response
 from crossdock.console import run_page
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.people import Role
+from crossdock.console.personal_data import is_shown
 from crossdock.console.run_calendar import business_date
 from crossdock.console.run_page import Reader
 from crossdock.console.visits import PageError, Visit
@@ -50,20 +50,17 @@ def listed(visit: Visit) -> Response:
 
 def one(visit: Visit) -> Response:
     number = _number(visit.place["run"])
-    shows_personal = visit.sees_personal_data and visit.query.get("personal") == "shown"
-    reader = _reader(visit, shows_personal=shows_personal)
+    reader = _reader(visit)
     with visit.reading() as tx:
         run = None if number is None else tx.runs.get(number)
         if run is None:
             raise PageError(404, f"There is no run {visit.place['run']}.", "The list of runs has those that were kept.")
         tenant = visit.of_tenant
         shown = run_page.values(tx, run, at=visit.now, tenant=tenant.name, config=tenant.config, reader=reader)
-    if shows_personal:
-        _note_shown_personal_data(visit, run)
-    is_offered = visit.sees_personal_data and not shows_personal and reader.masks is not None
+    is_offered = visit.sees_personal_data and not visit.query.get("show") and reader.masks is not None
     shown |= {
         "actions": list(_actions(visit, run, shown["open"])),
-        "personal_address": visit.link("runs", run.id, personal="shown") if is_offered else "",
+        "personal_address": visit.link("runs", run.id, show="data") if is_offered else "",
     }
     response = visit.show("run.html", f"Run {run.id}", **shown)
     if run.status == "running":
@@ -71,13 +68,13 @@ def one(visit: Visit) -> Response:
     return response
 
 
-def _reader(visit: Visit, *, shows_personal: bool) -> Reader:
+def _reader(visit: Visit) -> Reader:
     """Return who reads the page. If the config cannot be loaded, personal members are unknown, and none is shown."""
     try:
         masks = visit.project().masks
     except CrossdockError:
         masks = None
-    if masks is not None and shows_personal:
+    if masks is not None and is_shown(visit, f"the changes of run {visit.place['run']}"):
         masks = Masks({})
     return Reader(visit.link, masks, visit.may(Role.OPERATOR), has_lists=False)
 
@@ -91,11 +88,6 @@ def _actions(visit: Visit, run: RunRecord, opened: Mapping[str, Any]) -> Iterato
         yield Link("Replay what was rejected", visit.link("do", "replay"))
     if visit.may(Role.ADMINISTRATOR):
         yield Link("Plan to undo this run", visit.link("do", "undo", run=run.id))
-
-
-def _note_shown_personal_data(visit: Visit, run: RunRecord) -> None:
-    """Log that *visit* shows personal values of changes of *run*. The audit log of the state replaces this log."""
-    logging.getLogger(__name__).info("%s was shown personal data of run %s", visit.person.name, run.id)
 
 
 def _row(visit: Visit, run: RunRecord) -> Iterator[Cell]:

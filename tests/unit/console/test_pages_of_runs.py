@@ -101,15 +101,16 @@ def test_personal_members_are_shown_on_request_to_operators_alone(site: Site, ca
         tx.intents.add([changed], run_id=run, fence=1, at=NOW)
         finish(tx, run, updated=1)
     caplog.set_level("INFO")
-    for role, address, is_shown in (
-        (Role.VIEWER, f"runs/{run}?personal=shown", False),
-        (Role.OPERATOR, f"runs/{run}", False),
-        (Role.OPERATOR, f"runs/{run}?personal=shown", True),
+    for role, asked, is_shown in (
+        (Role.VIEWER, "", False),
+        (Role.OPERATOR, "", False),
+        (Role.OPERATOR, "?show=data", True),
     ):
-        shown = site.visit(address, role)
+        shown = site.visit(f"runs/{run}{asked}", role)
         assert ("Amsel" in shown) is is_shown
         assert "K1: 1 -&gt; 2" in shown
-        assert bool(caplog.records) is is_shown
+        assert any("the changes of run 1" in each.message for each in caplog.records) is is_shown
+    site.visit(f"runs/{run}?show=data", Role.VIEWER, status=403)
 
 
 def test_the_calendar_leads_to_the_runs_of_a_date(site: Site) -> None:

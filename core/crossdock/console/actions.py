@@ -493,3 +493,12 @@ ACTIONS: Mapping[str, Action] = {
         ),
     )
 }
+
+
+def offered(visit: Visit, *wanted: tuple[str, Mapping[str, str | None]]) -> list[tuple[str, str]]:
+    """Return the title and address of each of the *wanted* actions that the person may do, by name and fields."""
+    return [
+        (ACTIONS[name].title, visit.link("do", name, **fields))
+        for name, fields in wanted
+        if visit.may(ACTIONS[name].role)
+    ]

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
+from crossdock.console.actions import offered
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.sign_off_page import totals_table
 from crossdock.console.visits import Visit
@@ -56,6 +57,7 @@ def shown(visit: Visit) -> Response:
         waves=[] if found is None else [_wave(visit, found, each) for each in found.status.waves],
         forecast=None if found is None else _forecast(found),
         reconciled=_reconciled(visit, project, migration),
+        actions=[] if project.migration is None else _actions(visit, migration),
         runs=None if found is None else table(_RUNS, (_run(visit, *each) for each in found.runs), kind="runs"),
         at="" if found is None else instant_text(found.at),
     )
@@ -76,6 +78,15 @@ def sign_off(visit: Visit) -> Response:
         signed_off_at="" if signed_off_at is None else instant_text(signed_off_at),
         at="" if found is None else instant_text(found.at),
     )
+
+
+def _actions(visit: Visit, migration: Migration | None) -> Sequence[tuple[str, str]]:
+    if migration is not None and migration.signed_off_at is not None:
+        return []
+    names = ["load"] if migration is None else ["load", "reconcile-migration", "undo-migration"]
+    if migration is not None:
+        names.insert(1, "pause-migration" if migration.paused_at is None else "resume-migration")
+    return offered(visit, *((name, {}) for name in names))
 
 
 def _found(visit: Visit) -> Found | None:
@@ -129,6 +140,7 @@ def _wave(visit: Visit, found: Found, each: WaveStatus) -> dict[str, Any]:
         "run": None if each.run is None else (visit.link("runs", each.run.id), each.run.id, each.run.status),
         "gate": "" if each.gate is None else each.gate.word,
         "why": "" if each.gate is None else each.gate.why,
+        "actions": offered(visit, ("go", {"wave": each.wave.name})) if each.gate and not each.passes else [],
         "approved": "" if approval is None else f"{approval.approved_by}, {instant_text(approval.approved_at)}",
         "streams": _streams(visit, {name: found.open[name] for name in sorted(each.wave.streams)}),
     }

@@ -50,6 +50,7 @@ class JobLine:
     error: RunMessage | None
     note: str = ""
     expected: tuple[float, int] | None = None  # seconds and requests
+    is_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ def _jobs(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Iter
             next((each for each in (run.messages if run else ()) if each.level == "error"), None),
             "" if last is None else last.note or "",
             tx.scheduled_runs.expected_seconds_and_requests(name),
+            name in paused,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from crossdock.console.actions import ACTIONS
+from crossdock.console.actions import offered
 from crossdock.console.visits import Visit
 from crossdock.values.state_words import RecordState
 
@@ -21,11 +21,7 @@ def actions_of(
 ) -> Sequence[tuple[str, str]]:
     """Return the title and address of each action on the records in *state* of this stream, reason, key and file."""
     given = {"stream": stream, "reason": reason, "key": key, "file": file}
-    return [
-        (ACTIONS[name].title, visit.link("do", name, **(given | more)))
-        for name, more in _names(state, stream, key)
-        if visit.may(ACTIONS[name].role)
-    ]
+    return offered(visit, *((name, given | more) for name, more in _names(state, stream, key)))
 
 
 def _names(state: str, stream: str | None, key: str | None) -> Iterator[tuple[str, dict[str, str | None]]]:

@@ -7,8 +7,10 @@ from datetime import datetime
 
 from starlette.responses import Response
 
+from crossdock.console.actions import offered
 from crossdock.console.overviews import JobLine, Light, Overview, worst_first
 from crossdock.console.page_tables import Cell, Link, Table, table
+from crossdock.console.people import Role
 from crossdock.console.remedies import Remedy, next_step, remedies
 from crossdock.console.run_progress import progress_text
 from crossdock.console.visits import Visit, link
@@ -72,7 +74,14 @@ def of_tenant(visit: Visit) -> Response:
         wanted="",
         errors=[],
         unread=0,
-        jobs=table(_COLUMNS, _rows(name, found, visit.now)),
+        jobs=table(
+            (*_COLUMNS, "actions") if visit.may(Role.OPERATOR) else _COLUMNS,
+            (
+                (*cells, _actions(visit, line)) if visit.may(Role.OPERATOR) else cells
+                for line, cells in zip(found.jobs, _rows(name, found, visit.now), strict=bool(found.jobs))
+            ),
+        ),
+        actions=offered(visit, ("sync", {}), ("plan", {}), ("reconcile", {})),
         open=[
             (each.state.shown, each.state.meaning, link(name, "records", each.state.option), f"{each.number:,}")
             for each in found.open
@@ -85,6 +94,8 @@ def of_tenant(visit: Visit) -> Response:
 
 
 def _rows(name: str, found: Overview, now: datetime) -> Iterator[tuple[Cell, ...]]:
+    if not found.jobs:
+        yield (Link("no job and no run yet", link(name)), Light.NEW.value, "", "", "", "", "")
     for number, line in enumerate(found.jobs):
         step = next_step(name, line, found)
         total = sum(each.number for each in found.open)
@@ -97,6 +108,17 @@ def _rows(name: str, found: Overview, now: datetime) -> Iterator[tuple[Cell, ...
             "" if line.next_due is None else instant_text(line.next_due),
             _progress(line, now) if line.light is Light.RUNNING else Link(step.do, step.address) if step else "",
         )
+
+
+def _actions(visit: Visit, line: JobLine) -> Sequence[Link]:
+    wanted = list[tuple[str, dict[str, str]]]()
+    if line.light is Light.RUNNING and line.run is not None:
+        wanted.append(("stop-run", {"run": str(line.run.id)}))
+    elif line.job:
+        wanted.append(("start-job", {"job": line.job}))
+    if line.job:
+        wanted.append(("resume-job" if line.is_paused else "pause-job", {"job": line.job}))
+    return [Link(title, address) for title, address in offered(visit, *wanted)]
 
 
 def _status(name: str, line: JobLine) -> Cell:

@@ -130,21 +130,23 @@ class Visit:
         if self.tenant is None:
             yield "Today", "/", self.path == "/"
             return
-        for name, part in MENU:
-            address = self.link(part) if part else self.link()
-            yield name, address, self.path == address or (bool(part) and self.path.startswith(f"{address}/"))
+        part = self.path.removeprefix(self.link()).lstrip("/").partition("/")[0]
+        for name, parts, role in MENU:
+            if self.may(role):
+                yield name, self.link(*filter(None, parts[:1])), part in parts
 
 
-MENU: Sequence[tuple[str, str]] = (
-    ("Today", ""),
-    ("Runs", "runs"),
-    ("Records", "records"),
-    ("Connections", "connections"),
-    ("Migration", "migration"),
-    ("Settings", "settings"),
-    ("Actions", "commands"),
-    ("Audit", "audit"),
+MENU: Sequence[tuple[str, tuple[str, ...], Role]] = (
+    ("Today", ("",), Role.VIEWER),
+    ("Runs", ("runs", "month"), Role.VIEWER),
+    ("Records", ("records", "record", "files", "approvals"), Role.VIEWER),
+    ("Connections", ("connections",), Role.VIEWER),
+    ("Migration", ("migration",), Role.VIEWER),
+    ("Settings", ("settings",), Role.VIEWER),
+    ("Actions", ("commands", "do"), Role.OPERATOR),
+    ("Audit", ("audit",), Role.VIEWER),
 )
+"""The name of each page in the menu, the first parts of the addresses below it, and the role that it needs."""
 Handler = Callable[[Visit], Response]
 
 

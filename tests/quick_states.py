@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import Engine
 
 from crossdock.config.project import project
-from crossdock.state import Pin, StateUrl, create, parse_url, store
+from crossdock.state import Pin, State, StateUrl, Transaction, create, parse_url, store
 from crossdock.state.db import engine
 from crossdock.state.db.engine import open_engine
 
@@ -39,11 +39,11 @@ def quick_states() -> Iterator[None]:
     """Open all states of this process in this way, and make those of projects as copies: no power is cut here."""
     compiled = _Compiled()
 
-    def opened(url: StateUrl, pin: Any, *, read_only: bool) -> Engine:
-        return open_engine(url, pin, read_only=read_only).execution_options(compiled_cache=compiled)
+    def opened(url: StateUrl, pin: Any, **options: Any) -> Engine:
+        return open_engine(url, pin, **options).execution_options(compiled_cache=compiled)
 
-    def without_waiting(url: StateUrl, *, read_only: bool, **_: str) -> Engine:
-        return sqlite_engine(url, read_only=read_only, synchronous="OFF")
+    def without_waiting(url: StateUrl, **options: Any) -> Engine:
+        return sqlite_engine(url, **{**options, "synchronous": "OFF"})
 
     sqlite_engine = engine._sqlite_engine
     with TemporaryDirectory(prefix="crossdock-state-") as folder, pytest.MonkeyPatch.context() as patch:
@@ -53,13 +53,13 @@ def quick_states() -> Iterator[None]:
         yield
 
 
-def _copying(folder: Path) -> Callable[[StateUrl, Pin], bool]:
+def _copying(folder: Path) -> Callable[[StateUrl, Pin, Callable[[Transaction, int], None]], bool]:
     """Creates states as `create` does; *folder* keeps the empty one."""
 
-    def made(url: StateUrl, pin: Pin) -> bool:
+    def made(url: StateUrl, pin: Pin, changed: Callable[[Transaction, int], None]) -> bool:
         path = Path(url.database or "")
         if url.drivername != "sqlite" or os.path.lexists(path):
-            return create(url, pin)
+            return create(url, pin, changed)
         empty = folder / "empty.db"
         if not empty.exists():
             create(parse_url(f"sqlite:///{empty}", folder), Pin("", ""))
@@ -69,10 +69,14 @@ def _copying(folder: Path) -> Callable[[StateUrl, Pin], bool]:
             with closing(sqlite3.connect(path)) as connection, connection:
                 connection.execute("PRAGMA synchronous=OFF")
                 facts = {"base_url": pin.base_url, "tenant": pin.tenant, "id": uuid4().hex}
-                connection.executemany("UPDATE meta SET value = ? WHERE name = ?", [(v, n) for n, v in facts.items()])
+                connection.executemany(
+                    "UPDATE crossdock_meta SET value = ? WHERE name = ?", [(v, n) for n, v in facts.items()]
+                )
         except (OSError, sqlite3.Error):
             path.write_bytes(b"")
-            return create(url, pin)  # which tells why
+            return create(url, pin, changed)  # which tells why
+        with closing(State(url, pin)) as state, state.begin() as tx:
+            changed(tx, 0)
         return True
 
     return made

@@ -2,7 +2,8 @@
 
 CrossdockError
 ├── ConfigError            a file or a command must be edited (exit 2)
-│   └── FindingsError      several places of a config file
+│   ├── FindingsError      several places of a config file
+│   └── NotConfirmedError  a person did not want it
 ├── StateError             the state is missing, locked, newer, or another platform's (exit 3)
 ├── RefusedError           an input that could do harm: a short, growing or damaged file (exit 4)
 ├── RecordError            one record is bad: it becomes a dead letter, the run continues
@@ -71,6 +72,10 @@ class FindingsError(ConfigError):
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
+
+
+class NotConfirmedError(ConfigError):
+    """A person did not confirm what a command was about to do, or nobody could be asked. Nothing was changed."""
 
 
 class StateError(CrossdockError):

@@ -17,6 +17,7 @@ from crossdock.values.display_texts import counted
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
+    from crossdock.runs.audited_changes import Change
     from crossdock.state import PendingApproval, Transaction
 
 
@@ -45,10 +46,18 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
         if others := [each.stream for each in listed if each.stream not in known]:
             say(f"not listed, because the config does not have or use the stream: {', '.join(others)}", err=as_json)
         return
+    from crossdock.runs.audited_changes import change_exclusively
+
     loaded = load(config)
     loaded.selected([stream])
-    with loaded.exclusive_state() as state:
-        approved = state.run_transaction(lambda tx: _approve(loaded, tx, stream, number))
+
+    def approve_all(tx: Transaction, change: Change) -> PendingApproval:
+        earlier, given = tx.approvals.get(stream), _approve(loaded, tx, stream, number)
+        was_approved = earlier is not None and earlier.approved_at is not None
+        change.done(tx, before={"approved": was_approved}, after={"approved": True, given.what: number})
+        return given
+
+    approved = change_exclusively(loaded, "approve", f"stream {stream}", approve_all, clock=SystemClock())
     text = f"approved: {_summary(approved)}; run 'crossdock sync {stream}'"
     terminal_output.print_result(_facts(approved), text, as_json=as_json)
 

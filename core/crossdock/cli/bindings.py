@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,10 @@ from crossdock.cli.config_loading import load, read_state
 from crossdock.cli.shared_options import common_options, config_option, example
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
+
+if TYPE_CHECKING:
+    from crossdock.runs.audited_changes import Change
+    from crossdock.state import Transaction
 
 
 @click.group(epilog=example("crossdock bindings export > bindings.csv", "crossdock bindings import bindings.csv"))
@@ -47,10 +52,16 @@ def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
     Nothing is imported unless all rows are. Exit codes: 0 imported; 2 the file must be corrected; 3 the state cannot be
     used; 4 an operation on one of the records is not settled.
     """
+    from crossdock.runs.audited_changes import change_exclusively
     from crossdock.runs.planning import binding_csv
 
     loaded, clock = load(config), SystemClock()
     targets, at = loaded.targets(clock), clock.now()
-    with loaded.exclusive_state() as state:
-        number = state.run_transaction(lambda tx: binding_csv.import_bindings(tx, file, targets, at=at, raw=raw))
+
+    def import_all(tx: Transaction, change: Change) -> int:
+        number = binding_csv.import_bindings(tx, file, targets, at=at, raw=raw)
+        change.done(tx, after={"bound": number})
+        return number
+
+    number = change_exclusively(loaded, "bindings import", "bindings", import_all, clock=clock)
     terminal_output.print_result({"bound": number}, f"imported {counted(number, 'binding')}", as_json=as_json)

@@ -12,12 +12,13 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
-from crossdock.cli.plain_text import say
+from crossdock.cli.plain_text import say, warn
 from crossdock.cli.shared_options import common_options, example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
+    from crossdock.config.project.project import Project
     from crossdock.reading.sources.api import Api
     from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
 
@@ -49,24 +50,30 @@ def connect(
     For credentials of the kind authorization_code. Prints an address; the owner of the account opens it and agrees.
     Tokens are kept in a private file, never shown, and renewed by syncs. Earlier ones are replaced.
     """
-    api, auth = _declared(config, name)
-    auth.prepare()
-    if auth.device_url is not None:
-        from crossdock.reading.sources import account_owner_consent
+    from crossdock.runs.audited_changes import lasting_change
 
-        account_owner_consent.by_device(api, auth, SystemClock(), _show_code, within_s)
-    else:
-        _by_browser(api, auth, redirect_url or auth.redirect_url, within_s, opens=not no_browser)
-    path = auth.file.path
+    loaded = load(config)
+    api, auth = _declared(loaded, config, name)
+    auth.prepare()
+    path, clock = auth.file.path, SystemClock()
+    with lasting_change(loaded, "connect", f"connection {name}", clock=clock, unlogged=warn) as change:
+        was_connected = path.exists()
+        if auth.device_url is not None:
+            from crossdock.reading.sources import account_owner_consent
+
+            account_owner_consent.by_device(api, auth, clock, _show_code, within_s)
+        else:
+            _by_browser(api, auth, redirect_url or auth.redirect_url, within_s, opens=not no_browser)
+        change.note(before={"connected": was_connected}, after={"connected": True})
     document = {"connection": name, "tokens": str(path), "status": auth.status()}
     terminal_output.print_result(document, f"{name} is connected; its tokens are in {path}", as_json=as_json)
 
 
-def _declared(config: Path, name: str) -> tuple[Api, AuthorizationCodeAuth]:
+def _declared(loaded: Project, config: Path, name: str) -> tuple[Api, AuthorizationCodeAuth]:
     from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
     from crossdock.values import config_file
 
-    connections = {each.name: each for each in load(config).connections}
+    connections = {each.name: each for each in loaded.connections}
     if name not in connections:
         advice = config_file.unknown_key(name, list(connections)).removeprefix("unknown key; ")
         raise ConfigError(f"no connection is called {name!r}; {advice}", where=str(config))

@@ -80,11 +80,19 @@ def resume(job: str, config: Path) -> None:
 
 def _set_paused(job: str, config: Path, *, paused: bool) -> None:
     from crossdock.errors import ConfigError
+    from crossdock.runs.audited_changes import changing
     from crossdock.values.clock import SystemClock
 
     loaded = load(config)
     if job not in loaded.jobs:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs) or 'none'}")
-    with closing(loaded.open_state()) as state, state.begin() as tx:
-        tx.scheduled_runs.pause(job, SystemClock().now(), paused=paused)
+    clock, action, states = SystemClock(), "pause" if paused else "resume", ("active", "paused")
+    with (
+        changing(loaded, f"jobs {action}", f"job {job}", clock=clock) as change,
+        closing(loaded.open_state()) as state,
+        state.begin() as tx,
+    ):
+        was_paused = job in tx.scheduled_runs.paused()
+        tx.scheduled_runs.pause(job, clock.now(), paused=paused)
+        change.done(tx, before=states[was_paused], after=states[paused])
     say(f"{job}: {'paused' if paused else 'resumed'}")

@@ -13,11 +13,13 @@ from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.console_options import ConsoleOptions, beside_option, console_options
 from crossdock.cli.listen_addresses import ListenAddress, address_option
-from crossdock.cli.plain_text import say
+from crossdock.cli.plain_text import say, warn
 from crossdock.cli.service import ServiceOptions, health_option, log_format_option, serve
 from crossdock.cli.shared_options import common_options, config_option, example
 
 if TYPE_CHECKING:
+    from crossdock.config.project.project import Project
+    from crossdock.runs.audited_changes import Change
     from crossdock.services.inbox.subscriptions import Subscriptions
     from crossdock.services.scheduler.stderr_log import LogFormat
     from crossdock.webhooks import Subscription
@@ -75,8 +77,10 @@ def register(connection: str, config: Path, *, as_json: bool) -> int:
     """
     from crossdock.errors import worst_exit_code
 
-    with _subscriptions(config, connection) as subscriptions:
+    with _changing("listen register", config, connection) as (subscriptions, change):
         registered = subscriptions.register()
+        topics = [each.topic for each in registered.subscriptions]
+        change.note(after={"topics": topics} | ({"refused": [*registered.refused]} if registered.refused else {}))
     _show(registered.subscriptions, f"Subscriptions of {connection}", as_json=as_json)
     _tell_secrets(registered.subscriptions)
     terminal_output.print_errors(registered.refused)
@@ -88,7 +92,7 @@ def register(connection: str, config: Path, *, as_json: bool) -> int:
 @common_options
 def list_(connection: str, config: Path, *, as_json: bool) -> None:
     """List the subscriptions of a connection at its vendor, those to other addresses included."""
-    with _subscriptions(config, connection) as subscriptions:
+    with _subscriptions(load(config), connection) as subscriptions:
         _show(list(subscriptions.listed()), f"Subscriptions of {connection}", as_json=as_json)
 
 
@@ -97,17 +101,32 @@ def list_(connection: str, config: Path, *, as_json: bool) -> None:
 @common_options
 def remove(connection: str, config: Path, *, as_json: bool) -> None:
     """End the subscriptions of a connection to 'listen.public_url' of the config."""
-    with _subscriptions(config, connection) as subscriptions:
-        _show(list(subscriptions.remove()), f"Subscriptions of {connection} that were removed", as_json=as_json)
+    with _changing("listen remove", config, connection) as (subscriptions, change):
+        removed = list(subscriptions.remove())
+        change.note(after={"removed": [each.topic for each in removed]})
+    _show(removed, f"Subscriptions of {connection} that were removed", as_json=as_json)
 
 
 @contextmanager
-def _subscriptions(config: Path, connection: str) -> Iterator[Subscriptions]:
+def _subscriptions(loaded: Project, connection: str) -> Iterator[Subscriptions]:
     from crossdock.services.inbox.subscriptions import subscriptions
     from crossdock.values.clock import SystemClock
 
-    with subscriptions(load(config), connection, SystemClock()) as opened:
+    with subscriptions(loaded, connection, SystemClock()) as opened:
         yield opened
+
+
+@contextmanager
+def _changing(action: str, config: Path, connection: str) -> Iterator[tuple[Subscriptions, Change]]:
+    from crossdock.runs.audited_changes import lasting_change
+    from crossdock.values.clock import SystemClock
+
+    loaded = load(config)
+    with (
+        _subscriptions(loaded, connection) as subscriptions,
+        lasting_change(loaded, action, f"connection {connection}", clock=SystemClock(), unlogged=warn) as change,
+    ):
+        yield subscriptions, change
 
 
 def _show(found: Sequence[Subscription], title: str, *, as_json: bool) -> None:

@@ -54,6 +54,7 @@ _COMMANDS = {  # command -> module
     "report": "report",
     "records": "records",
     "trace": "trace",
+    "audit": "audit",
     "console": "console",
     "bindings": "bindings",
     "state": "state",

@@ -108,6 +108,7 @@ def reconciled(
     from crossdock.runs.reconciliation import repair
     from crossdock.runs.reconciliation.reconciliation_result import Sample
     from crossdock.runs.state_session import open_session
+    from crossdock.state import AuditEntry
 
     _check_options(out, sample, seed, remove_extra=remove_extra)
     place = placed(out)
@@ -123,6 +124,9 @@ def reconciled(
                 current = tx.migrations.current()
                 if current is not None:
                     tx.migrations.mark_reconciled(current.id, _facts(found))
+                    after = {"differences": sum(found.counts.values())}
+                    subject, at = f"migration {current.name}", SystemClock().now()
+                    tx.audit_log.put(AuditEntry.new("migrate reconcile", subject, at=at, after=after))
     terminal_output.print_errors(found.errors)
     if as_json:
         terminal_output.print_json(document)

@@ -23,6 +23,7 @@ from crossdock.values.state_words import RecordState
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
+    from crossdock.runs.audited_changes import Change
     from crossdock.state import DeadLetter, DeadLetterFilter, Intent, Transaction, WaitingRecord
 
     Chosen = tuple[list[DeadLetter], list[WaitingRecord], list[Intent]]
@@ -102,22 +103,33 @@ def drop_(
     What is in doubt cannot be dropped: settle it with 'crossdock records resolve'. Dropped records stay visible:
     'crossdock records list --state dropped'. Those of the inbox are not fetched, until another webhook comes.
     """
+    from crossdock.runs.audited_changes import changing
     from crossdock.runs.open_records import selection
-    from crossdock.writing.delivery import operator_actions
 
     loaded, choice = load(config), selection(stream, key, reason, None, file)
-    if state == INBOX:
-        _drop_hints(loaded, choice, yes=yes, as_json=as_json)
-        return
+    subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
+    with changing(loaded, "records drop", subject, clock=SystemClock()) as change:
+        if state == INBOX:
+            text = counted(number := _drop_hints(loaded, choice, change, yes=yes), "record")
+        else:
+            number, text = _drop(loaded, choice, state, change, yes=yes)
+    terminal_output.print_result({"dropped": number}, f"dropped {text}", as_json=as_json)
+
+
+def _drop(
+    loaded: Project, choice: DeadLetterFilter, state: str | None, change: Change, *, yes: bool
+) -> tuple[int, str]:
+    from crossdock.writing.delivery import operator_actions
+
     with loaded.exclusive_state() as opened, opened.read_only() as tx:  # while no run changes them
         chosen, doubtful = _chosen(tx, choice, state), _in_doubt(tx, choice, state)
     number = _number(chosen)
-    if key is not None or not number:
+    if choice.key is not None or not number:
         operator_actions.check_not_in_doubt(doubtful)
     if not number:
         raise ConfigError("no such record", hint="'crossdock records list' shows the existing ones")
-    if key is None:
-        confirm(f"drop {counted(number, 'record')} of {stream} ({_numbers(chosen)})", yes=yes)
+    if choice.key is None:
+        confirm(f"drop {counted(number, 'record')} of {choice.stream} ({_numbers(chosen)})", yes=yes)
     at = SystemClock().now()
 
     def drop(tx: Transaction) -> None:
@@ -125,16 +137,17 @@ def drop_(
         if now != chosen:
             raise ConfigError("the records changed meanwhile; nothing was dropped", hint="list them and try again")
         operator_actions.drop(tx, *now, at=at)
+        change.done(tx, before=_by_state(chosen), after={"dropped": number})
 
     with loaded.exclusive_state() as opened:
         opened.run_transaction(drop)
-    text = f"dropped {counted(number, 'record')}"
+    text = counted(number, "record")
     if doubtful:
-        text += f"; {len(doubtful):,} in doubt not dropped: crossdock records resolve {stream}"
-    terminal_output.print_result({"dropped": number}, text, as_json=as_json)
+        text += f"; {len(doubtful):,} in doubt not dropped: crossdock records resolve {choice.stream}"
+    return number, text
 
 
-def _drop_hints(loaded: Project, choice: DeadLetterFilter, *, yes: bool, as_json: bool) -> None:
+def _drop_hints(loaded: Project, choice: DeadLetterFilter, change: Change, *, yes: bool) -> int:
     """Remove records from the inbox, even while the service runs."""
     with closing(loaded.open_state()) as state:
         hints = state.run_read_only(lambda tx: tx.inbox.listed(limit=MOST, choice=choice))
@@ -142,9 +155,14 @@ def _drop_hints(loaded: Project, choice: DeadLetterFilter, *, yes: bool, as_json
             raise ConfigError("no such record", hint="'crossdock records list --state inbox' shows the existing ones")
         if choice.key is None:
             confirm(f"drop {counted(len(hints), 'record')} of {choice.stream} from the inbox", yes=yes)
-        state.run_transaction(lambda tx: tx.inbox.drop(hints[0].stream, [hint.key_hash for hint in hints]))
-    number = len(hints)
-    terminal_output.print_result({"dropped": number}, f"dropped {counted(number, 'record')}", as_json=as_json)
+        number = len(hints)
+
+        def drop(tx: Transaction) -> None:
+            tx.inbox.drop(hints[0].stream, [hint.key_hash for hint in hints])
+            change.done(tx, before={INBOX: number}, after={"dropped": number})
+
+        state.run_transaction(drop)
+    return number
 
 
 def _number(chosen: Chosen) -> int:
@@ -152,10 +170,14 @@ def _number(chosen: Chosen) -> int:
     return len(dead_letters) + len(waiting) + len(intents)
 
 
-def _numbers(chosen: Chosen) -> str:
+def _by_state(chosen: Chosen) -> dict[str, int]:
     dead_letters, waiting, intents = chosen
     numbers = {"rejected": len(dead_letters), "waiting": len(waiting), "pending": len(intents)}
-    return ", ".join(f"{number:,} {state}" for state, number in numbers.items() if number)
+    return {state: number for state, number in numbers.items() if number}
+
+
+def _numbers(chosen: Chosen) -> str:
+    return ", ".join(f"{number:,} {state}" for state, number in _by_state(chosen).items())
 
 
 def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Chosen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from crossdock.values.display_times import instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
+    from crossdock.runs.audited_changes import Change
     from crossdock.runs.operator_look_ups import Candidate
     from crossdock.state import DeadLetterFilter, Intent, Transaction
 
@@ -55,6 +57,7 @@ def resolve_(
     Applies to all records in doubt or overdue of STREAM, or to the one with KEY. With KEY and no decision, list what
     the platform has that may be this record. 'crossdock records reopen' reverses a decision.
     """
+    from crossdock.runs.audited_changes import changing
     from crossdock.runs.open_records import selection
     from crossdock.writing.delivery import operator_actions
 
@@ -64,19 +67,21 @@ def resolve_(
     if decisions > 1 or (decisions == 0 and key is None):
         raise ConfigError("give exactly one of --delivered-as ID, --delivered and --not-delivered")
     loaded, choice = load(config), selection(stream, key, None, None)
-    intents = _in_doubt(loaded, choice)
     if decisions == 0:
-        _show_candidates(loaded, intents[0], as_json=as_json)
+        _show_candidates(loaded, _in_doubt(loaded, choice)[0], as_json=as_json)
         return
-    if not not_delivered:
-        operator_actions.check_id(intents, delivered_as)
-    if delivered_as is not None:
-        text = _checked(loaded, intents, delivered_as, no_lookup=no_lookup)
-        confirm(f"record that {text}", yes=yes)
-    elif key is None:
-        what = "delivered" if delivered else "not delivered, so that the next sync sends them"
-        confirm(f"record {counted(len(intents), 'operation')} of {stream} as {what}", yes=yes)
-    _resolve(loaded, choice, intents, delivered_as, not_delivered=not_delivered)
+    subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
+    with changing(loaded, "records resolve", subject, clock=SystemClock()) as change:
+        intents = _in_doubt(loaded, choice)
+        if not not_delivered:
+            operator_actions.check_id(intents, delivered_as)
+        if delivered_as is not None:
+            text = _checked(loaded, intents, delivered_as, no_lookup=no_lookup)
+            confirm(f"record that {text}", yes=yes)
+        elif key is None:
+            what = "delivered" if delivered else "not delivered, so that the next sync sends them"
+            confirm(f"record {counted(len(intents), 'operation')} of {stream} as {what}", yes=yes)
+        _resolve(loaded, choice, intents, delivered_as, change, not_delivered=not_delivered)
     number = len(intents)
     terminal_output.print_result({"resolved": number}, f"resolved {counted(number, 'record')}", as_json=as_json)
 
@@ -90,6 +95,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 
     Possible until a later operation depends on the decision, or its data is purged.
     """
+    from crossdock.runs.audited_changes import change_exclusively
     from crossdock.runs.open_records import selection
     from crossdock.runs.planning.references import key_hashes
     from crossdock.writing.delivery import operator_actions
@@ -100,8 +106,14 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
         loaded.selected([stream])
         raise ConfigError(f"{stream!r} is a connection: name one of its streams")
     key_hash = key_hashes([choice.key])[choice.key]
-    with loaded.exclusive_state() as state:
-        intent = state.run_transaction(lambda tx: operator_actions.reopen(tx, scope, key_hash, at=at))
+
+    def reopen(tx: Transaction, change: Change) -> Intent:
+        before = [each.status for each in tx.intents.of_record(scope, key_hash)[-1:]]
+        intent = operator_actions.reopen(tx, scope, key_hash, at=at)
+        change.done(tx, before={"state": before[0]}, after={"state": intent.status})
+        return intent
+
+    intent = change_exclusively(loaded, "records reopen", f"record {stream} {choice.key}", reopen, clock=SystemClock())
     text = f"reopened: the {intent.operation} of {stream} {choice.key} is in doubt again"
     terminal_output.print_result({"reopened": 1}, text, as_json=as_json)
 
@@ -129,7 +141,13 @@ def _with_names(loaded: Project, intents: list[Intent]) -> list[Intent]:
 
 
 def _resolve(
-    loaded: Project, choice: DeadLetterFilter, shown: list[Intent], delivered_as: str | None, *, not_delivered: bool
+    loaded: Project,
+    choice: DeadLetterFilter,
+    shown: list[Intent],
+    delivered_as: str | None,
+    change: Change,
+    *,
+    not_delivered: bool,
 ) -> None:
     from crossdock.writing.delivery import operator_actions
 
@@ -139,12 +157,15 @@ def _resolve(
         intents = operator_actions.undecided_intents(tx, choice)
         if [each.id for each in intents] != [each.id for each in shown]:
             raise ConfigError("other records are in doubt by now; nothing was changed", hint="try again")
+        before = Counter(each.status for each in intents)
         for intent, named in zip(intents, shown, strict=True):
             intent.target_id = intent.target_id or named.target_id
         if not_delivered:
             operator_actions.settle_as_not_delivered(tx, intents, at=at)
         else:
             operator_actions.settle_as_delivered(tx, intents, delivered_as, at=at)
+        decision = {"not delivered" if not_delivered else "delivered": len(intents)}
+        change.done(tx, before=before, after=decision | ({"id": delivered_as} if delivered_as else {}))
 
     with loaded.exclusive_state() as state:
         state.run_transaction(resolve)

@@ -33,6 +33,7 @@ from crossdock.values.run_messages import RunMessage
 from crossdock.writing.targets.platform_access import check_clock
 
 LATEST = "latest"
+_ACTION = "schedule --once"
 _LOOKS_BACK = timedelta(days=40)  # a monthly job is due once in it
 
 
@@ -124,7 +125,7 @@ class _Once:
         self, at: Due, log: RunLog, timings: Timings, interrupt: threading.Event, earlier: ScheduledRun | None
     ) -> _Ended | None:
         due_run = DueRun(self._job, at.instant, at.business_date)
-        with state_session.open_session(self._loaded, self._clock, attempt=Attempt(due_run)) as session:
+        with state_session.open_session(self._loaded, self._clock, attempt=Attempt(due_run, action=_ACTION)) as session:
             if session.state.run_read_only(lambda tx: self._job in tx.scheduled_runs.paused()):
                 self.say(
                     at.business_date, f"not run: the job is paused; 'crossdock jobs resume {self._job}' resumes it"
@@ -134,7 +135,7 @@ class _Once:
             send = sender(self._loaded, self._clock)
             self._log_problems(pending_notices.notify_of_killed(self._loaded, send, self._clock, self._job), log)
             with run_notices.deadline_watched(session, due_run, self._clock, partial(self._notify, log=log)):
-                report = runner.run_scheduled(session, due_run, progress=timings, interrupt=interrupt, again=True)
+                report = runner.run_scheduled(session, due_run, progress=timings, interrupt=interrupt, action=_ACTION)
             if report is None:
                 forgotten = "not run: older than the retention period"
                 self.say(at.business_date, forgotten if earlier is None else "has already been run")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crossdock.values.state_words import StateWord
 
 
-from crossdock.errors import ConfigError
+from crossdock.errors import NotConfirmedError
 
 _OVERRIDES = "crossdock.config_overrides"
 
@@ -120,10 +120,10 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask; needed where 
 
 
 def confirm(action: str, *, yes: bool) -> None:
-    """Ask whether to do *action*, such as ``drop 45 records``. Raises ConfigError on no, or if nobody can be asked."""
+    """Ask whether to do *action*, such as ``drop 45 records``. Raises NotConfirmedError on no, or without anybody."""
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise ConfigError(f"this would {action}", hint="nothing was changed; add --yes to do it")
+        raise NotConfirmedError(f"this would {action}", hint="nothing was changed; add --yes to do it")
     if not click.confirm(printable(f"{action[0].upper()}{action[1:]}?"), err=True):
-        raise ConfigError("not confirmed; nothing was changed")
+        raise NotConfirmedError("not confirmed; nothing was changed")

@@ -17,11 +17,13 @@ from crossdock.cli.shared_options import common_options, example
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted, size_text
 from crossdock.values.display_times import instant_text
+from crossdock.values.json_times import time_text
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from crossdock.config.project.project import Project
+    from crossdock.runs.audited_changes import Change
     from crossdock.state import Transaction
     from crossdock.state.queries.state_size import Contents
     from crossdock.state.upkeep.retention import PurgeResult
@@ -66,6 +68,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     remnant is left in it; that needs as much free disk space as the file has.
     """
     from crossdock.config.project.config_model import KEPT
+    from crossdock.runs.audited_changes import lasting_change
     from crossdock.state.upkeep.purge import purge as purge_state
     from crossdock.values.config_durations import span
 
@@ -76,8 +79,13 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
         with loaded.read_state() as tx:
             done = tx.retention.count(ages)
     else:
-        with closing(loaded.open_state()) as opened:
+        with (
+            lasting_change(loaded, "state purge", "state", clock=SystemClock()) as change,
+            closing(loaded.open_state()) as opened,
+        ):
             done = purge_state(opened, loaded.state_url, ages)
+            removed = {name: number for name, number in asdict(done).items() if number}
+            change.note(before={"older_than": time_text(ages.others)}, after=removed)
     if as_json:
         terminal_output.print_json({"dry_run": dry_run, "before": ages.others, **asdict(done)})
         return
@@ -99,20 +107,22 @@ def restored(config: Path, *, as_json: bool) -> None:
     Files that were moved to an archive since the backup was made are read only if they are moved back first.
     """
     from crossdock.mapping.stream_facts import PLATFORM
+    from crossdock.runs.audited_changes import change_exclusively
     from crossdock.runs.comparison_after_restore import verifiable
 
     clock, loaded = SystemClock(), load(config)
     resources = verifiable(loaded.targets(clock).values())
 
-    def declare(tx: Transaction) -> int:
+    def declare(tx: Transaction, change: Change) -> int:
         tx.runs.declare_restored(at=clock.now(), remembered=tx.bindings.newest_change(PLATFORM))
         tx.batches.leave_gap()
         tx.unverified.declare(resources)
         tx.unrecorded_references.forget_unread()
-        return sum(number for _, number in tx.unverified.counts())
+        number = sum(number for _, number in tx.unverified.counts())
+        change.done(tx, after={"restored": True, "unverified": number})
+        return number
 
-    with loaded.exclusive_state(restored=True) as opened:
-        number = opened.run_transaction(declare)
+    number = change_exclusively(loaded, "state restored", "state", declare, clock=clock, restored=True)
     text = (
         f"{counted(number, 'record')} unverified: the next sync compares them with their targets and sends what"
         " differs; files that were archived since the backup are read only if they are moved back first"
@@ -129,10 +139,17 @@ def readmit(stream: str | None, config: Path, *, as_json: bool) -> None:
     An input is set aside if reading it has killed the process twice at the same place, or four times. Another file, or
     the same file with another content, is read without this command.
     """
+    from crossdock.runs.audited_changes import change_exclusively
+
     loaded = load(config)
     if stream is not None:
-        with loaded.exclusive_state() as opened:
-            number = opened.run_transaction(lambda tx: tx.crashing_inputs.readmit(stream))
+
+        def readmit_all(tx: Transaction, change: Change) -> int:
+            number = tx.crashing_inputs.readmit(stream)
+            change.done(tx, before={"set_aside": number}, after={"set_aside": 0})
+            return number
+
+        number = change_exclusively(loaded, "state readmit", f"stream {stream}", readmit_all, clock=SystemClock())
         text = f"the next run reads {number:,} inputs of {stream} once more"
         terminal_output.print_result({"readmitted": number}, text, as_json=as_json)
         return
@@ -181,13 +198,16 @@ def compact(config: Path, *, as_json: bool) -> None:
     which needs twice as much free disk space as the file has; on PostgreSQL this is VACUUM (ANALYZE). No run can be
     active meanwhile.
     """
+    from crossdock.runs.audited_changes import lasting_change
     from crossdock.state.upkeep.compact import compact as compact_state
 
     loaded = load(config)
-    with closing(loaded.open_state()) as opened:
-        before = _size(loaded)
-        compact_state(opened, loaded.state_url)
-        after = _size(loaded)
+    with lasting_change(loaded, "state compact", "state", clock=SystemClock()) as change:
+        with closing(loaded.open_state()) as opened:
+            before = _size(loaded)
+            compact_state(opened, loaded.state_url)
+            after = _size(loaded)
+        change.note(before={"bytes": before}, after={"bytes": after})
     text = f"compacted the state: {size_text(before)} before, {size_text(after)} after"
     terminal_output.print_result({"before": before, "after": after}, text, as_json=as_json)
 
@@ -214,5 +234,6 @@ def _purge_summary(done: PurgeResult, before: datetime, were: str) -> str:
         f"{done.operations_removed:,} settled operations {were} removed, {done.operations_emptied:,} emptied of data\n"
         f"{done.dead_letters_emptied:,} dead letters {were} emptied of data\n"
         f"{done.runs_removed:,} runs, {done.nights_removed:,} scheduled runs, {done.files_removed:,} files,"
-        f" {done.files_out_removed:,} files for partners and {done.snapshots_removed:,} snapshots {were} removed"
+        f" {done.files_out_removed:,} files for partners, {done.snapshots_removed:,} snapshots and"
+        f" {done.audit_entries_removed:,} entries of the audit log {were} removed"
     )

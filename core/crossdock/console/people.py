@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+
+from crossdock.values.actor import user_of_process
 
 
 class Role(IntEnum):
@@ -46,8 +47,4 @@ NOBODY = Person("")
 
 def user_of_this_machine() -> Person:
     """Return who started the console: on loopback only users of this machine reach it."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a container whose user has no name
-        name = "unknown"
-    return Person(name, {ALL_TENANTS: Role.ADMINISTRATOR}, signs_in=False)
+    return Person(user_of_process(), {ALL_TENANTS: Role.ADMINISTRATOR}, signs_in=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from crossdock.console import (
     action_pages,
     approvals,
+    audit,
     connections,
     imported_files,
     migration,

@@ -43,13 +43,16 @@ class Tenant:
                 self._loaded = stamp, project.load(*self.files)
             return self._loaded[1]
 
-    def open_state(self) -> State:
-        """Open the state to read it, which also works while other settings of the config are wrong."""
+    def open_state(self, *, waits_s: float | None = None) -> State:
+        """Open the state to read it, which also works while other settings of the config are wrong.
+
+        With *waits_s*, open it to write short transactions, which wait so long for others.
+        """
         found = state_location.locate(*self.files)
         if found is None:
             loaded = self.project()
             found = loaded.state_url, loaded.pin
-        return State(*found, read_only=True)
+        return State(*found, read_only=True) if waits_s is None else State(*found, waits_s=waits_s)
 
 
 class Tenants:

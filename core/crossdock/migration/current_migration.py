@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
@@ -9,6 +10,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, migration_config
+from crossdock.runs.audited_changes import changing
 from crossdock.state import Migration, Transaction, WaveApproval
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import instant_text
@@ -37,24 +39,32 @@ def none_open(last: Migration | None) -> RefusedError:
 
 def pause(project: Project, *, clock: Clock, by: str) -> Migration:
     """Make a load wait, a running one within about two seconds. The first person who paused it stays recorded."""
-    with opened(project) as (tx, migration):
+    subject = f"migration {migration_config(project).name}"
+    with changing(project, "migrate pause", subject, clock=clock) as change, opened(project) as (tx, migration):
         if migration.paused_at is None:
             tx.migrations.pause(migration.id, at=clock.now(), by=by)
+        change.done(tx, before={"paused_by": migration.paused_by}, after={"paused_by": migration.paused_by or by})
         return migration
 
 
-def resume(project: Project) -> Migration:
-    with opened(project) as (tx, migration):
+def resume(project: Project, *, clock: Clock) -> Migration:
+    subject = f"migration {migration_config(project).name}"
+    with changing(project, "migrate resume", subject, clock=clock) as change, opened(project) as (tx, migration):
         tx.migrations.resume(migration.id)
+        change.done(tx, before={"paused_by": migration.paused_by}, after={"paused_by": None})
         return migration
 
 
 def approve(project: Project, wave: NumberedWave, *, clock: Clock, by: str) -> WaveStatus:
     """Let the migration continue after *wave* with the records that are open now, and return its new status."""
-    with opened(project) as (tx, migration):
+    subject = f"wave {wave.name}"
+    with changing(project, "migrate go", subject, clock=clock) as change, opened(project) as (tx, migration):
         status = wave_status(tx, project, migration, wave)
         if status.state != "done":
             hint = "'crossdock migrate load' loads it; 'crossdock migrate status' shows how far it is"
             raise RefusedError(f"{wave}: {status.state}, so nobody knows what remains open", hint=hint)
         tx.migrations.approve(migration.id, WaveApproval(wave.name, clock.now(), by, status.open))
-        return wave_status(tx, project, migration, wave)
+        approved = wave_status(tx, project, migration, wave)
+        gates = [None if each.gate is None else {"gate": each.gate.state} for each in (status, approved)]
+        change.done(tx, before=gates[0], after={**(gates[1] or {}), "open": +Counter(status.open.as_json()), "by": by})
+        return approved

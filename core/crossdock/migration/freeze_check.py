@@ -11,7 +11,8 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.current_migration import opened
 from crossdock.migration.reread_sources import read_sources
-from crossdock.migration.waves import wave_streams
+from crossdock.migration.waves import migration_config, wave_streams
+from crossdock.runs.audited_changes import Change, changing
 from crossdock.runs.plan_result import PlanResult
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import duration_text
@@ -41,6 +42,11 @@ def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: 
 
     Raise RefusedError and store nothing if a source has changed, or if a load would still send something.
     """
+    with changing(project, "migrate freeze", f"migration {migration_config(project).name}", clock=clock) as change:
+        return _checked(project, wait, change, clock=clock, interrupt=interrupt)
+
+
+def _checked(project: Project, wait: timedelta, change: Change, *, clock: Clock, interrupt: threading.Event) -> Frozen:
     with opened(project) as (_, migration):
         earlier = migration.freeze
     streams = wave_streams(project)
@@ -62,6 +68,8 @@ def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: 
     with opened(project) as (tx, migration):
         frozen = Frozen(clock.now(), since, wait, second.sources)
         tx.migrations.mark_frozen(migration.id, frozen.as_json())
+        before = earlier and {"unchanged_since": earlier["since"]}
+        change.done(tx, before=before, after={"unchanged_since": time_text(frozen.since)})
     return frozen
 
 

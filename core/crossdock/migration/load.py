@@ -132,7 +132,10 @@ class _Load:
     def _session(self) -> Iterator[tuple[Session, Migration, LoadPause]]:
         """Hold the state, which is released while the load waits."""
         with open_session(
-            self._project, self._clock, percent=self._percent, attempt=Attempt(command="migrate load")
+            self._project,
+            self._clock,
+            percent=self._percent,
+            attempt=Attempt(command="migrate load", action="migrate load"),
         ) as session:
             migration = self._begun(session)
             with self._pauses.watched(session.state) as pause:
@@ -177,7 +180,7 @@ class _Load:
             session,
             self._progress(session, migration, wave),
             pause.stop,
-            attempt=Attempt(command=f"migrate load: {wave.name}"),
+            attempt=Attempt(command=f"migrate load: {wave.name}", action="migrate load"),
             part=MigrationPart(migration.id, "load", wave.name),
         )
         try:

@@ -14,7 +14,8 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.reread_sources import read_sources
 from crossdock.migration.sign_off_report import Document, Signature, exception_counts, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import numbered_waves, wave_streams
+from crossdock.migration.waves import migration_config, numbered_waves, wave_streams
+from crossdock.runs.audited_changes import changing
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.state_session import open_session
@@ -37,7 +38,11 @@ def sign_off(
     *write* writes the report to its final place, and returns its hash. The state is changed afterwards.
     """
     waves, streams = numbered_waves(project), wave_streams(project)
-    with open_session(project, clock, attempt=None) as session:
+    subject = f"migration {migration_config(project).name}"
+    with (
+        changing(project, "migrate sign-off", subject, clock=clock) as change,
+        open_session(project, clock, attempt=None) as session,
+    ):
         with session.state.read_only() as tx:
             _open_migration(tx)  # before sources are read in vain
         now = read_sources(project, streams, clock=clock, interrupt=interrupt, state=session.state)
@@ -51,6 +56,7 @@ def sign_off(
                 raise NotReadyError(migration.name, reasons)
             digest = write(document)
             tx.migrations.sign_off(migration.id, at=signature.at, by=by, report_sha256=digest)
+            change.done(tx, before="open", after={"signed_off_by": by, "report_sha256": digest}, reason=accepted or "")
     return document
 
 

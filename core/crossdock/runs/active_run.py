@@ -6,13 +6,13 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from types import TracebackType
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.errors import RefusedError, StateError, as_crossdock_error
+from crossdock.errors import InternalError, RefusedError, StateError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
@@ -34,7 +34,7 @@ from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
-from crossdock.state import Intent, MigrationPart, PendingNotice, RunResult, Transaction, Unchanged
+from crossdock.state import AuditEntry, Intent, MigrationPart, PendingNotice, RunResult, Transaction, Unchanged
 from crossdock.values.author_code import AuthorCodeError, error_of_author
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
@@ -79,6 +79,7 @@ class ActiveRun:
     streams: list[BoundStream]
     records: OwnRecords
     refused: Mapping[str, RefusedError]
+    _entry: AuditEntry | None
     _defects: Mapping[str, AuthorCodeError]
     _doubts: StateDoubts
     _run: DeliveringRun
@@ -195,11 +196,14 @@ class ActiveRun:
         with session.state.begin() as tx:
             last = tx.runs.reopen(business_date=day, job=job or "") if attempt.continues else None
             run_id = last.id if last else tx.runs.start(business_date=day, at=now, job=job, command=attempt.command)
+            if (entry := attempt.audited(now)) is not None:
+                entry = replace(entry, subject=f"run {run_id}")
+                tx.audit_log.put(replace(entry, outcome="begun"))
             if self._part is not None:
                 tx.migrations.add_run(self._part.migration_id, run_id, self._part.kind, self._part.wave)
             self._doubts = StateDoubts(tx.runs.restored(), tx.unverified.has_bindings())
         self.report = Report.of_earlier(last) if last else Report(run_id, day)
-        self._before = self.report.lasted
+        self._before, self._entry = self.report.lasted, entry
         self._timings.start(self.report, job)
 
     def _bind(self, stack: ExitStack, names: set[str]) -> None:
@@ -370,6 +374,8 @@ class ActiveRun:
                 ),
                 at=now,
             )
+            if self._entry is not None:
+                tx.audit_log.put(_ended(self._entry, report))
             stopped = self._interrupt.is_set() and not report.completed
             is_continued = stopped or any(isinstance(each, StateError) for each in report.messages.all_errors)
             due_run = self._attempt.due_run
@@ -383,3 +389,14 @@ class ActiveRun:
 
         self._session.state.run_transaction(finish)
         self._session.state.check_file()
+
+
+def _ended(entry: AuditEntry, report: Report) -> AuditEntry:
+    """Return what the audit log says of a run of a person at its end."""
+    counts = {"delivered": sum(tally.delivered for tally in report.tallies.values()), "open": report.all_open.total}
+    ended = replace(
+        entry, after={**entry.after, "status": report.status, "requests": report.counters.requests, **counts}
+    )
+    if report.completed:
+        return ended
+    return ended.without(next(iter(report.errors.values()), InternalError("the tally does not balance")))

@@ -118,7 +118,7 @@ def apply(
     The state is held from the comparison to the end of the run. A stream that reads something else than the plan did
     delivers nothing.
     """
-    attempt = Attempt(command=" ".join(["apply: sync", *approved.selection]))
+    attempt = Attempt(command=" ".join(["apply: sync", *approved.selection]), action="apply")
     with open_session(project, clock, attempt=attempt) as session:
         state = session.state
         with state.read_only() as tx:

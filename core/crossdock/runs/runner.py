@@ -44,7 +44,7 @@ def sync(
     """
     if records:
         return _sync_records(project, records, clock, progress, interrupt, priority)
-    attempt = Attempt(command=" ".join(["sync", *selection]))
+    attempt = Attempt(command=" ".join(["sync", *selection]), action="sync")
     with open_session(project, clock, attempt=attempt) as session:
         names = project.selected(selection)
         check_loaded(project, session.state, names)
@@ -62,7 +62,7 @@ def _sync_records(
     check_fetching(project, records)
     named = " ".join(f"{each.stream} --key {each.key}" for each in records[:_NAMED])
     more = f" and {len(records) - _NAMED:,} more" if len(records) > _NAMED else ""
-    attempt = Attempt(command=f"sync {named}{more}")
+    attempt = Attempt(command=f"sync {named}{more}", action="sync")
     with open_session(project, clock, attempt=attempt) as session:
         run = ActiveRun(session, progress, interrupt, priority, attempt=attempt)
         with run.opened(project.fetching_streams, answers_for={record.stream for record in records}):
@@ -74,16 +74,21 @@ def _sync_records(
 
 
 def run_scheduled(
-    session: Session, due_run: DueRun, *, progress: Progress, interrupt: threading.Event, again: bool = False
+    session: Session, due_run: DueRun, *, progress: Progress, interrupt: threading.Event, action: str | None = None
 ) -> Report | None:
-    """Execute a scheduled run once, or *again* if it is not ``done``. Return None if it has already finished."""
+    """Execute a scheduled run once. Return None if it has already finished.
+
+    A person may start it by the command *action*: then it is executed again if it is not ``done``.
+    """
     job = session.project.jobs[due_run.job]
     with session.state.begin() as tx:
         recipients = session.project.recipients
-        if not tx.scheduled_runs.begin(due_run, at=session.clock.now(), again=again, recipients=recipients):
+        if not tx.scheduled_runs.begin(
+            due_run, at=session.clock.now(), again=action is not None, recipients=recipients
+        ):
             return None
     patience = Patience(due_run.due, job.schedule.zone)
-    run = ActiveRun(session, progress, interrupt, patience=patience, attempt=Attempt(due_run))
+    run = ActiveRun(session, progress, interrupt, patience=patience, attempt=Attempt(due_run, action=action))
     return run.execute(session.project.selected(job.streams))
 
 
@@ -91,7 +96,7 @@ def replay(
     project: Project, choice: DeadLetterFilter, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
     """Map the chosen dead letters again with the current mapping, and deliver them. No source is read."""
-    attempt = Attempt(command=_replaying(choice))
+    attempt = Attempt(command=_replaying(choice), action="records replay")
     with open_session(project, clock, attempt=attempt) as session:
         known = project.selected([choice.stream] if choice.stream else [])
         with session.state.read_only() as tx:

@@ -153,6 +153,7 @@ def _opened(
     targets = project.targets(clock)
     with state.begin() as tx:
         for run in tx.runs.abandon(at=clock.now()):
+            tx.audit_log.end_of_killed(run.id)
             if run.job is not None:
                 day = date.fromisoformat(run.business_date)
                 tx.scheduled_runs.killed(run.id, run.job, day, project.own_recipients)

@@ -6,10 +6,11 @@ sub-packages; only this package imports SQLAlchemy.
 """
 
 from crossdock.state.db.database_url import parse_url
-from crossdock.state.db.engine import Pin, StateUrl, create
+from crossdock.state.db.engine import Pin, StateUrl
 from crossdock.state.planned_state import ExpectedDeliveries, ExpectedDelivery
 from crossdock.state.queries.record_history import FoundRecord
-from crossdock.state.store import State, Transaction
+from crossdock.state.store import State, Transaction, create
+from crossdock.state.tables.audit_log import AuditEntry, AuditFilter
 from crossdock.state.tables.batches import BatchFacts, OverdueBatch, StoredBatch
 from crossdock.state.tables.begun_undos import BegunUndo
 from crossdock.state.tables.bindings import Accepted, Binding
@@ -32,6 +33,8 @@ from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRe
 __all__ = [
     "Accepted",
     "Attempt",
+    "AuditEntry",
+    "AuditFilter",
     "BatchFacts",
     "BegunUndo",
     "Binding",

@@ -16,9 +16,9 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from crossdock.errors import StateError
-from crossdock.state.db import run_lease
+from crossdock.state.db import engine, run_lease
 from crossdock.state.db.database_errors import is_transient, place_of, translated
-from crossdock.state.db.engine import Pin, identity, open_engine, read_ahead, read_only_connection
+from crossdock.state.db.engine import BUSY_S, Pin, identity, open_engine, read_ahead, read_only_connection
 from crossdock.state.planned_state import (
     ExpectedBindings,
     ExpectedDeadLetters,
@@ -35,6 +35,7 @@ from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files import fence_files
 from crossdock.state.sidecar_files.fence_files import FenceFiles
 from crossdock.state.sidecar_files.input_marks import ReadingMarks
+from crossdock.state.tables.audit_log import AuditLog
 from crossdock.state.tables.batches import Batches
 from crossdock.state.tables.begun_undos import BegunUndos
 from crossdock.state.tables.bindings import Bindings
@@ -105,7 +106,16 @@ class Transaction:
     inbox = cached_property(lambda tx: Inbox(tx.connection))
     migrations = cached_property(lambda tx: Migrations(tx.connection))
     begun_undos = cached_property(lambda tx: BegunUndos(tx.connection))
+    audit_log = cached_property(lambda tx: AuditLog(tx.connection))
     statistics = cached_property(lambda tx: StateSize(tx.connection, tx.bindings))
+
+
+def create(url: URL, pin: Pin, changed: Callable[[Transaction, int], None] = lambda _tx, _version: None) -> bool:
+    """Create the state and return True, or upgrade an existing one of the same pin.
+
+    *changed* is called in the transaction, with the version that the state had before, which is 0 for a new one.
+    """
+    return engine.create(url, pin, lambda connection, version: changed(Transaction(connection, lambda _: 0), version))
 
 
 def _file_of(url: URL) -> tuple[int, int] | None:
@@ -130,9 +140,9 @@ def _write_lock(url: URL) -> FairLock:
 
 
 @contextmanager
-def _in_order(lock: FairLock) -> Iterator[None]:
-    """Let threads write in turn. A thread that has waited for `IN_ORDER_S` leaves the order to the database."""
-    is_first = lock.acquire(IN_ORDER_S)
+def _in_order(lock: FairLock, most_s: float) -> Iterator[None]:
+    """Let threads write in turn. A thread that has waited for *most_s* leaves the order to the database."""
+    is_first = lock.acquire(most_s)
     try:
         yield
     finally:
@@ -144,13 +154,16 @@ class State:
     """An open state. Several threads may use it; they write one after the other.
 
     Without the folder *keys*, of the key index and the fence, every comparison reads the bindings, and a restored
-    backup is not detected. Every block raises StateError if the database fails.
+    backup is not detected. Every block raises StateError if the database fails, or if other writers keep it locked for
+    longer than about *waits_s*.
     """
 
-    def __init__(self, url: URL, pin: Pin, *, read_only: bool = False, keys: Path | None = None) -> None:
-        self._url = url
+    def __init__(
+        self, url: URL, pin: Pin, *, read_only: bool = False, keys: Path | None = None, waits_s: float = BUSY_S
+    ) -> None:
+        self._url, self._waits_s = url, waits_s
         self._keys = _opened(keys) if keys else None
-        self._engine = open_engine(url, pin, read_only=read_only)
+        self._engine = open_engine(url, pin, read_only=read_only, waits_s=waits_s)
         self._folder = keys
         self._unmarked: FenceFiles | None = None  # while the lease is held and nothing was sent
         self._lease: run_lease.Lease | None = None
@@ -257,7 +270,7 @@ class State:
 
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:
-        with _in_order(self._write_lock):
+        with _in_order(self._write_lock, min(IN_ORDER_S, 2 * self._waits_s)):
             with self._engine.begin() as connection:
                 if self._lease:
                     self._lease.confirm(connection)

@@ -51,6 +51,7 @@ def pause(by: str, config: Path) -> None:
 def resume(config: Path) -> None:
     """Let a load that waits go on, and later ones begin."""
     from crossdock.migration import current_migration
+    from crossdock.values.clock import SystemClock
 
-    migration = current_migration.resume(load(config))
+    migration = current_migration.resume(load(config), clock=SystemClock())
     say(f"{migration.name}: resumed")

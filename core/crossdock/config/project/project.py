@@ -27,7 +27,19 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.growing_files import AnnouncesFiles
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
-from crossdock.state import Pin, Recipients, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
+from crossdock.state import (
+    AuditEntry,
+    Pin,
+    Recipients,
+    Scope,
+    SharedBucket,
+    State,
+    StateUrl,
+    Transaction,
+    create,
+    parse_url,
+)
+from crossdock.state.db.schema import VERSION
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
@@ -240,7 +252,14 @@ class Project:
         return Ages.at(now, older_than, keys_kept_s=int(kept_s))
 
     def init(self) -> bool:
-        return create(self.state_url, self.pin)
+        """Create the state and return True, or upgrade an existing one. The audit log has both."""
+
+        def log(tx: Transaction, version: int) -> None:
+            before = {"version": version} if version else None
+            entry = AuditEntry.new("init", "state", at=SystemClock().now(), before=before, after={"version": VERSION})
+            tx.audit_log.put(entry)
+
+        return create(self.state_url, self.pin, log)
 
     def open_state(self, *, read_only: bool = False) -> State:
         return State(self.state_url, self.pin, read_only=read_only, keys=self.beside_spool("keys"))

@@ -26,7 +26,7 @@ from crossdock.values.progress import Progress, Silent
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery import operator_actions
 
-_ATTEMPT = Attempt(command="apply: repair")
+_ATTEMPT = Attempt(command="apply: repair", action="apply")
 
 
 def plan(

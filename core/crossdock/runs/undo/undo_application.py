@@ -11,6 +11,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import UNDO, ActiveRun
+from crossdock.runs.audited_changes import Change, change_exclusively
 from crossdock.runs.decided_operations import DecidedOperations
 from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.plan_file import PlanFile, outdated_error
@@ -36,7 +37,7 @@ def apply(
     A record that another user changes meanwhile is left alone and listed as rejected. After the undo of a migration its
     sources are read from their beginning again. After the undo of a run its files are not read again.
     """
-    with open_session(project, clock, attempt=Attempt(command="apply: undo")) as session:
+    with open_session(project, clock, attempt=Attempt(command="apply: undo", action="apply")) as session:
         with session.state.read_only() as tx:
             begun = tx.begun_undos.listed()
             if begun and begun[0].plan != approved.model_dump(mode="json"):
@@ -48,7 +49,7 @@ def apply(
 
 def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
     """Settle the operations of earlier runs, and complete a begun undo. No source is read."""
-    attempt = Attempt(command="apply --resume")
+    attempt = Attempt(command="apply --resume", action="apply --resume")
     with open_session(project, clock, attempt=attempt) as session:
         with session.state.read_only() as tx:
             begun = tx.begun_undos.listed()
@@ -72,7 +73,7 @@ class GivenUp:
 def give_up(project: Project, *, clock: Clock) -> GivenUp:
     """Abandon the begun undo: what it has done stays, and its streams are synced again."""
 
-    def end(tx: Transaction) -> GivenUp:
+    def end(tx: Transaction, change: Change) -> GivenUp:
         begun = tx.begun_undos.listed()
         if not begun:
             raise ConfigError("no undo has begun", hint="'crossdock undo RUN -o PLAN' plans one")
@@ -83,10 +84,11 @@ def give_up(project: Project, *, clock: Clock) -> GivenUp:
             each.status = "dropped"
         tx.intents.write_outcomes(unsent, at=clock.now())
         _end(tx, PlanFile.model_validate(begun[0].plan), streams)
-        return GivenUp(streams, len(unsent), len(left) - len(unsent))
+        ended = GivenUp(streams, len(unsent), len(left) - len(unsent))
+        change.done(tx, before={"streams": streams}, after={"unsent": ended.unsent, "unanswered": ended.unanswered})
+        return ended
 
-    with project.exclusive_state() as state:
-        return state.run_transaction(end)
+    return change_exclusively(project, "apply --give-up", "undo", end, clock=clock)
 
 
 class _Application:
@@ -95,7 +97,7 @@ class _Application:
         self._undone = of_migration(session) if approved.run is None else of_run(session, approved.run)
         migration = self._undone.migration_id
         part = None if migration is None else MigrationPart(migration, "undo")
-        attempt = Attempt(command=f"apply: undo of {self._undone.title}")
+        attempt = Attempt(command=f"apply: undo of {self._undone.title}", action="apply")
         self._run = ActiveRun(session, progress, interrupt, attempt=attempt, part=part, purpose=UNDO)
 
     def begin(self) -> Report:

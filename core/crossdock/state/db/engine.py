@@ -6,7 +6,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +47,8 @@ class Pin:
     tenant: str
 
 
-def create(url: URL, pin: Pin) -> bool:
-    """Create the state and return True, or upgrade an existing one of the same pin."""
+def create(url: URL, pin: Pin, changed: Callable[[Connection, int], None]) -> bool:
+    """Create the state and return True, or upgrade an existing one: see `crossdock.state.store.create`."""
     if url.drivername == "sqlite":
         _create_file(url, restrict=True)
     engine = _engine(url, read_only=False)
@@ -60,19 +60,20 @@ def create(url: URL, pin: Pin) -> bool:
                 facts = {"version": str(schema.VERSION), "base_url": pin.base_url, "tenant": pin.tenant}
                 connection.execute(insert(schema.meta), [{"name": n, "value": v} for n, v in facts.items()])
                 migrations.seed(connection)
-            else:
-                _check(connection, url, pin)
+                changed(connection, 0)
+            elif (version := _check(connection, url, pin)) < schema.VERSION:
                 migrations.migrate(connection, migrations.MIGRATIONS)
+                changed(connection, version)
     finally:
         engine.dispose()
     return created
 
 
-def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
+def open_engine(url: URL, pin: Pin, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:
     """Open a state that `create` made. Raises StateError if it has another pin or version."""
     if url.drivername == "sqlite" and not Path(url.database or "").is_file():
         raise _missing(url)
-    engine = _engine(url, read_only=read_only)
+    engine = _engine(url, read_only=read_only, waits_s=waits_s)
     try:
         with translated(url), engine.begin() as connection:
             if not inspect(connection).has_table(schema.meta.name):
@@ -140,24 +141,26 @@ def _create_file(url: URL, *, restrict: bool) -> None:
             path.chmod(0o600)
 
 
-def _engine(url: URL, *, read_only: bool) -> Engine:
+def _engine(url: URL, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:
     if url.drivername == "sqlite":
-        return _sqlite_engine(url, read_only=read_only)
+        return _sqlite_engine(url, read_only=read_only, waits_s=waits_s)
     schema.unverified_bindings.dialect_kwargs["postgresql_where"] = schema.bindings.c.unverified.is_(True)
     options = "-c default_transaction_read_only=on" if read_only else ""
+    if waits_s < BUSY_S:
+        options += f" -c lock_timeout={waits_s * 1_000:.0f} -c statement_timeout={waits_s * 1_000:.0f}"
     arguments = {"options": options, "connect_timeout": 10}
     with translated(url):
         return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
 
 
-def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL") -> Engine:
+def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL", waits_s: float = BUSY_S) -> Engine:
     if read_only:
         uri = Path(url.database or "").absolute().as_uri()  # escapes #, ? and %
         url = url.set(database=uri, query={"mode": "ro", "uri": "true"})
     engine = create_engine(
         url.set(drivername=DRIVER),
         hide_parameters=True,
-        connect_args={"timeout": BUSY_S},
+        connect_args={"timeout": waits_s},
         pool_use_lifo=True,  # SQLite reads pages again in a connection after another one has written
         execution_options={"compiled_cache": COMPILED},
     )

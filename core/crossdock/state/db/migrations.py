@@ -144,6 +144,10 @@ def _keep_receipts(connection: Connection) -> None:
         connection.execute(text("ALTER TABLE batches ADD COLUMN receipt TEXT NOT NULL DEFAULT ''"))
 
 
+def _add_the_audit_log(connection: Connection) -> None:
+    schema.metadata.create_all(connection, tables=[schema.audit_log])
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -165,6 +169,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _index_what_is_due_by_stream,
     _add_batches,
     _keep_receipts,
+    _add_the_audit_log,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

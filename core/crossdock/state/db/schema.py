@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record_columns, scope_columns, stream_and_key
 
-VERSION = 21
+VERSION = 22
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -441,6 +441,28 @@ suspected_inputs = Table(
     Column("batches", BigInteger, nullable=False),
     Column("at", UtcDateTime, nullable=False),
     Column("set_aside_at", UtcDateTime),
+)
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", _Serial, primary_key=True),
+    Column(
+        "token", String(32), nullable=False, unique=True
+    ),  # of the change, which has one row however often it is tried
+    Column("at", UtcDateTime, nullable=False),
+    Column("person", String(128), nullable=False),
+    Column("address", String(128), nullable=False),
+    Column("action", String(64), nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("before", ExactJson),
+    Column("after", ExactJson),
+    Column("outcome", String(8), nullable=False),
+    Column("error", Text, nullable=False),
+    Index("ix_audit_log_at", "at", "id"),
+    Index("ix_audit_log_person", "person", "at", "id"),
+    Index("ix_audit_log_subject", "subject", "at", "id"),
 )
 
 

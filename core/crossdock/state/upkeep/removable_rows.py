@@ -13,6 +13,7 @@ from typing import Any, Self
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, exists, false, func, not_, or_, select
 
 from crossdock.state.db.schema import (
+    audit_log,
     batches,
     begun_undos,
     bindings,
@@ -34,6 +35,7 @@ from crossdock.state.tables.scheduled_runs import RECENT
 from crossdock.state.tables.snapshots import COMPARED_SNAPSHOTS
 
 MAX_AGE = timedelta(days=36_525)
+AUDIT_KEPT = timedelta(days=366)  # at least
 _OPEN_MIGRATION = migrations.c.signed_off_at.is_(None)
 NO_INTENT_DATA: dict[str, Any] = {"body": None, "before": None, "after": None, "raw": {}}
 NO_DEAD_LETTER_DATA: dict[str, Any] = {"raw": {}, "mapped": None}
@@ -41,15 +43,25 @@ NO_DEAD_LETTER_DATA: dict[str, Any] = {"raw": {}, "mapped": None}
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """Rows that ended before these times may be purged; *operations* not while a target keeps idempotency keys."""
+    """Rows that ended before these times may be purged.
+
+    Attributes:
+        operations: Not while a target keeps idempotency keys.
+        audit: Not for a year.
+    """
 
     operations: datetime
     others: datetime
+    audit: datetime
 
     @classmethod
     def at(cls, now: datetime, older_than: timedelta, *, keys_kept_s: int) -> Self:
         remembered = timedelta(seconds=min(keys_kept_s, MAX_AGE // timedelta(seconds=1)))
-        return cls(operations=now - max(older_than, remembered), others=now - older_than)
+        return cls(
+            operations=now - max(older_than, remembered),
+            others=now - older_than,
+            audit=now - max(older_than, AUDIT_KEPT),
+        )
 
 
 def removable_operations(_: Connection, ages: Ages) -> ColumnElement[bool]:
@@ -115,6 +127,10 @@ def removable_scheduled_runs(connection: Connection, ages: Ages) -> ColumnElemen
         ended = and_(table.c.status != "running", table.c.finished_at < ages.others)
         conditions.append(and_(of, ended, table.c.due < last, not_(measured)))
     return or_(false(), *conditions)
+
+
+def removable_audit_entries(_: Connection, ages: Ages) -> ColumnElement[bool]:
+    return audit_log.c.at < ages.audit
 
 
 def removable_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:

@@ -16,7 +16,17 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, tuple_, update
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.schema import batches, dead_letters, intents, meta, runs, scheduled_runs, snapshots, taken_files
+from crossdock.state.db.schema import (
+    audit_log,
+    batches,
+    dead_letters,
+    intents,
+    meta,
+    runs,
+    scheduled_runs,
+    snapshots,
+    taken_files,
+)
 from crossdock.state.tables import removed_input_digests
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.upkeep import removable_rows
@@ -33,6 +43,7 @@ _EXPIRED: Mapping[str, tuple[Table, Callable[[Connection, Ages], ColumnElement[b
     "files_removed": (taken_files, removable_rows.removable_files),
     "snapshots_removed": (snapshots, removable_rows.removable_snapshots),
     "runs_removed": (runs, removable_rows.removable_runs),
+    "audit_entries_removed": (audit_log, removable_rows.removable_audit_entries),
 }
 _EMPTIED = {
     "operations_emptied": removable_rows.NO_INTENT_DATA,
@@ -50,6 +61,7 @@ class PurgeResult:
     files_removed: int = 0
     snapshots_removed: int = 0
     files_out_removed: int = 0
+    audit_entries_removed: int = 0
 
 
 class Retention:

@@ -9,7 +9,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from crossdock.cli.migrate.by_option import LONGEST, by_option
+from crossdock.cli.migrate.by_option import by_option
+from crossdock.values.actor import LONGEST_NAME
 
 
 @click.command
@@ -27,8 +28,8 @@ def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """A given name, or the user and host; a user without a name by its number; one that does not fit is refused."""
     assert told("--by", " Ann ") == (0, "Ann")
     assert told() == (0, f"{getpass.getuser()}@{socket.gethostname()}")
-    assert told("--by", "x" * LONGEST)[0] == 0
-    assert told("--by", "x" * (LONGEST + 1))[0] == 2
+    assert told("--by", "x" * LONGEST_NAME)[0] == 0
+    assert told("--by", "x" * (LONGEST_NAME + 1))[0] == 2
     code, said = told("--by", " ")
     assert (code, "say who you are" in said) == (2, True)
 

@@ -27,7 +27,7 @@ from crossdock.values.run_messages import RunMessage
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OLD, YOUNG = NOW - timedelta(days=100), NOW - timedelta(days=10)
-AGES = Ages(operations=NOW - timedelta(days=90), others=NOW - timedelta(days=90))
+AGES = Ages.at(NOW, timedelta(days=90), keys_kept_s=0)
 CANARY = "canary-7f31c2"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.state.samples import SCOPE, binding
 from tests.unit.state.upkeep.old_rows import (
@@ -30,7 +32,6 @@ from crossdock.state import (
 )
 from crossdock.state.db.schema import attempts, batches, intents, run_messages, runs
 from crossdock.state.tables.intents import Status
-from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.state.upkeep.retention import PurgeResult
 
 
@@ -145,7 +146,7 @@ def test_a_file_for_a_partner_stays_while_its_operations_do(state: State, state_
 def test_the_platform_memory_of_keys_is_kept(state: State, state_url: StateUrl) -> None:
     """Operations have an age of their own, which is at least what the platform remembers."""
     settle(state, run(state), [item(1), item(2)], "delivered", at=YOUNG)
-    assert purge(state, state_url, Ages(operations=AGES.operations, others=NOW)).operations_removed == 0
+    assert purge(state, state_url, replace(AGES, others=NOW)).operations_removed == 0
 
 
 def test_runs_go_when_nothing_refers_to_them(state: State, state_url: StateUrl) -> None:

@@ -1,0 +1,46 @@
+"""The audit log as texts and JSON, for the command and the console."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from crossdock.state import AuditEntry
+
+_SHOWN = ("at", "person", "address", "action", "subject", "reason", "before", "after", "outcome", "error")
+_WORDS = {None: "none", True: "yes", False: "no"}
+
+
+def document(entry: AuditEntry) -> dict[str, Any]:
+    return {"id": entry.id} | {name: getattr(entry, name) for name in _SHOWN}
+
+
+def change_text(entry: AuditEntry) -> str:
+    """Return what was before and what is after: ``rejected: 3 -> dropped: 3``."""
+    before, after = facts_text(entry.before), facts_text(entry.after)
+    return f"{before} -> {after}" if before else after
+
+
+def sentence(entry: AuditEntry) -> str:
+    """Return the whole entry but for its time, person and outcome."""
+    remarks = (change_text(entry), entry.error, entry.reason and f"reason: {entry.reason}")
+    return "; ".join((f"{entry.action}, {entry.subject}", *filter(None, remarks)))
+
+
+def facts_text(facts: Any) -> str:
+    """Return counts, ids or decisions as a text."""
+    if facts is None or isinstance(facts, str):
+        return facts or ""
+    if isinstance(facts, Mapping):
+        return ", ".join(f"{name.replace('_', ' ')}: {_value_text(value)}" for name, value in facts.items())
+    return _value_text(facts)
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"({facts_text(value)})"
+    if isinstance(value, list):
+        return " and ".join(map(_value_text, value)) or "none"
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    return f"{value:,}" if isinstance(value, int) else str(value)

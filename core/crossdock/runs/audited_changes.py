@@ -1,0 +1,112 @@
+"""One row of the audit log for each change by a person: in the transaction of the change, if it has only one.
+
+Runs write theirs with their beginning and end: see `crossdock.runs.active_run` and `failed_starts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from crossdock.config.project.project import Project
+from crossdock.errors import CrossdockError, NotConfirmedError, StateBusyError, StateError, as_crossdock_error
+from crossdock.state import AuditEntry, Transaction
+from crossdock.values.clock import Clock
+
+T = TypeVar("T")
+
+
+class Change:
+    """A change that a person makes."""
+
+    def __init__(self, entry: AuditEntry) -> None:
+        self.entry = entry
+
+    def note(self, *, before: Any = None, after: Any = None, reason: str = "") -> None:
+        """Note what was changed. The person may have given the *reason* with the command itself."""
+        self.entry = replace(self.entry, before=before, after=after, reason=reason or self.entry.reason)
+
+    def done(self, tx: Transaction, *, before: Any = None, after: Any = None, reason: str = "") -> None:
+        """Store what *tx* changes."""
+        self.note(before=before, after=after, reason=reason)
+        tx.audit_log.put(self.entry)
+
+
+@contextmanager
+def changing(project: Project, action: str, subject: str, *, clock: Clock) -> Iterator[Change]:
+    """Log a change of one transaction, which calls `Change.done`. An error of the block is logged in place of it."""
+    change = Change(AuditEntry.new(action, subject, at=clock.now()))
+    try:
+        yield change
+    except NotConfirmedError:
+        raise
+    except CrossdockError as error:
+        _log(project, change.entry, error)
+        raise
+
+
+def change_exclusively(
+    project: Project,
+    action: str,
+    subject: str,
+    work: Callable[[Transaction, Change], T],
+    *,
+    clock: Clock,
+    restored: bool = False,
+) -> T:
+    """Run *work* in one transaction while no run uses the state. It calls `Change.done`."""
+    with (
+        changing(project, action, subject, clock=clock) as change,
+        project.exclusive_state(restored=restored) as state,
+    ):
+        return state.run_transaction(lambda tx: work(tx, change))
+
+
+@contextmanager
+def lasting_change(
+    project: Project, action: str, subject: str, *, clock: Clock, unlogged: Callable[[str], None] | None = None
+) -> Iterator[Change]:
+    """Log the beginning and the end of a change that is not one transaction; the block calls `Change.note`.
+
+    *unlogged* is told if the state cannot be used, for a change that does not need it. Without it, nothing is done.
+    """
+    change = Change(AuditEntry.new(action, subject, at=clock.now()))
+    try:
+        _put(project, replace(change.entry, outcome="begun"))
+    except StateError as error:
+        if unlogged is None:
+            raise
+        unlogged(f"the audit log does not have this: {error.message}")
+        yield change
+        return
+    try:
+        yield change
+    except BaseException as error:
+        _log(project, change.entry, as_crossdock_error(error))
+        raise
+    try:
+        _put(project, change.entry)
+    except StateError as error:
+        message = f"'{action}' is done, but the audit log only has its beginning: {error.message}"
+        raise StateError(message, where=error.where, hint=error.hint) from error
+
+
+def _put(project: Project, entry: AuditEntry) -> None:
+    with closing(project.open_state()) as state:
+        state.run_transaction(lambda tx: tx.audit_log.put(entry))
+
+
+def _log(project: Project, entry: AuditEntry, error: CrossdockError) -> None:
+    """Log *error*. If that fails for another reason, the error says so as well."""
+    try:
+        _put(project, entry.without(error))
+    except CrossdockError as unwritten:
+        if isinstance(error, StateBusyError) or not isinstance(error, StateError):
+            add_unlogged(error, unwritten)
+
+
+def add_unlogged(error: CrossdockError, unwritten: CrossdockError) -> None:
+    said = f"the audit log does not have this: {unwritten.message}"
+    error.hint = f"{error.hint}; {said}" if error.hint else said

@@ -1,0 +1,132 @@
+"""The audit log: what people have changed, or seen of personal data. It never has data of records, or secrets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal, Self
+from uuid import uuid4
+
+from sqlalchemy import ColumnElement, Connection, Select, func, insert, or_, select, tuple_, update
+
+from crossdock.errors import ConfigError, CrossdockError, RefusedError, StateBusyError
+from crossdock.printable import printable
+from crossdock.state.db.schema import audit_log as table
+from crossdock.state.tables.run_history import UNRECORDED
+from crossdock.values.actor import current_actor
+
+Outcome = Literal["begun", "done", "refused", "failed"]
+LONGEST_SUBJECT = 600  # characters: PostgreSQL indexes no text of more than 2,700 bytes
+_LONGEST_TEXT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One change, or what a person has looked at.
+
+    Attributes:
+        token: Identifies the change, which has one row although its end is stored later, or its transaction is retried.
+        action: The command: ``records drop``; or `VIEWED`.
+        subject: A kind and a name: ``stream wms.lots``, ``record wms.lots 17``, ``run 3``, ``job nightly``,
+            ``wave lots``, ``migration acme``, ``connection shop``, ``bindings``, ``undo``, ``state``.
+        before: Counts, ids or decisions, as a text or an object of exact JSON; None if there is nothing to say.
+        after: The same.
+        outcome: ``begun`` until the end is stored, of what has more than one transaction.
+    """
+
+    token: str
+    at: datetime
+    person: str
+    address: str
+    action: str
+    subject: str
+    reason: str = ""
+    before: Any = None
+    after: Any = None
+    outcome: Outcome = "done"
+    error: str = ""
+    id: int = 0
+
+    @classmethod
+    def new(cls, action: str, subject: str, *, at: datetime, before: Any = None, after: Any = None) -> Self:
+        """Return what the person who acts now has done, who is `current_actor`."""
+        actor = current_actor()
+        return cls(uuid4().hex, at, actor.name, actor.address, action, subject, actor.reason, before, after)
+
+    def without(self, error: CrossdockError) -> Self:
+        """Return what came of it instead: *error* has prevented it, or ended it."""
+        is_refusal = isinstance(error, ConfigError | RefusedError | StateBusyError)
+        return replace(self, outcome="refused" if is_refusal else "failed", error=" ".join(str(error).split()))
+
+
+VIEWED = "view personal data"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which entries: of a person, of the command *action* or a group of commands, of a subject, from *since* on."""
+
+    person: str | None = None
+    action: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    subject: str | None = None
+
+
+_FIELDS = tuple(table.c[name] for name in AuditEntry.__slots__)
+
+
+class AuditLog:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def put(self, entry: AuditEntry) -> None:
+        """Store *entry*, or how it ended if it is stored as ``begun``. One that has ended stays as it is."""
+        known = self._connection.execute(select(table.c.outcome).where(table.c.token == entry.token)).scalar()
+        row = {name: getattr(entry, name) for name in AuditEntry.__slots__ if name != "id"}
+        row |= {"subject": _fitting(entry.subject, LONGEST_SUBJECT), "error": _fitting(entry.error, _LONGEST_TEXT)}
+        row["reason"] = _fitting(entry.reason, _LONGEST_TEXT)
+        if known is None:
+            self._connection.execute(insert(table).values(row))
+        elif known == "begun":
+            del row["at"]  # it stays when it began
+            self._connection.execute(update(table).where(table.c.token == entry.token).values(row))
+
+    def end_of_killed(self, run_id: int) -> None:
+        """Record that the run of a person was killed."""
+        of_run = table.c.subject == f"run {run_id}", table.c.outcome == "begun"
+        changes = {"outcome": "failed", "error": UNRECORDED.message}
+        self._connection.execute(update(table).where(*of_run).values(changes))
+
+    def listed(self, choice: AuditFilter, *, limit: int, before: int | None = None) -> list[AuditEntry]:
+        """Return the latest entries, newest first; of those that are older than the one with the id *before*."""
+        query = _chosen(select(*_FIELDS), choice).order_by(table.c.at.desc(), table.c.id.desc()).limit(limit)
+        if before is not None:
+            at = self._connection.execute(select(table.c.at).where(table.c.id == before)).scalar()
+            if at is None:
+                return []
+            query = query.where(tuple_(table.c.at, table.c.id) < tuple_(at, before))
+        return [AuditEntry(*row) for row in self._connection.execute(query)]
+
+    def count(self, choice: AuditFilter) -> int:
+        return int(self._connection.execute(_chosen(select(func.count()).select_from(table), choice)).scalar_one())
+
+
+def _chosen(query: Select[Any], choice: AuditFilter) -> Select[Any]:
+    conditions: list[ColumnElement[bool]] = []
+    if choice.person is not None:
+        conditions.append(table.c.person == printable(choice.person))
+    if choice.action is not None:
+        action = printable(choice.action)
+        conditions.append(or_(table.c.action == action, table.c.action.startswith(f"{action} ", autoescape=True)))
+    if choice.since is not None:
+        conditions.append(table.c.at >= choice.since)
+    if choice.until is not None:
+        conditions.append(table.c.at < choice.until)
+    if choice.subject is not None:
+        conditions.append(table.c.subject == _fitting(choice.subject, LONGEST_SUBJECT))
+    return query.where(*conditions)
+
+
+def _fitting(text: str, longest: int) -> str:
+    return printable(text)[:longest]

@@ -71,6 +71,8 @@ def desk(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandL
 def erp(command_line: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
     """A connection to a sandbox."""
     with _with_sandbox(_with(command_line, ERP), tmp_path, monkeypatch) as served:
+        (served.folder / "state.db").unlink()  # it is of another platform
+        assert served.run("init").code == 0
         yield served
 
 
@@ -174,6 +176,15 @@ def test_subscriptions_are_registered_listed_and_removed(erp: CommandLine) -> No
     assert "yes" in erp.run("listen", "list", "erp").out
     assert json.loads(erp.run("listen", "remove", "erp", "--json").out) == [subscription]
     assert erp.run("listen", "list", "erp", "--json").json == []
+    logged = [(each["action"], each["after"], each["outcome"]) for each in erp.run("audit", "--json").json]
+    topics = [subscription["topic"]]
+    registered = ("listen register", {"topics": topics}, "done")
+    assert logged[:-1] == [
+        ("listen remove", {"removed": topics}, "done"),
+        registered,
+        registered,
+        ("listen register", None, "refused"),
+    ]
 
 
 def test_a_reload_that_fails_leaves_the_service_with_its_config(

@@ -462,6 +462,7 @@ audit_log = Table(
     Column("error", Text, nullable=False),
     Index("ix_audit_log_at", "at", "id"),
     Index("ix_audit_log_person", "person", "at", "id"),
+    Index("ix_audit_log_action", "action", "at", "id"),
     Index("ix_audit_log_subject", "subject", "at", "id"),
 )
 

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any, Literal, Self
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Connection, Select, func, insert, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Select, func, insert, literal, select, tuple_, update
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StateBusyError
 from crossdock.printable import printable
+from crossdock.state.db.column_types import UtcDateTime
 from crossdock.state.db.schema import audit_log as table
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.values.actor import current_actor
@@ -56,7 +57,8 @@ class AuditEntry:
     def without(self, error: CrossdockError) -> Self:
         """Return what came of it instead: *error* has prevented it, or ended it."""
         is_refusal = isinstance(error, ConfigError | RefusedError | StateBusyError)
-        return replace(self, outcome="refused" if is_refusal else "failed", error=" ".join(str(error).split()))
+        text = "; ".join(line.strip() for line in str(error).splitlines())
+        return replace(self, outcome="refused" if is_refusal else "failed", error=text)
 
 
 VIEWED = "view personal data"
@@ -100,32 +102,35 @@ class AuditLog:
 
     def listed(self, choice: AuditFilter, *, limit: int, before: int | None = None) -> list[AuditEntry]:
         """Return the latest entries, newest first; of those that are older than the one with the id *before*."""
-        query = _chosen(select(*_FIELDS), choice).order_by(table.c.at.desc(), table.c.id.desc()).limit(limit)
+        query = self._chosen(select(*_FIELDS), choice).order_by(table.c.at.desc(), table.c.id.desc()).limit(limit)
         if before is not None:
             at = self._connection.execute(select(table.c.at).where(table.c.id == before)).scalar()
             if at is None:
                 return []
-            query = query.where(tuple_(table.c.at, table.c.id) < tuple_(at, before))
+            query = query.where(tuple_(table.c.at, table.c.id) < tuple_(literal(at, UtcDateTime), literal(before)))
         return [AuditEntry(*row) for row in self._connection.execute(query)]
 
     def count(self, choice: AuditFilter) -> int:
-        return int(self._connection.execute(_chosen(select(func.count()).select_from(table), choice)).scalar_one())
+        return int(self._connection.execute(self._chosen(select(func.count()).select_from(table), choice)).scalar_one())
 
+    def _chosen(self, query: Select[Any], choice: AuditFilter) -> Select[Any]:
+        conditions: list[ColumnElement[bool]] = []
+        if choice.person is not None:
+            conditions.append(table.c.person == printable(choice.person))
+        if choice.action is not None:
+            conditions.append(table.c.action.in_(self._actions(printable(choice.action))))
+        if choice.since is not None:
+            conditions.append(table.c.at >= choice.since)
+        if choice.until is not None:
+            conditions.append(table.c.at < choice.until)
+        if choice.subject is not None:
+            conditions.append(table.c.subject == _fitting(choice.subject, LONGEST_SUBJECT))
+        return query.where(*conditions)
 
-def _chosen(query: Select[Any], choice: AuditFilter) -> Select[Any]:
-    conditions: list[ColumnElement[bool]] = []
-    if choice.person is not None:
-        conditions.append(table.c.person == printable(choice.person))
-    if choice.action is not None:
-        action = printable(choice.action)
-        conditions.append(or_(table.c.action == action, table.c.action.startswith(f"{action} ", autoescape=True)))
-    if choice.since is not None:
-        conditions.append(table.c.at >= choice.since)
-    if choice.until is not None:
-        conditions.append(table.c.at < choice.until)
-    if choice.subject is not None:
-        conditions.append(table.c.subject == _fitting(choice.subject, LONGEST_SUBJECT))
-    return query.where(*conditions)
+    def _actions(self, named: str) -> list[str]:
+        """Return the command *named*, or those of the group, for a look-up by the index."""
+        known = self._connection.execute(select(table.c.action).distinct()).scalars()
+        return [each for each in known if f"{each} ".startswith(f"{named} ")]
 
 
 def _fitting(text: str, longest: int) -> str:

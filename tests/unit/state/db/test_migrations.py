@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,12 +13,7 @@ from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.errors import StateError
-from crossdock.state import (
-    RunResult,
-    State,
-    StateUrl,
-    create,
-)
+from crossdock.state import AuditEntry, AuditFilter, RunResult, State, StateUrl, Transaction, create
 from crossdock.state.db import migrations, schema
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.values.run_messages import RunMessage
@@ -164,6 +160,29 @@ def test_version_19_finds_what_is_due_of_one_stream(state_url: StateUrl) -> None
     with engine.connect() as connection:
         assert {name for name in index_names(connection) if "due_at" in str(name)} == {"ix_hints_stream_due_at"}
     engine.dispose()
+
+
+def test_version_22_has_the_audit_log(state_url: StateUrl) -> None:
+    """With the indexes of a new state. The upgrade can log itself: it is told which version it found."""
+    create(state_url, PIN)
+    engine = create_engine(state_url)
+    with engine.begin() as connection:
+        new = index_names(connection)
+        back_to(connection, 21)
+    entry, found = AuditEntry.new("init", "state", at=AT), list[int]()
+
+    def changed(tx: Transaction, version: int) -> None:
+        tx.audit_log.put(entry)
+        found.append(version)
+
+    assert not create(state_url, PIN, changed)
+    assert not create(state_url, PIN, changed)
+    assert found == [21]
+    with engine.connect() as connection:
+        assert index_names(connection) == new
+    engine.dispose()
+    with closing(State(state_url, PIN)) as opened, opened.read_only() as tx:
+        assert [replace(each, id=0) for each in tx.audit_log.listed(AuditFilter(), limit=9)] == [entry]
 
 
 def test_version_4_has_the_ids_of_targets(state_url: StateUrl) -> None:

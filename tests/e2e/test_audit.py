@@ -76,7 +76,7 @@ STEPS = (
     Step("bindings import {bindings}", "bindings", None, {"bound": 1}),
     Step("state compact", "state", {}, {}, lasts=True),
     Step("state purge", "state", {}, {}, lasts=True),
-    Step("state restored", "state", None, {"restored": True, "unverified": 6}),
+    Step("state restored", "state", None, {"restored": True, "unverified": 7}),
 )
 READING = (
     "plan", "runs", "show", "records list", "records show wms.invoices 2", "records resolve wms.invoices 3", "trace 1",

@@ -227,6 +227,17 @@ def test_a_refused_change_is_logged(audited: Audited) -> None:
             assert "another run is using this state" in row["error"]
 
 
+def test_who_stops_a_run_is_logged(audited: Audited) -> None:
+    """With the run that was in progress; if there is none, as a refusal."""
+    (refused,) = audited.added("stop", 2)
+    assert (refused["subject"], refused["outcome"]) == ("run", "refused")
+    with project.load(audited.site.config).exclusive_state() as state:
+        with state.begin() as tx:
+            run = tx.runs.start(business_date=YESTERDAY, at=datetime.now(UTC), job="nightly")
+        (stopped,) = audited.added("stop")
+    assert (stopped["subject"], stopped["before"], stopped["after"]) == (f"run {run}", "running", "asked to stop")
+
+
 def test_limits_and_their_approval_are_logged(site: Site) -> None:
     """The run that stops at a limit, a wrong number, and the approval."""
     snapshots(site)

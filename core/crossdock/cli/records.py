@@ -137,7 +137,9 @@ def _drop(
         if now != chosen:
             raise ConfigError("the records changed meanwhile; nothing was dropped", hint="list them and try again")
         operator_actions.drop(tx, *now, at=at)
-        change.done(tx, before=_by_state(chosen), after={"dropped": number})
+        only = {"reason": choice.code, "file": choice.source}
+        before = _by_state(chosen) | {name: value for name, value in only.items() if value}
+        change.done(tx, before=before, after={"dropped": number})
 
     with loaded.exclusive_state() as opened:
         opened.run_transaction(drop)

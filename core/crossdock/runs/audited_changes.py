@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Change:
-    """A change that a person makes."""
+    """A change that a person makes; *entry* is what the audit log gets, as far as it is known."""
 
     def __init__(self, entry: AuditEntry) -> None:
         self.entry = entry
@@ -28,9 +28,12 @@ class Change:
         """Note what was changed. The person may have given the *reason* with the command itself."""
         self.entry = replace(self.entry, before=before, after=after, reason=reason or self.entry.reason)
 
-    def done(self, tx: Transaction, *, before: Any = None, after: Any = None, reason: str = "") -> None:
-        """Store what *tx* changes."""
+    def done(
+        self, tx: Transaction, *, before: Any = None, after: Any = None, reason: str = "", subject: str = ""
+    ) -> None:
+        """Store what *tx* changes. The *subject* may be known only now."""
         self.note(before=before, after=after, reason=reason)
+        self.entry = replace(self.entry, subject=subject or self.entry.subject)
         tx.audit_log.put(self.entry)
 
 

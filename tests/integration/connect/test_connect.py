@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -69,6 +70,7 @@ def _given_in_a_browser(vendor: TokenVendor, project: TokenProject) -> None:
         page = in_browser(address)
         assert (page.status_code, "default-src 'none'" in page.headers["content-security-policy"]) == (200, True)
     assert connected.done.exit_code == 0, connected.done.stderr
+    assert "the audit log does not have this: there is no state here" in connected.done.stderr
     read, check, config = project.run(*READ), project.run("check"), project.run("config", "show")
     assert read.exit_code == 0, read.stderr
     assert "ok    books: connected since" in check.stdout
@@ -82,8 +84,9 @@ def _given_in_a_browser(vendor: TokenVendor, project: TokenProject) -> None:
 
 
 def test_an_answer_with_another_state_changes_nothing(vendor: TokenVendor, url: str, tmp_path: Path) -> None:
-    """The command waits on; only one answer counts, from a browser that names this host."""
+    """The command waits on; only one answer counts, from a browser that names this host. It is in the audit log."""
     project = TokenProject(tmp_path, url)
+    assert project.run("init").exit_code == 0
     with connecting(project) as (address, connected):
         redirect = parse_qs(urlsplit(address).query)["redirect_uri"][0]
         assert in_browser(f"{redirect}?code=canary&state=other").status_code == 400
@@ -94,6 +97,9 @@ def test_an_answer_with_another_state_changes_nothing(vendor: TokenVendor, url: 
         in_browser(address)
     assert connected.done.exit_code == 0
     assert [form["grant_type"] for form in vendor.forms] == ["authorization_code"]
+    (logged, _) = json.loads(project.run("audit", "--json").stdout)
+    assert (logged["action"], logged["subject"], logged["outcome"]) == ("connect", "connection books", "done")
+    assert (logged["before"], logged["after"]) == ({"connected": False}, {"connected": True})
 
 
 def test_access_that_is_denied(vendor: TokenVendor, url: str, tmp_path: Path) -> None:

@@ -123,6 +123,7 @@ HELPED = [
     "runs",
     "show",
     "records list",
+    "audit",
     "sandbox clients new",
     "sandbox keys new",
     "state purge",

@@ -15,11 +15,10 @@ from crossdock.cli.config_loading import read_state
 from crossdock.cli.plain_text import say_more
 from crossdock.cli.shared_options import MOST, common_options, example, fleet_base, fleet_option, utf8
 from crossdock.cli.tenant_states import FleetStates
-from crossdock.state import AuditFilter
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.state import AuditEntry, Transaction
+    from crossdock.state import AuditEntry, AuditFilter, Transaction
 
 
 @click.command(
@@ -51,6 +50,8 @@ def audit(
 
     Commands that only read, and runs of the schedule, are not listed. Whoever has seen personal data in the console is.
     """
+    from crossdock.state import AuditFilter
+
     choice = AuditFilter(person, action, since.replace(tzinfo=UTC) if since else None)
     if fleet is None:
         with read_state(config) as (tx, _):

@@ -62,7 +62,8 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
 
     Removes settled operations, the data of rejected records, and old runs, files and snapshots. Keeps unsettled
     operations, what was last delivered for each record, the reasons for rejections, and what identifies a repeated or
-    stale file. An operation is kept for as long as the platform remembers its idempotency key.
+    stale file. An operation is kept for as long as the platform remembers its idempotency key, and the audit log for at
+    least a year.
 
     'crossdock schedule' does the same once a day. This command also rewrites the file of a SQLite state, so that no
     remnant is left in it; that needs as much free disk space as the file has.
@@ -85,7 +86,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
         ):
             done = purge_state(opened, loaded.state_url, ages)
             removed = {name: number for name, number in asdict(done).items() if number}
-            change.note(before={"older_than": time_text(ages.others)}, after=removed)
+            change.note(before={"older_than": time_text(ages.others.replace(microsecond=0))}, after=removed)
     if as_json:
         terminal_output.print_json({"dry_run": dry_run, "before": ages.others, **asdict(done)})
         return

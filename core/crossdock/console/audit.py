@@ -17,7 +17,7 @@ from crossdock.state.tables.audit_log import VIEWED
 from crossdock.values.actor import Actor, acting_as
 from crossdock.values.display_times import instant_text
 
-_COLUMNS = ("when", "who", "from", "action", "about", "before", "after", "reason", "outcome")
+_COLUMNS = ("when", "who", "from", "action", "about", "change", "reason", "outcome")
 _LISTED = 50
 _WAITS_S = 1.0  # for other writers: the person waits for the page
 
@@ -33,7 +33,7 @@ def listed(visit: Visit) -> Response:
         "audit.html",
         f"Audit log of {visit.of_tenant.name}",
         query=query,
-        entries=table(_COLUMNS, (_row(visit, entry) for entry in found[:_LISTED])),
+        entries=table(_COLUMNS, (_row(visit, entry) for entry in found[:_LISTED]), kind="audit"),
         older=older,
     )
 
@@ -56,10 +56,9 @@ def _row(visit: Visit, entry: AuditEntry) -> Iterator[Cell]:
     yield entry.address
     yield Link(entry.action, visit.link("audit", action=entry.action))
     yield subject_cell(visit, entry.subject)
-    yield audit_lines.facts_text(entry.before)
-    yield audit_lines.facts_text(entry.after)
+    yield audit_lines.change_text(entry)
     yield entry.reason
-    yield f"{entry.outcome}: {entry.error}" if entry.error else entry.outcome
+    yield [entry.outcome, entry.error] if entry.error else entry.outcome
 
 
 def subject_cell(visit: Visit, subject: str) -> Cell:

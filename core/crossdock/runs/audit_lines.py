@@ -17,8 +17,8 @@ def document(entry: AuditEntry) -> dict[str, Any]:
 
 def change_text(entry: AuditEntry) -> str:
     """Return what was before and what is after: ``rejected: 3 -> dropped: 3``."""
-    before, after = facts_text(entry.before), facts_text(entry.after)
-    return f"{before} -> {after}" if before else after
+    before, after = _facts_text(entry.before), _facts_text(entry.after)
+    return f"{before} -> {after or 'nothing'}" if before else after
 
 
 def sentence(entry: AuditEntry) -> str:
@@ -27,8 +27,7 @@ def sentence(entry: AuditEntry) -> str:
     return "; ".join((f"{entry.action}, {entry.subject}", *filter(None, remarks)))
 
 
-def facts_text(facts: Any) -> str:
-    """Return counts, ids or decisions as a text."""
+def _facts_text(facts: Any) -> str:
     if facts is None or isinstance(facts, str):
         return facts or ""
     if isinstance(facts, Mapping):
@@ -38,7 +37,7 @@ def facts_text(facts: Any) -> str:
 
 def _value_text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return f"({facts_text(value)})"
+        return f"({_facts_text(value)})"
     if isinstance(value, list):
         return " and ".join(map(_value_text, value)) or "none"
     if value is None or isinstance(value, bool):

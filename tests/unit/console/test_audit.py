@@ -50,7 +50,7 @@ def visitor(command_line: CommandLine, at: datetime) -> Iterator[Visitor]:
 
 
 def reasons(visitor: Visitor, address: str) -> list[int]:
-    return [int(cells[7].removeprefix("reason ")) for cells in rows(visitor, address) if cells[7]]
+    return [int(cells[6].removeprefix("reason ")) for cells in rows(visitor, address) if cells[6]]
 
 
 def rows(visitor: Visitor, address: str) -> list[list[str]]:

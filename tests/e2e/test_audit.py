@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from sqlalchemy import create_engine, select
 from tests.e2e.migrated_folder import MigratedFolder
@@ -16,6 +17,7 @@ from tests.e2e.test_bad_platform import NO_KEYS
 from tests.e2e.test_removals import beyond, snapshots
 from tests.e2e.warehouse import FORWARD, INVOICES, LOSE, Front, Result, Site
 
+from crossdock.cli.main import cli
 from crossdock.config.project import project
 from crossdock.errors import StateError
 from crossdock.sandbox import SandboxServer
@@ -99,6 +101,16 @@ REFUSED = {
     "state readmit wms.invoices": "state readmit",
     f"schedule --once {YESTERDAY}": "schedule --once",
 }
+
+ELSEWHERE = {  # where it is tried that they are logged: below, in test_listen.py and test_connect.py
+    "init", "stop", "connect", "listen register", "listen remove",
+    *(f"migrate {each}" for each in ("load", "go", "pause", "resume", "freeze", "reconcile", "sign-off")),
+}  # fmt: skip
+STATELESS = {  # they write files, serve, or only read
+    "demo", "sandbox", "sandbox clients new", "sandbox clients list", "sandbox clients revoke", "sandbox keys new",
+    "sandbox keys list", "sandbox keys revoke", "new", "try", "layout show", "layout guess", "layout write", "schema",
+    "console", "listen list", "migrate rehearse", "migrate status", "migrate undo", "migrate verify",
+}  # fmt: skip
 
 
 class Audited:
@@ -206,6 +218,24 @@ def _assert_all_or_nothing(audited: Audited, command: str, monkeypatch: pytest.M
         patch.setattr(AuditLog, "put", killed)
         assert audited.run(command).code == 130
     assert audited.content() == before
+
+
+def test_every_command_is_tried_here_or_changes_no_state() -> None:
+    """So that a new one that changes something is not forgotten."""
+    logged = {step.action or " ".join(step.command.split()[:2]) for step in STEPS} | {*REFUSED.values()} | ELSEWHERE
+    reading = {command.partition(" --")[0] for command in READING}
+    for name in _commands(cli, click.Context(cli)):
+        is_known = any(name == each or each.startswith(f"{name} -") for each in logged)
+        assert is_known or name in STATELESS or any(f"{each} ".startswith(f"{name} ") for each in reading), name
+
+
+def _commands(group: click.Group, context: click.Context, of: str = "") -> Iterator[str]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, context, f"{of}{name} ")
+        else:
+            yield f"{of}{name}"
 
 
 def test_who_only_reads_writes_nothing(audited: Audited) -> None:

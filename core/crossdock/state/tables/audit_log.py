@@ -14,11 +14,17 @@ from crossdock.printable import printable
 from crossdock.state.db.column_types import UtcDateTime
 from crossdock.state.db.schema import audit_log as table
 from crossdock.state.tables.run_history import UNRECORDED
-from crossdock.values.actor import current_actor
+from crossdock.values.actor import LONGEST_NAME, current_actor
 
 Outcome = Literal["begun", "done", "refused", "failed"]
 LONGEST_SUBJECT = 600  # characters: PostgreSQL indexes no text of more than 2,700 bytes
-_LONGEST_TEXT = 1_000
+_LONGEST = {
+    "person": LONGEST_NAME,
+    "address": LONGEST_NAME,
+    "subject": LONGEST_SUBJECT,
+    "reason": 1_000,
+    "error": 1_000,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +92,7 @@ class AuditLog:
         """Store *entry*, or how it ended if it is stored as ``begun``. One that has ended stays as it is."""
         known = self._connection.execute(select(table.c.outcome).where(table.c.token == entry.token)).scalar()
         row = {name: getattr(entry, name) for name in AuditEntry.__slots__ if name != "id"}
-        row |= {"subject": _fitting(entry.subject, LONGEST_SUBJECT), "error": _fitting(entry.error, _LONGEST_TEXT)}
-        row["reason"] = _fitting(entry.reason, _LONGEST_TEXT)
+        row |= {name: _fitting(row[name], longest) for name, longest in _LONGEST.items()}
         if known is None:
             self._connection.execute(insert(table).values(row))
         elif known == "begun":

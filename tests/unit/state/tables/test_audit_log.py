@@ -14,7 +14,7 @@ from crossdock.errors import RefusedError, UnavailableError
 from crossdock.state import AuditEntry, AuditFilter, State, StateUrl
 from crossdock.state.tables.audit_log import LONGEST_SUBJECT
 from crossdock.state.upkeep.removable_rows import AUDIT_KEPT
-from crossdock.values.actor import Actor, acting_as
+from crossdock.values.actor import LONGEST_NAME, Actor, acting_as
 
 ALL = AuditFilter()
 MINUTE = timedelta(minutes=1)
@@ -40,11 +40,12 @@ def test_an_entry_is_kept_as_it_is(state: State) -> None:
     """With exact numbers, and with what a database would refuse as escapes."""
     kept = entry(1, before={"rejected": 3}, after={"amount": Decimal("0.10"), "keys": ["a", None, True]})
     odd = entry(2, subject="record wms.lots a\0\udcff", before="waiting", error="x" * 9_999)
-    put(state, kept, odd, entry(3, subject="é" * 9_999))
+    put(state, kept, odd, entry(3, subject="é" * 9_999, person="é" * 999, reason="\0"))
     last, second, first = listed(state)
     assert replace(first, id=0) == kept
     assert second.subject == r"record wms.lots a\x00\udcff"
     assert (len(second.error), last.subject) == (1_000, "é" * LONGEST_SUBJECT)
+    assert (last.person, last.reason) == ("é" * LONGEST_NAME, r"\x00")
 
 
 def test_a_change_has_one_row(state: State) -> None:

@@ -81,8 +81,9 @@ STEPS = (
     Step("state restored", "state", None, {"restored": True, "unverified": 7}),
 )
 READING = (
-    "plan", "runs", "show", "records list", "records show wms.invoices 2", "records resolve wms.invoices 3", "trace 1",
-    "check", "bindings export", "state stats", "state readmit", "state purge --dry-run", "jobs list", "config show",
+    "plan", "runs", "show", "report", "records list", "records show wms.invoices 2", "records resolve wms.invoices 3",
+    "trace 1", "check", "bindings export", "state stats", "state readmit", "state purge --dry-run", "jobs list",
+    "config show",
     "undo 1", "reconcile", "approve", "audit", "records drop wms.invoices",
 )  # fmt: skip
 
@@ -109,7 +110,8 @@ ELSEWHERE = {  # where it is tried that they are logged: below, in test_listen.p
 STATELESS = {  # they write files, serve, or only read
     "demo", "sandbox", "sandbox clients new", "sandbox clients list", "sandbox clients revoke", "sandbox keys new",
     "sandbox keys list", "sandbox keys revoke", "new", "try", "layout show", "layout guess", "layout write", "schema",
-    "console", "listen list", "migrate rehearse", "migrate status", "migrate undo", "migrate verify",
+    "console", *(f"console account {each}" for each in ("add", "list", "role", "password", "remove")),
+    "listen list", "migrate rehearse", "migrate status", "migrate undo", "migrate verify",
 }  # fmt: skip
 
 

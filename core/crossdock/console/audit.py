@@ -1,25 +1,20 @@
-"""The audit log: its page, and the entry of whoever sees personal data."""
+"""The page of the audit log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 
 from starlette.responses import Response
 
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.visits import PageError, Visit
-from crossdock.errors import CrossdockError
+from crossdock.console.visits import Visit
 from crossdock.runs import audit_lines
 from crossdock.state import AuditEntry, AuditFilter
-from crossdock.state.tables.audit_log import VIEWED
-from crossdock.values.actor import Actor, acting_as
 from crossdock.values.display_times import instant_text
 
 _COLUMNS = ("when", "who", "from", "action", "about", "change", "reason", "outcome")
 _LISTED = 50
-_WAITS_S = 1.0  # for other writers: the person waits for the page
 
 
 def listed(visit: Visit) -> Response:
@@ -36,18 +31,6 @@ def listed(visit: Visit) -> Response:
         entries=table(_COLUMNS, (_row(visit, entry) for entry in found[:_LISTED]), kind="audit"),
         older=older,
     )
-
-
-def audit_viewing(visit: Visit, stream: str, key: str) -> None:
-    """Log that the visitor sees personal data of a record. Raises PageError if it cannot be logged at once."""
-    with acting_as(Actor(visit.person.name, visit.address)):
-        entry = AuditEntry.new(VIEWED, f"record {stream} {key}", at=visit.now)
-    try:
-        with closing(visit.of_tenant.open_state(waits_s=_WAITS_S)) as state, state.begin() as tx:
-            tx.audit_log.put(entry)
-    except CrossdockError as error:
-        message = "The personal data is not shown, because the audit log could not be written."
-        raise PageError(503, message, f"Load the page again. {error.message}") from error
 
 
 def _row(visit: Visit, entry: AuditEntry) -> Iterator[Cell]:

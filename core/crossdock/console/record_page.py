@@ -76,7 +76,7 @@ def _page(visit: Visit, named: Mapping[str, str], held: Mapping[str, Any] | None
             record_lines.add_changes(project, tx, history)
         difference = _difference(project, tx, history)
         data = _data(tx, history)
-    shows_data = is_shown(visit, f"{named['key']} of {record_lines.owner(history)}")
+    shows_data = is_shown(visit, f"record {next(iter(history.streams), '')} {named['key']}")
     personal = frozenset() if shows_data else _personal(project, history)
     may_see = visit.sees_personal_data and project is not None
     version = _chosen(visit, data.contents)

@@ -51,4 +51,5 @@ PAGES = (
     Page("/t/{tenant}/record", record_page.asked, Role.OPERATOR, is_form=True),
     Page("/t/{tenant}/approvals", approvals.listed),
     Page("/t/{tenant}/files", imported_files.listed),
+    Page("/t/{tenant}/audit", audit.listed),
 )

@@ -74,7 +74,7 @@ def _reader(visit: Visit) -> Reader:
         masks = visit.project().masks
     except CrossdockError:
         masks = None
-    if masks is not None and is_shown(visit, f"the changes of run {visit.place['run']}"):
+    if masks is not None and is_shown(visit, f"run {visit.place['run']}"):
         masks = Masks({})
     return Reader(visit.link, masks, visit.may(Role.OPERATOR), has_lists=False)
 

@@ -13,9 +13,8 @@ from tests.unit.cli.conftest import CommandLine
 from tests.unit.cli.conftest import command_line as command_line  # noqa: PLC0414  a fixture
 from tests.unit.console.visitor import Visitor, visiting
 
-from crossdock.console import audit, routes
+from crossdock.console import personal_data, routes
 from crossdock.console.app import Page
-from crossdock.console.audit import audit_viewing
 from crossdock.console.visits import Visit
 from crossdock.state import AuditEntry, AuditFilter
 from crossdock.values.actor import Actor, acting_as
@@ -89,21 +88,21 @@ def test_entries_are_filtered(visitor: Visitor, at: datetime) -> None:
 
 
 def seen(visit: Visit) -> Response:
-    audit_viewing(visit, "wms.products", "K1")
+    assert personal_data.is_shown(visit, "record wms.products K1")
     return visit.show("error.html", "Seen", heading="Seen", message="personal data", advice="")
 
 
 def test_who_sees_personal_data_is_logged(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The data is only shown if that is stored, for which nobody waits long."""
     monkeypatch.setattr("tests.unit.console.visitor.PAGES", (*routes.PAGES, Page("/t/{tenant}/seen", seen)))
-    monkeypatch.setattr(audit, "_WAITS_S", 0.05)
+    monkeypatch.setattr(personal_data, "_WAITS_S", 0.05)
     with visiting(command_line.config) as visitor:
         with closing(sqlite3.connect(command_line.folder / "state.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            refused = visitor.html("/t/acme/seen", 503)
+            refused = visitor.html("/t/acme/seen?show=data", 503)
         assert "the audit log could not be written" in refused
         assert "personal data</p>" not in refused
-        assert "personal data" in visitor.html("/t/acme/seen")
+        assert "personal data" in visitor.html("/t/acme/seen?show=data")
         shown = [cells[3:5] for cells in rows(visitor, "/t/acme/audit")]
         assert ["view personal data", "record wms.products K1"] in shown
     (entry, *_) = command_line.run("audit", "--json").json

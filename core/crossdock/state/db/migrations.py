@@ -144,8 +144,9 @@ def _keep_receipts(connection: Connection) -> None:
         connection.execute(text("ALTER TABLE batches ADD COLUMN receipt TEXT NOT NULL DEFAULT ''"))
 
 
-def _add_the_audit_log(connection: Connection) -> None:
+def _add_what_the_console_needs(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.audit_log])
+    schema.listed_dead_letters.create(connection)
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -169,7 +170,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _index_what_is_due_by_stream,
     _add_batches,
     _keep_receipts,
-    _add_the_audit_log,
+    _add_what_the_console_needs,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -212,6 +212,13 @@ dead_letters = Table(
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("refused_at", UtcDateTime, nullable=False),
 )
+listed_dead_letters = Index(  # pages of a list, and groups by reason, without the records' data
+    "ix_dead_letters_listed",
+    *(
+        dead_letters.c[name]
+        for name in ("status", "stream", "code", "refused_at", "key_hash", "first_run_id", "run_id")
+    ),
+)
 
 waiting_records = Table(
     "waiting_records",

@@ -39,7 +39,8 @@ def test_changes_of_a_fleet_are_one_list(paused: CommandLine, tmp_path: Path) ->
     fleet.mkdir()
     for tenant in ("a", "b", "c"):
         (fleet / f"{tenant}.yaml").write_text(f"state: sqlite:///{tenant}.db\n", encoding="utf-8")
-    assert paused.run("init", "--fleet", str(fleet / "[ab].yaml")).code == 0
+    for tenant in ("a", "b"):
+        assert paused.run("init", "--fleet", str(fleet / f"{tenant}.yaml")).code == 0
     result = paused.run("audit", "--fleet", str(fleet / "*.yaml"), "--json")
     assert (result.code, [each["tenant"] for each in result.json]) == (3, ["b", "a"])
     assert "c: " in result.err

@@ -12,10 +12,13 @@ from crossdock.testing.target_under_test import STATUS, Example, json_answer
 from crossdock.values import exact_json
 from crossdock.writing.targets.merge_patch import holds
 
-_AMBIGUOUS = (302, 408, 500, 502, 504)
+_AMBIGUOUS = (302, 408, 500, 502, 503, 504)
+_FAILURES = (*range(300, 309), *range(400, 452), *range(500, 512), *range(520, 531))  # 52x are those of Cloudflare
+_CONFLICT, _GONE = 409, (404, 410)
 _HTML = b"<html><body>Maintenance</body></html>"
 _PROBLEM = b'{"message": "try again later"}'
 _REASON, _SHOWN = "the postcode is wrong", 200
+_DECIDED = {"found", "absent", "removed", "delivered"}
 _FAILED = "say which answers of success are refusals by Api(..., failed=...), or by the method failed of the target"
 
 
@@ -23,7 +26,7 @@ class TargetContract(TargetRequestContract):
     """Tests of a target's requests and of its interpretation of answers.
 
     Set the attributes of `TargetUnderTest`, and define `members`; describe the answers of the API by `stored`,
-    `answered`, `listing`, `repeated` and `throttling`.
+    `answered`, `listing`, `repeated`, `throttling`, `refusals` and `ambiguous`.
     """
 
     def first_examples(self) -> Iterator[Example]:
@@ -87,16 +90,40 @@ class TargetContract(TargetRequestContract):
         if (another.name or "\0").encode() in other.body if operation == "create" else other != good:
             yield "of another record", other
 
-    def test_throttling_is_recognized(self) -> None:
-        """429 and the answers of `throttling` are throttled, with the pause that they ask for."""
-        limited = [(Answer(429, {"retry-after": "7"}, _PROBLEM), 7.0), (Answer(429, {}, b""), None), *self.throttling]
-        for where, answer, pause_s, outcome in self._decided(limited):
-            _check_throttled(where, answer, pause_s, outcome)
+    def test_a_failure_is_no_delivery(self) -> None:
+        """No status of 300 or more is a success of a write, except 404 and 410 to a delete.
+
+        One that the API gives to a success is an `Answer` of `answered`.
+        """
         for one, operation, request in self._written():
-            for answer in _limits_of_protocol(request):
+            allowed = {self._answer(one, operation, self._record(one)).status}
+            allowed |= {*_GONE} if operation == "delete" else set()
+            for status in (each for each in _FAILURES if each not in allowed):
+                for body in (_PROBLEM, b""):
+                    outcome = _outcome(one, operation, request, Answer(status, {}, body))
+                    where, hint = f"{one.method('outcome')}, {operation}", "the record would count as sent"
+                    assert outcome.kind != "delivered", f"{where}: any HTTP {status} is taken for delivered; {hint}"
+
+    def test_throttling_is_recognized(self) -> None:
+        """429 and the answers of `throttling` are throttled, with the pause that they ask for. After a 429 it may be
+        longer, such as one that the vendor documents for all of them.
+        """
+        for where, answer, least_s, outcome in self._decided(
+            [(Answer(429, {"retry-after": "7"}, _PROBLEM), 7.0), (Answer(429, {}, b""), None)]
+        ):
+            _check_throttled(where, answer, outcome)
+            is_enough = (outcome.retry_after_s or 0.0) >= (least_s or 0.0)
+            text = f"{where}: the pause is {outcome.retry_after_s} s after a Retry-After of {least_s} s"
+            assert is_enough, f"{text}; wait so long, or longer"
+        for where, answer, pause_s, outcome in self._decided(self.throttling):
+            _check_throttled(where, answer, outcome)
+            hint = "return the seconds from throttled of the Api"
+            is_same = outcome.retry_after_s == pause_s
+            assert is_same, f"{where}: the pause is {outcome.retry_after_s} s, not {pause_s} s; {hint}"
+        for one, operation, request in self._written():
+            for answer in _limits_of_protocol(request):  # they state no pause
                 outcome = _outcome(one, operation, request, answer)
-                where = f"{one.method('outcome')}, {operation}"
-                _check_throttled(where, answer, outcome.retry_after_s, outcome)  # it states no pause
+                _check_throttled(f"{one.method('outcome')}, {operation}", answer, outcome)
 
     def test_a_refused_credential_is_recognized(self) -> None:
         """401 concerns every record: it is unauthorized."""
@@ -119,12 +146,16 @@ class TargetContract(TargetRequestContract):
                     yield f"{one.method('found')}, {what}", answer, value, found
 
     def test_an_ambiguous_answer_is_in_doubt(self) -> None:
-        """A write may have been executed before a gateway answered 5xx or 408, or a redirect."""
+        """A write may have been executed before a gateway answered 5xx or 408, a redirect, or an answer of
+        `ambiguous`.
+        """
+        answers = [Answer(status, {}, _PROBLEM) for status in _AMBIGUOUS]
         for one, operation, request in self._written():
-            for status in (*_AMBIGUOUS, 503):
-                outcome = _outcome(one, operation, request, Answer(status, {}, _PROBLEM))
-                where = f"{one.method('outcome')}, {operation}"
-                what = f"{where}: HTTP {status} is {outcome.kind} instead of in doubt; call super().outcome"
+            for answer in (*answers, *self.ambiguous):
+                outcome = _outcome(one, operation, request, answer)
+                where, is_stated = f"{one.method('outcome')}, {operation}", answer in self.ambiguous
+                hint = "return Outcome('in_doubt', ...) for this answer" if is_stated else "call super().outcome"
+                what = f"{where}: {_shown(answer)} is {outcome.kind} instead of in doubt; {hint}"
                 assert outcome.kind == "in_doubt", what
 
     def test_a_refusal_is_rejected(self) -> None:
@@ -133,13 +164,13 @@ class TargetContract(TargetRequestContract):
             plain = [(json_answer(status, {"message": _REASON}), _REASON) for status in (400, 422)]
             for answer, reason in (*plain, *_refusals_of_protocol(request), *self.refusals):
                 outcome = _outcome(one, operation, request, answer)
-                where, what = f"{one.method('outcome')}, {operation}", f"HTTP {answer.status}"
-                if answer.status < 300:
-                    what = f"the answer {answer.body[:_SHOWN].decode(errors='replace')}"
+                where, what = f"{one.method('outcome')}, {operation}", _shown(answer)
                 hint = "call super().outcome" if answer.status >= 300 else _FAILED
                 assert outcome.kind == "rejected", f"{where}: {what} is {outcome.kind} instead of rejected; {hint}"
                 hint = "return it only for the answer by which the API refuses a second record of a name"
-                assert outcome.reason != "conflict", f"{where}: any {what} is a conflict of the name; {hint}"
+                if answer.status == _CONFLICT:
+                    hint = "super().outcome takes a 409 for a taken name; return another outcome for this one"
+                assert outcome.reason != "conflict", f"{where}: {what} is a conflict of the name; {hint}"
                 hint = "give the message of the API"
                 assert reason in outcome.message, f"{where}: the reason of {what} is {outcome.message!r}; {hint}"
 
@@ -222,7 +253,25 @@ class TargetContract(TargetRequestContract):
                     is_list = given == "another record" and target_id is None and one.resource in self.lists_others
                     is_disbelieved = outcome.kind == "unavailable" or (is_list and self._is_missing(one, outcome))
                     hint = "call super().found, which compares the id and the external id"
+                    if outcome.kind not in _DECIDED:
+                        hint = "a look-up that shows nothing is Outcome('unavailable', ...)"
                     assert is_disbelieved, f"{where} is taken for {outcome.kind}; {hint}"
+
+    def test_a_failed_look_up_shows_nothing(self) -> None:
+        """No status of 300 or more says that a record exists, or that it does not, except 404 and 410 if the API so
+        answers a look-up of what is missing.
+        """
+        for one in self.first_examples():
+            for what, request, target_id in self._asked(one):
+                missing = self._looked_up(one, target_id, []).status
+                allowed = {missing, *_GONE} if missing in _GONE else {missing}
+                for status in (each for each in _FAILURES if each not in allowed):
+                    outcome = one.target.found(
+                        one.resource, Answer(status, {}, _PROBLEM), one.expected(request, target_id)
+                    )
+                    where, hint = f"{one.method('found')}, {what}", "return Outcome('unavailable', ...)"
+                    is_undecided = outcome.kind not in _DECIDED
+                    assert is_undecided, f"{where}: any HTTP {status} is taken for {outcome.kind}; {hint}"
 
     def _is_missing(self, one: Example, outcome: Outcome) -> bool:
         """Return whether a look-up shows that the record does not exist. One that no stream creates may be rejected."""
@@ -236,13 +285,17 @@ class TargetContract(TargetRequestContract):
         return self._answer(one, "look_up", records[0]) if records else self.missing(one.resource)
 
 
-def _check_throttled(where: str, answer: Answer, pause_s: float | None, outcome: Outcome) -> None:
+def _check_throttled(where: str, answer: Answer, outcome: Outcome) -> None:
     hint = "call super(), and describe a limit that is not a 429 by Api(..., throttled=...)"
     text = f"{where}: HTTP {answer.status} is {outcome.kind} instead of throttled; {hint}"
     assert outcome.kind == "throttled", text
-    hint = "return the seconds from throttled of the Api"
-    text = f"{where}: the pause is {outcome.retry_after_s} s, not {pause_s} s; {hint}"
-    assert outcome.retry_after_s == pause_s, text
+
+
+def _shown(answer: Answer) -> str:
+    """Return how messages name an answer: by its status, or by its body if many have that status."""
+    is_told = answer.status >= 300 and answer.status != _CONFLICT
+    body = answer.body[:_SHOWN].decode(errors="replace")
+    return f"HTTP {answer.status}" if is_told else f"the answer {answer.status} {body}".rstrip()
 
 
 def _limits_of_protocol(request: Request) -> list[Answer]:

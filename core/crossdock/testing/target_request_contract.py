@@ -75,6 +75,11 @@ class TargetRequestContract(TargetUnderTest):
             operations, kind = {*self.operations(resource)}, target.resources[resource]
             declared = {"create": kind.creates, "update": not kind.write_once, "delete": kind.deletes}
             made = {each for each in declared if _is_implemented(target, each)}
+            if kind.endpoint.header is not None and not self.ambiguous:
+                found.append(
+                    f"{resource}: ambiguous states no answer: what the API says while an earlier request with the same "
+                    "idempotency key is in progress, often a 409, may be taken for a refusal"
+                )
             found += [
                 f"{resource}: {method_of(unguarded(target), each)} is never tested, since "
                 + ("operations of the test leaves it out" if declared[each] else "the resource does not declare it")

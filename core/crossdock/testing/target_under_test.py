@@ -35,6 +35,8 @@ class TargetUnderTest(ConnectorUnderTest):
             or None.
         refusals: Answers other than 400 and 422 by which the API refuses a record, such as errors in an answer of
             success, each with a part of the reason in it.
+        ambiguous: Answers other than 5xx, 408 and redirects after which a write may have been executed, or still be in
+            progress, such as the 409 while an earlier request with the same idempotency key is executed.
         expects: The requests that must be sent, as the author reads them off the vendor's documents: by resource and
             operation, the method, the path, and the body or None. A create sends `members` 0, an update changes them to
             `members` 1, and the id of the record is that of `target_id`. Members of the body that are not stated may
@@ -46,6 +48,7 @@ class TargetUnderTest(ConnectorUnderTest):
     harmless: Collection[str] = ()
     throttling: Sequence[tuple[Answer, float | None]] = ()
     refusals: Sequence[tuple[Answer, str]] = ()
+    ambiguous: Sequence[Answer] = ()
     expects: Mapping[tuple[str, str], tuple[str, str, Any]] = {}
     lists_others: Collection[str] = ()
 

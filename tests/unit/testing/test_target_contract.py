@@ -6,6 +6,7 @@ import json
 import uuid
 from dataclasses import replace
 from typing import Any
+from unittest import SkipTest
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -184,9 +185,28 @@ class TimeOutIsARefusal(OrderTarget):
         return super().outcome(resource, answer, expected)
 
 
+class ConflictIsADelivery(OrderTarget):
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        if answer.status == 409 and b"taken" not in answer.body:
+            return Outcome("delivered", status=409, target_id=expected.target_id or "4711")
+        return super().outcome(resource, answer, expected)
+
+
+class RedirectIsADelivery(OrderTarget):
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        is_redirect = answer.status == 303
+        done = Outcome("delivered", status=303, target_id=expected.target_id or "4711")
+        return done if is_redirect else super().outcome(resource, answer, expected)
+
+
 class ThrottlingOverlooked(OrderTarget):
     def throttled(self, answer: Answer) -> Outcome | None:
         return None
+
+
+class ShorterPause(OrderTarget):
+    def throttled(self, answer: Answer) -> Outcome | None:
+        return Outcome("throttled", "slow down", 429, 3.0) if answer.status in {403, 429} else None
 
 
 class PauseOverlooked(OrderTarget):
@@ -279,6 +299,18 @@ class FailureIsAbsence(OrderTarget):
         return Outcome("absent", status=answer.status) if outcome.kind == "unavailable" else outcome
 
 
+class RefusalIsAbsence(OrderTarget):
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().found(resource, answer, expected)
+        return Outcome("absent", status=answer.status) if 400 <= answer.status < 500 else outcome
+
+
+class NothingIsDoubt(OrderTarget):
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().found(resource, answer, expected)
+        return Outcome("in_doubt", "?", answer.status) if outcome.kind == "unavailable" else outcome
+
+
 class AbsenceIsAFailure(OrderTarget):
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         outcome = super().found(resource, answer, expected)
@@ -291,6 +323,7 @@ FORM = "requests_are_well_formed"
 EXACT = "numbers_are_exact"
 SUCCESS = "a_success_is_delivered"
 DOUBT = "an_ambiguous_answer_is_in_doubt"
+DELIVERED = "a_failure_is_no_delivery"
 FALSE = "a_false_success_is_in_doubt"
 FOUND = "a_look_up_finds_what_was_sent"
 OTHER = "a_look_up_believes_no_other_answer"
@@ -329,6 +362,9 @@ BUGS: dict[type[OrderTarget], tuple[str, str]] = {
     SuccessIsEnough: (FALSE, "instead of in doubt"),
     AnyErrorIsARefusal: (DOUBT, "HTTP 500 is rejected"),
     TimeOutIsARefusal: (DOUBT, "HTTP 408 is unavailable"),
+    ConflictIsADelivery: (DELIVERED, "any HTTP 409 is taken for delivered"),
+    RedirectIsADelivery: (DELIVERED, "any HTTP 303 is taken for delivered"),
+    ShorterPause: (THROTTLED, "the pause is 3.0 s after a Retry-After of 7.0 s; wait so long, or longer"),
     ThrottlingOverlooked: (THROTTLED, "HTTP 403 is rejected instead of throttled"),
     PauseOverlooked: (THROTTLED, "the pause is None s, not 3.0 s"),
     CredentialIsARefusal: ("a_refused_credential_is_recognized", "HTTP 401 is rejected"),
@@ -338,12 +374,14 @@ BUGS: dict[type[OrderTarget], tuple[str, str]] = {
     ErrorOfCallOverlooked: ("a_refusal_is_rejected", "is in_doubt instead of rejected; say which answers of success"),
     ReasonOverlooked: ("a_refusal_is_rejected", "the reason of HTTP 400 is 'refused'; give the message of the API"),
     CodeOfThrottlingOverlooked: (THROTTLED, "HTTP 200 is rejected instead of throttled"),
-    AnyRefusalIsAConflict: ("a_refusal_is_rejected", "any HTTP 422 is a conflict of the name"),
+    AnyRefusalIsAConflict: ("a_refusal_is_rejected", "HTTP 422 is a conflict of the name; return it only"),
     EverythingResent: (RULES, "does not make repeats harmless"),
     VerifiedWithoutLookUp: (RULES, "the record cannot be looked up"),
     FirstOfTheList: (OTHER, "another record is taken for found"),
     FoundWithoutMembers: (FOUND, "what was found lacks"),
     FailureIsAbsence: (OTHER, "is taken for absent"),
+    RefusalIsAbsence: ("a_failed_look_up_shows_nothing", "HTTP 400 is taken for absent"),
+    NothingIsDoubt: (OTHER, "is taken for in_doubt; a look-up that shows nothing is Outcome('unavailable', ...)"),
     AbsenceIsAFailure: ("a_look_up_finds_nothing_that_is_missing", "is unavailable instead of absent"),
 }
 
@@ -354,6 +392,67 @@ def test_a_seeded_bug_is_found(bug: type[OrderTarget]) -> None:
     test, reason = BUGS[bug]
     case = type("Case", (OrdersContract,), {"connector": connector(bug)})
     assert reason in failure(case, test)
+
+
+IN_PROGRESS = Answer(409, {}, b'{"code": "in_progress", "message": "try later"}')
+
+
+class InProgressIsDoubt(OrderTarget):
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        if b"in_progress" in answer.body:
+            return Outcome("in_doubt", "an earlier request is in progress", answer.status)
+        return super().outcome(resource, answer, expected)
+
+
+@pytest.mark.parametrize(("target", "is_right"), [(OrderTarget, False), (InProgressIsDoubt, True)])
+def test_a_stated_ambiguous_answer_must_be_in_doubt(target: type[OrderTarget], is_right: bool) -> None:
+    """Only the author knows that a 409 says so; `super` takes it for a taken name."""
+    case = type("Case", (OrdersContract,), {"connector": connector(target), "ambiguous": (IN_PROGRESS,)})
+    why = '"try later"} is rejected instead of in doubt; return Outcome'
+    assert (failure(case, DOUBT) == "", why in failure(case, DOUBT)) == (is_right, not is_right)
+
+
+def test_an_idempotency_key_without_an_ambiguous_answer_is_a_gap() -> None:
+    """The example shows no answer for a request that is in progress."""
+    keyed = type("Keyed", (OrderTarget,), {"resources": orders(EndpointProfile(True, True, header="key"))})
+    for ambiguous in ((), (IN_PROGRESS,)):
+        case = type("Case", (OrdersContract,), {"connector": connector(keyed), "ambiguous": ambiguous})
+        with pytest.raises(SkipTest) as skipped:
+            case().test_the_example_can_show_bugs()
+        assert ("orders: ambiguous states no answer" in str(skipped.value)) == (not ambiguous)
+
+
+def test_a_refusal_that_super_takes_for_a_taken_name_is_explained() -> None:
+    """A vendor's 409 may refuse a record for another reason."""
+    refused = (Answer(409, {}, b'{"message": "no stock"}'), "no stock")
+    case = type("Case", (OrdersContract,), {"refusals": (refused,)})
+    assert "super().outcome takes a 409 for a taken name; return another" in failure(case, "a_refusal_is_rejected")
+
+
+class AlwaysAMinute(OrderTarget):
+    """The vendor documents the pause after each 429."""
+
+    def throttled(self, answer: Answer) -> Outcome | None:
+        return Outcome("throttled", "slow down", 429, 60.0) if answer.status == 429 else super().throttled(answer)
+
+
+class GoneIsDeleted(OrderTarget):
+    """What is gone needs no delete."""
+
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        is_gone = answer.status in {404, 410} and expected.target_id is not None and "/orders/" in expected.path
+        done = Outcome("delivered", status=answer.status, target_id=expected.target_id)
+        return done if is_gone else super().outcome(resource, answer, expected)
+
+
+@pytest.mark.parametrize(
+    ("target", "operations", "test"),
+    [(AlwaysAMinute, ("create", "update", "delete"), THROTTLED), (GoneIsDeleted, ("create", "delete"), DELIVERED)],
+)
+def test_a_correct_outcome_is_accepted(target: type[OrderTarget], operations: tuple[str, ...], test: str) -> None:
+    """A pause that is longer than the answer asks for, and a delete of what is gone."""
+    attributes = {"connector": connector(target), "operations": lambda *_: operations}
+    assert failure(type("Case", (OrdersContract,), attributes), test) == ""
 
 
 def test_every_test_of_the_contract_finds_a_bug() -> None:

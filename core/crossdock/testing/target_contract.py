@@ -235,7 +235,8 @@ class TargetContract(TargetRequestContract):
     def test_a_look_up_believes_no_other_answer(self) -> None:
         """Another record, a failure and a broken body show neither that the record exists nor that it does not."""
         for one in self.first_examples():
-            another = self._record(self.example(one.target, one.resource, 1))
+            two = self.example(one.target, one.resource, 1)
+            another, is_beside = self._record(two), any(each.key == two.key for each in self.beside(one))
             for what, request, target_id in self._asked(one):
                 good = self._looked_up(one, target_id, [self._record(one)])
                 answers = [
@@ -250,12 +251,33 @@ class TargetContract(TargetRequestContract):
                 for given, answer in answers:
                     outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
                     where = f"{one.method('found')}, {what}: {given}"
-                    is_list = given == "another record" and target_id is None and one.resource in self.lists_others
+                    is_listed = is_beside or one.resource in self.lists_others
+                    is_list = given == "another record" and target_id is None and is_listed
                     is_disbelieved = outcome.kind == "unavailable" or (is_list and self._is_missing(one, outcome))
                     hint = "call super().found, which compares the id and the external id"
                     if outcome.kind not in _DECIDED:
                         hint = "a look-up that shows nothing is Outcome('unavailable', ...)"
                     assert is_disbelieved, f"{where} is taken for {outcome.kind}; {hint}"
+
+    def test_a_look_up_tells_records_of_a_parent_apart(self) -> None:
+        """Of several records in an answer, such as all parcels of an order, a look-up finds that of its name, and none
+        if there are only others.
+        """
+        for one in self.first_examples():
+            for another in self.beside(one):
+                request = one.target.look_up(one.resource, one.name, None)
+                own, other = self._record(one), self._record(another)
+                for given, records in (("alone", [other]), ("before ours", [other, own]), ("after ours", [own, other])):
+                    answer = self._looked_up(one, None, records)
+                    outcome = one.target.found(one.resource, answer, one.expected(request, None))
+                    is_own = outcome.kind == "found" and outcome.target_id == one.target_id
+                    is_right = is_own if own in records else self._is_missing(one, outcome)
+                    found = f"found as {outcome.target_id!r}" if outcome.kind == "found" else outcome.kind
+                    assert is_right, (
+                        f"{one.method('found')}, look_up by name of {one.key}: the answer has {another.key} of the "
+                        f"same parent {given}, and the record is {found} instead of "
+                        f"{repr(one.target_id) if own in records else 'absent'}; compare each record with expected.name"
+                    )
 
     def test_a_failed_look_up_shows_nothing(self) -> None:
         """No status of 300 or more says that a record exists, or that it does not, except 404 and 410 if the API so

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from crossdock.config.project.connections import Connection
+from crossdock.errors import RecordError
 from crossdock.resources import Reference
 from crossdock.targets import Answer, ConnectorTarget, ExpectedRecord, Request, Update
 from crossdock.testing.connector_context import context
@@ -136,6 +137,28 @@ class TargetUnderTest(ConnectorUnderTest):
         )
         is_looked_up = "update" in target.resources[resource].endpoint.looks_up_first
         return replace(one, found=self._found(one)) if is_looked_up else one
+
+    def beside(self, one: Example) -> Iterator[Example]:
+        """Yield records that the look-up of *one* by its external id requests, too: those with the same parent, such as
+        two parcels of an order. Their keys are that of *one* with some parts of the key of another record.
+        """
+        if not self._has_keys_of_the_partner or not one.target.resources[one.resource].endpoint.look_up:
+            return
+        parts, others = (self.key(one.resource, number) for number in (0, 1))
+        for number, part in enumerate(others[: len(parts)]):
+            try:
+                key = key_text((*parts[:number], part, *parts[number + 1 :]))
+                another = self.example(one.target, one.resource, 1, key)
+                same = (one.target.look_up(one.resource, each.name, None) for each in (one, another))
+                if another.name != one.name and next(same) == next(same):
+                    yield another
+            except RecordError:
+                continue  # there is no such record
+
+    @property
+    def _has_keys_of_the_partner(self) -> bool:
+        """Whether keys are parts that the partner knows, such as an order and a number, and not any texts."""
+        return type(self).key is not TargetUnderTest.key
 
     def _answer(self, one: Example, operation: str, record: Any) -> Answer:
         """Return the answer of the API to an operation, or to a look-up by id."""

@@ -8,6 +8,7 @@ from unittest import SkipTest
 from urllib.parse import quote
 
 import pytest
+from tests.unit.testing.parcels_target import ParcelsContract, ParcelsOfOneOrderContract
 from tests.unit.testing.target_connector import OrdersContract, OrderTarget, connector, orders
 
 from crossdock.config.registry import load
@@ -230,6 +231,8 @@ CORRECT: Sequence[type[TargetContract]] = [
     KeysOfThePartnerContract,
     VersionedContract,
     MutationsContract,
+    ParcelsContract,
+    ParcelsOfOneOrderContract,
 ]
 TESTS = [name for name in dir(TargetContract) if name.startswith("test_")]
 

@@ -10,9 +10,19 @@ from unittest import SkipTest
 from urllib.parse import quote, urlencode
 
 import pytest
+from tests.unit.testing.parcels_target import ParcelsContract, ParcelsOfOneOrderContract, ParcelTarget, parcels
 from tests.unit.testing.target_connector import OrdersContract, OrderTarget, connector, failure, orders
 
-from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, Outcome, RecordShape, Request, Update
+from crossdock.targets import (
+    Answer,
+    EndpointProfile,
+    ExpectedRecord,
+    Outcome,
+    RecordShape,
+    Request,
+    Update,
+    body_of,
+)
 from crossdock.values import exact_json
 
 
@@ -455,10 +465,64 @@ def test_a_correct_outcome_is_accepted(target: type[OrderTarget], operations: tu
     assert failure(type("Case", (OrdersContract,), attributes), test) == ""
 
 
+class AnyParcel(ParcelTarget):
+    def is_it(self, parcel: Any, number: str) -> bool:
+        return True
+
+
+class LastParcelOnly(ParcelTarget):
+    """It compares the last one alone."""
+
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        body = body_of(answer)
+        if answer.status == 200 and isinstance(body, dict) and body.get("parcels"):
+            cut = exact_json.dumps({**body, "parcels": body["parcels"][-1:]})
+            return super().found(resource, Answer(200, {}, cut), expected)
+        return super().found(resource, answer, expected)
+
+
+class OnlyParcelOfItsOrder(ParcelTarget):
+    """The record is in doubt for ever if its order has others."""
+
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().found(resource, answer, expected)
+        is_absent = outcome.kind == "absent" and b"number" in answer.body
+        return Outcome("unavailable", "another parcel", 200) if is_absent else outcome
+
+
+class OrderWithoutItsId(ParcelTarget):
+    """The look-up does not depend on the order, either."""
+
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        return Request("GET", "/orders/latest")
+
+
+APART = "a_look_up_tells_records_of_a_parent_apart"
+OF_PARENTS: dict[type[ParcelTarget], tuple[str, str]] = {
+    AnyParcel: (
+        APART,
+        "A%2F0|1Z%7C1 of the same parent alone, and the record is found as 'A%2F0|1Z%7C1'",
+    ),
+    LastParcelOnly: (APART, "after ours, and the record is absent instead of 'A%2F0|1Z%7C0'; compare each record"),
+    OnlyParcelOfItsOrder: (APART, "alone, and the record is unavailable instead of absent"),
+    OrderWithoutItsId: ("a_look_up_asks_for_the_name", "ask for records of this name, or of its parent, alone"),
+}
+
+
+@pytest.mark.parametrize("case", [ParcelsContract, ParcelsOfOneOrderContract], ids=lambda case: case.__name__)
+@pytest.mark.parametrize("bug", OF_PARENTS, ids=lambda bug: bug.__name__)
+def test_a_bug_in_telling_records_of_a_parent_apart_is_found(
+    bug: type[ParcelTarget], case: type[ParcelsContract]
+) -> None:
+    """Also if the records of the example have different parents: one with the same parent is made of their keys."""
+    test, reason = OF_PARENTS[bug]
+    assert reason in failure(type("Case", (case,), {"connector": parcels(bug)}), test)
+
+
 def test_every_test_of_the_contract_finds_a_bug() -> None:
     """Apart from those that are about the author's own example."""
     tests = {name.removeprefix("test_") for name in dir(OrdersContract) if name.startswith("test_")}
-    assert tests - {test for test, _ in BUGS.values()} == {
+    assert tests - {test for test, _ in (*BUGS.values(), *OF_PARENTS.values())} == {
         "each_resource_has_a_valid_example",
         "requests_are_as_expected",
         "the_example_can_show_bugs",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -30,11 +31,15 @@ from crossdock.testing.continued_lists import ContinuedList, SingleAnswers, page
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.faulty_transport import FAULTS, faulty
 from crossdock.testing.json_pages import ListPath, in_reverse, lists, value_at_path, without_records
-from crossdock.testing.requested_times import contains_cursor
+from crossdock.testing.requested_times import contains_cursor, instant_of
 from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, text_of
+
+_DATE = len("2026-11-19")
+_EARLIER = timedelta(days=2)  # more than a request may ask for before its cursor
+_OF_CHANGE = re.compile("updated|modified|changed|edited|last_?change|last_?update|mtime", re.IGNORECASE)
 
 
 class HttpStreamContract(StreamContract):
@@ -243,34 +248,37 @@ class HttpStreamContract(StreamContract):
 
     def test_the_cursor_is_used_and_its_value_read_again(self) -> None:
         """With a cursor, other requests are sent than without one, which contain its value, or a time before it, and
-        records with the cursor's value are not dropped.
+        records with the cursor's value are not dropped. With an earlier time as the cursor, they contain that.
         """
         batches = list(self._batches())
-        cursor = self._last_cursor(batches)
+        cursor = self._next_since(batches)
         first, second = RequestRecorder(self.network()), RequestRecorder(self.network())
         self.read_from(first)
         trial = self.read_from(second, cursor)
         pull, hint = method_of(trial.bound.stream, "pull"), "ask for what changed from since on, that value included"
         is_used = first.requests != second.requests
         assert is_used, f"{pull}: the cursor changes no request: everything is read in each run; {hint}"
-        self._check_asked(pull, cursor, first, second)
+        self._check_asked(pull, cursor, [request for request in second.requests if request not in first.requests])
+        if (earlier := _days_before(cursor)) is not None:  # the time that is asked for depends on the cursor
+            third = RequestRecorder(self.network())
+            self.read_from(third, earlier)
+            self._check_asked(pull, earlier, third.requests)
         assert trial.error is None, f"{pull}: reading with a cursor failed: {trial.error}"
-        read = _rows_of(trial)
+        read, declared = _rows_of(trial), trial.bound.stream.cursor
         for _, items in batches:
             for item in items:
-                if cursor in map(str, item.values()):
+                if cursor in map(str, item.values()) if declared is None else _is_listed(declared, cursor, item):
                     is_read = item in read
                     assert is_read, f"{pull}: a record whose value equals the cursor is not read again; {hint}"
 
-    def _check_asked(self, pull: str, cursor: str, first: RequestRecorder, second: RequestRecorder) -> None:
-        """Check that requests with a cursor contain its value or an earlier one, where `cursor_param` says."""
-        new = [request for request in second.requests if request not in first.requests]
-        is_asked = any(contains_cursor(request, cursor) for request in new)
+    def _check_asked(self, pull: str, cursor: str, requests: Sequence[tuple[str, str, bytes]]) -> None:
+        """Check that one of *requests* contains the cursor or an earlier value, where `cursor_param` says."""
+        is_asked = any(contains_cursor(request, cursor) for request in requests)
         hint = "the source would list everything or something else; send since, or a time made of it"
         assert is_asked, f"{pull}: no request contains the cursor {cursor} or a time before it: {hint}"
         named = self.cursor_param
         if named is not None:
-            is_named = any(contains_cursor(request, cursor, named) for request in new)
+            is_named = any(contains_cursor(request, cursor, named) for request in requests)
             assert is_named, f"{pull}: no request has the cursor in {named}, as cursor_param of the test says"
 
     def _listing(self, recorded: RequestRecorder) -> set[str]:
@@ -284,15 +292,21 @@ class HttpStreamContract(StreamContract):
         }
 
     def other_gaps(self) -> Iterator[str]:
-        """Yield that no two records have one value of the cursor, if it is a member of them, and that a wrong parameter
-        is not seen.
+        """Yield that no two records have one value of the cursor, if it is a member of them, that a wrong parameter is
+        not seen, and that another member looks like the time of the last change.
         """
-        batches = list(self._batches())
+        batches, declared = list(self._batches()), self._bound().stream.cursor
         cursors = {cursor for cursor, _ in batches if cursor is not None}
         values = Counter(text for _, items in batches for item in items for text in _texts_of(item) if text in cursors)
         if values and max(values.values()) < 2:
             yield "no two records have the value of a cursor: one that is lost at the edge would not be seen"
-        if cursors and self.cursor_param is None:
+        if declared is not None:
+            for name in _later_changes(declared, [item for _, items in batches for item in items]):
+                yield (
+                    f"{name} is later than the cursor {declared.column}: whether the source lists by it, as the time "
+                    "of the last change, would not be seen"
+                )
+        if (cursors or declared is not None) and self.cursor_param is None:
             yield "cursor_param is not set: a misspelt parameter, which a source ignores, would not be seen"
 
     # ---- where records are in pages
@@ -318,6 +332,11 @@ class HttpStreamContract(StreamContract):
         if cursors:
             return cursors[-1]
         raise SkipTest("no batch of the example has a cursor or a checkpoint, and no cursor sorts the source")
+
+    def _next_since(self, batches: Sequence[tuple[str | None, list[Any]]]) -> str:
+        """Return the argument of `pull` in the run after one that reads everything."""
+        since = None if self._bound().stream.cursor is None else self._continued_from(self._bound())
+        return since or self._last_cursor(batches)
 
     def _from_cursor(self, since: str) -> Callable[[Any], bool] | None:
         """Return whether a source lists a record in a request from *since* on; None if no member is the cursor."""
@@ -451,6 +470,36 @@ def _is_not_before(text: str, cursor: str, declared: Cursor | None = None) -> bo
         with suppress(ValueError, ArithmeticError, TypeError):  # TypeError: only one of two instants has an offset
             return bool(read(text) >= read(cursor))  # type: ignore[operator]  # both are of one type
     return text >= cursor
+
+
+def _days_before(cursor: str) -> str | None:
+    """Return an instant two days before one that is a cursor, in the same form; None for other cursors."""
+    if instant_of(cursor) is None:
+        return None
+    try:
+        return f"{date.fromisoformat(cursor[:_DATE]) - _EARLIER}{cursor[_DATE:]}"
+    except ValueError:  # another form of ISO 8601
+        return None
+
+
+def _is_listed(cursor: Cursor, since: str, item: Any) -> bool:
+    """Return whether a source lists a record when it is asked for what changed from *since*, an argument of `pull`."""
+    asked = Cursor(column=cursor.column, as_="instant") if cursor.as_ == "instant" else cursor  # ISO 8601 in any case
+    try:
+        found = cursor.position({cursor.column: text_of(at_path(item, cursor.column))})
+        return bool(found) and found >= asked.position({cursor.column: since})
+    except RecordError:
+        return False
+
+
+def _later_changes(cursor: Cursor, items: Sequence[Any]) -> Iterator[str]:
+    """Yield members with a name of a time of changes that are never before the cursor, and later in some record."""
+    names = dict.fromkeys(name for item in items if isinstance(item, dict) for name in item)
+    for name in (name for name in names if name != cursor.column and _OF_CHANGE.search(name)):
+        pairs = [[instant_of(text_of(at_path(item, each))) for each in (name, cursor.column)] for item in items]
+        known = [(change, own) for change, own in pairs if change is not None and own is not None]
+        if any(change > own for change, own in known) and all(change >= own for change, own in known):
+            yield name
 
 
 def _is_from(cursor: Cursor, since: str, item: Any) -> bool:

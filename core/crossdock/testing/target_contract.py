@@ -280,13 +280,13 @@ class TargetContract(TargetRequestContract):
                     )
 
     def test_a_failed_look_up_shows_nothing(self) -> None:
-        """No status of 300 or more says that a record exists, or that it does not, except 404 and 410 if the API so
-        answers a look-up of what is missing.
+        """No status of 300 or more says that a record exists, or that it does not, except 404 and 410 to a look-up by
+        id, or if the API so answers a look-up of what is missing.
         """
         for one in self.first_examples():
             for what, request, target_id in self._asked(one):
                 missing = self._looked_up(one, target_id, []).status
-                allowed = {missing, *_GONE} if missing in _GONE else {missing}
+                allowed = {missing, *_GONE} if missing in _GONE or target_id is not None else {missing}
                 for status in (each for each in _FAILURES if each not in allowed):
                     outcome = one.target.found(
                         one.resource, Answer(status, {}, _PROBLEM), one.expected(request, target_id)

@@ -238,6 +238,27 @@ def _only_delivered(self: Any, resource: str, answer: Answer, expected: Expected
     return Outcome("rejected", "refused", answer.status) if answer.status >= 500 else found
 
 
+def _conflict_delivered(self: Any, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+    done = Outcome("delivered", status=409, target_id=expected.target_id or "4711")
+    is_other = answer.status == 409 and b"taken" not in answer.body
+    return done if is_other else Depot.outcome(self, resource, answer, expected)
+
+
+def _refused_is_missing(self: Any, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+    is_refusal = 400 <= answer.status < 429
+    return Outcome("absent", status=404) if is_refusal else ApiTarget.found(self, resource, answer, expected)
+
+
+def _half_the_pause(self: Any, answer: Answer) -> Outcome | None:
+    return Outcome("throttled", "slow down", 429, 3.5) if answer.status == 429 else None
+
+
+class InProgressCase(DepotCase):
+    """The depot says that an earlier request is in progress, which `Depot` takes for a taken reference."""
+
+    ambiguous = (Answer(409, {}, b'{"error": "in progress"}'),)
+
+
 def _never_throttled(self: Any, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
     found = Depot.outcome(self, resource, answer, expected)
     return Outcome("rejected", "refused", 429) if answer.status == 429 else found
@@ -273,6 +294,13 @@ FOUND: Sequence[tuple[str, type[DepotExample], str, str]] = [
     ("a foreign record believed", case(found=_believing), "a_look_up_believes_no_other_answer", "Bug.found"),
     ("429 taken for a refusal", case(outcome=_never_throttled), "throttling_is_recognized", "Bug.outcome"),
     ("an error of the API taken for a refusal", case(outcome=_only_delivered), "an_ambiguous_answer_is_in_doubt",
+     "Bug.outcome"),
+    ("a request in progress taken for a refusal", InProgressCase, "an_ambiguous_answer_is_in_doubt", "Depot.outcome"),
+    ("an error of the API taken for a success", case(outcome=_conflict_delivered), "a_failure_is_no_delivery",
+     "Bug.outcome, orders, create: any HTTP 409"),
+    ("a failed look-up taken for a missing record", case(found=_refused_is_missing), "a_failed_look_up_shows_nothing",
+     "Bug.found"),
+    ("a wait that is shorter than the answer asks for", case(throttled=_half_the_pause), "throttling_is_recognized",
      "Bug.outcome"),
     ("a broken answer taken for a success", case(outcome=_any_success), "a_false_success_is_in_doubt", "Bug.outcome"),
     ("an exception in the target", bodied(lambda body: {**body, "note": body["note"]}),

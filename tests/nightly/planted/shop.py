@@ -27,7 +27,7 @@ from crossdock import (
 from crossdock.config.registry import load
 from crossdock.errors import CrossdockError
 from crossdock.resources import ShippingAddress
-from crossdock.sources import BearerAuth, Checkpoint, HttpSettings, windows
+from crossdock.sources import BearerAuth, Checkpoint, Cursor, HttpSettings, windows
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.http_contract import HttpStreamContract
 from crossdock.values import exact_json
@@ -170,6 +170,18 @@ class Charged(Paged):
         return [*record.each("/lines"), *record.each("/fees", default=())]
 
 
+class Unsorted(Paged):
+    """The shop lists changes in any order, so that the cursor is stored at the end of a run."""
+
+    cursor = Cursor(column="updated_at", as_="instant", sorted=False)
+
+    def params(self, since: str | None) -> dict[str, str]:
+        return {} if since is None else {"updated_since": since}
+
+    def reached(self, orders: list[Any]) -> None:
+        """No batch says how far was read."""
+
+
 class Windowed(Mapped):
     """Six hours after the other, so that most windows are empty."""
 
@@ -260,6 +272,13 @@ class ChargedCase(PagedCase):
             return httpx.Response(200, json={"fees": FEES.get(int(number), [])})
 
         return httpx.MockTransport(answer)
+
+
+class UnsortedCase(PagedCase):
+    """Orders in pages, in any order."""
+
+    connector = shop(Unsorted)
+    cursor_param = "updated_since"
 
 
 class WindowedCase(_OfTheShop):
@@ -478,6 +497,20 @@ CHARGES: Sequence[tuple[str, dict[str, Any], str, str]] = [
 ]  # fmt: skip
 
 
+# ---- bugs of the cursor of a source that does not sort
+
+
+USED = "the_cursor_is_used_and_its_value_read_again"
+UNSORTED: Sequence[tuple[str, dict[str, Any], str, str]] = [
+    ("the cursor not used", {"params": lambda *_: {}}, USED, "Bug.pull: the cursor changes no request"),
+    ("a misspelt parameter of the cursor", {"params": lambda self, since: {"update_since": since} if since else {}},
+     USED, "updated_since, as cursor_param of the test says"),
+    ("a time that does not depend on the cursor",
+     {"params": lambda self, since: {"updated_since": "2026-11-04T00:00:00Z"} if since else {}}, USED,
+     "Bug.pull: no request contains the cursor"),
+]  # fmt: skip
+
+
 # ---- bugs of reading in windows
 
 
@@ -650,9 +683,11 @@ BUGS = [
       for what, (methods, test, says, stated) in MAPPING.items()),
     *(Bug(what, "pages", with_stream(PagedCase, **methods), test, says) for what, methods, test, says in READING),
     *(Bug(what, "pages", with_stream(ChargedCase, **methods), test, says) for what, methods, test, says in CHARGES),
+    *(Bug(what, "pages in any order", with_stream(UnsortedCase, **methods), test, says)
+      for what, methods, test, says in UNSORTED),
     *(Bug(what, "windows", type("Case", (WindowedCase,), {"connector": shop(stream)}), test, says, stated)
       for what, stream, test, says, stated in WINDOWS),
     *(Bug(what, "webhooks", case, test, says) for what, case, test, says in HOOKS),
     *(Bug(what, "config", case, test, says, stated) for what, case, test, says, stated in CONFIGS),
 ]  # fmt: skip
-CORRECT = (PagedCase, UsingCase, ChargedCase, WindowedCase, HookedCase, DeclaredCase)
+CORRECT = (PagedCase, UsingCase, ChargedCase, UnsortedCase, WindowedCase, HookedCase, DeclaredCase)

@@ -314,6 +314,23 @@ class DatedContract(OrdersContract):
         return httpx.MockTransport(answer)
 
 
+class UnsortedContract(OrdersContract):
+    """The shop lists changes in any order, so that a cursor is stored at the end of a run only."""
+
+    class Unsorted(Orders):
+        fetches = False
+        cursor = Cursor(column="updated_at", as_="instant", sorted=False)
+
+        def params(self, since: str | None) -> dict[str, str]:
+            return {"updated_since": datetime.fromisoformat(since).isoformat()} if since else {}
+
+        def newest(self, orders: list[dict[str, Any]]) -> str | None:
+            return None
+
+    connector = connector(Unsorted)
+    cursor_param = "updated_since"
+
+
 HTTP_TESTS = [name for name in vars(HttpStreamContract) if name.startswith("test_")]
 CORRECT: Mapping[type[HttpStreamContract], Mapping[str, str]] = {
     OtherMembersContract: {},
@@ -329,6 +346,10 @@ CORRECT: Mapping[type[HttpStreamContract], Mapping[str, str]] = {
     NumberedContract: {},
     SortedContract: {},
     DatedContract: {},
+    UnsortedContract: {
+        "a_cursor_is_not_ahead_of_what_was_read": "no batch of the example has a cursor or a checkpoint, and no cursor "
+        "sorts the source"
+    },
 }
 
 
@@ -380,3 +401,64 @@ def test_what_is_lost_is_found_in_other_rows(bug: type[Orders], case: type[HttpS
     """Also if no row is what the API lists; a filter that is not declared is a loss."""
     with pytest.raises(AssertionError):
         getattr(type("Case", (case,), {"connector": connector(bug)})(), f"test_{test}")()
+
+
+class SinceMisspelt(UnsortedContract.Unsorted):
+    def params(self, since: str | None) -> dict[str, str]:
+        return {"update_since": since} if since else {}
+
+
+class SinceIgnored(UnsortedContract.Unsorted):
+    def params(self, since: str | None) -> dict[str, str]:
+        return {}
+
+
+class LatestDayAlone(UnsortedContract.Unsorted):
+    """What changed within a day, wherever the run before ended."""
+
+    def params(self, since: str | None) -> dict[str, str]:
+        return {"updated_since": "2026-11-21T12:00:00Z"} if since else {}
+
+
+class EdgeDropped(UnsortedContract.Unsorted):
+    def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
+        return [each for each in orders if since is None or each["updated_at"] != "2026-11-22T10:00:00Z"]
+
+
+USED = "the_cursor_is_used_and_its_value_read_again"
+
+
+@pytest.mark.parametrize(
+    ("bug", "says"),
+    [
+        (SinceMisspelt, "no request has the cursor in updated_since, as cursor_param of the test says"),
+        (SinceIgnored, "the cursor changes no request"),
+        (LatestDayAlone, "no request contains the cursor 2026-11-20T10:00:00Z or a time before it"),
+        (EdgeDropped, "a record whose value equals the cursor is not read again"),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_the_cursor_of_a_source_that_does_not_sort_is_tested(bug: type[Orders], says: str) -> None:
+    """With the value that a run stores at its end."""
+    case = type("Case", (UnsortedContract,), {"connector": connector(bug)})
+    assert says in results(case, [f"test_{USED}"])[USED]
+
+
+def test_a_cursor_gets_its_value_as_runs_do() -> None:
+    """Also if the source writes times in another form: as ISO 8601 in UTC."""
+
+    class Parsed(DatedContract.Dated):
+        def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+            return super().pull(ctx, since and datetime.fromisoformat(since).isoformat())
+
+    assert results(type("Case", (DatedContract,), {"connector": connector(Parsed)}), [f"test_{USED}"]) == {}
+
+
+@pytest.mark.parametrize(("column", "is_told"), [("created_at", True), ("updated_at", False)])
+def test_a_cursor_of_another_time_than_that_of_changes_is_a_gap(column: str, is_told: bool) -> None:
+    """No request shows by which time the source lists."""
+    cursor = Cursor(column=column, as_="instant", sorted=False)
+    stream = type("Created", (UnsortedContract.Unsorted,), {"cursor": cursor})
+    name = "the_example_can_show_bugs"
+    found = results(type("Case", (UnsortedContract,), {"connector": connector(stream)}), [f"test_{name}"])[name]
+    assert ("updated_at is later than the cursor created_at" in found) == is_told

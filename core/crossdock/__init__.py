@@ -1,9 +1,10 @@
 """crossdock moves records from legacy warehouses, shops and 3PLs onto an enterprise platform.
 
 A connector is written with the names of this module: `Connector`, `Stream`, `Settings`, `Context`, `RawBatch`, `Record`
-and the drafts of the platform's resources. `crossdock.sources` has files and paged HTTP, `crossdock.testing` servers to
-test with. `crossdock.run` runs a config from another program. A name is imported when it is first used, so that
-commands start fast.
+and the drafts of the platform's resources; `crossdock.resources` has what is in them, such as `ShippingAddress` and
+`Tracking`. `crossdock.sources` has files and paged HTTP, `crossdock.targets` what a target needs, `crossdock.testing`
+servers to test with. `crossdock.run` runs a config from another program. A name is imported when it is first used, so
+that commands start fast.
 """
 
 from __future__ import annotations

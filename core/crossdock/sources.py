@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crossdock.config.http_settings import HttpSettings
-    from crossdock.errors import UnavailableError
+    from crossdock.errors import ConfigError, RemoteError, UnavailableError
     from crossdock.mapping.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.mapping.lookups_and_joins import Join, Lookup
     from crossdock.mapping.own_external_ids import NameForm, Ours
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Paginator,
         Stop,
     )
+    from crossdock.reading.sources.retried_requests import NotFoundError
     from crossdock.reading.sources.run_context import SourceContext
     from crossdock.reading.transport.authorization_code import AuthorizationCodeAuth
     from crossdock.reading.transport.client_assertions import ClientAssertion, SignatureAlgorithm
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "values.config_models": "BaseUrl ConfigPath HostName Name SecretRef",
     "mapping.cursors": "Checkpoint Cursor Window windows",
-    "errors": "UnavailableError",
+    "errors": "ConfigError RemoteError UnavailableError",
     "reading.formats.delimited_format": "DelimitedFormat",
     "reading.formats.file_formats": "FileFormat",
     "config.http_settings": "HttpSettings",
@@ -91,6 +92,7 @@ _NAMES = {
     "reading.sources.file_wait": "Wait",
     "reading.sources.manifests": "Manifest MarkerTemplate",
     "reading.sources.newest_file_warnings": "warnings_about_newest",
+    "reading.sources.retried_requests": "NotFoundError",
     "reading.sources.run_context": "SourceContext",
     "reading.transport.file_store": "FileStore WritableStore any_case list_below split_pattern",
     "reading.transport.folder_store": "FolderStore",
@@ -103,13 +105,15 @@ _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name
 __all__ = [
     "AfterId", "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "AuthorizationCodeAuth", "BaseUrl",
     "BasicAuth", "BearerAuth",
-    "Checkpoint", "ClientAssertion", "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader",
+    "Checkpoint", "ClientAssertion", "ClientCredentialsAuth", "ConfigError", "ConfigPath",
+    "Cursor", "CursorInBody", "CursorInHeader",
     "DelimitedFormat", "Expect", "Expectation", "FileFormat", "FileSource", "FileStore", "FolderStore",
     "GraphQLConnection", "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join",
     "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Name",
-    "NameForm", "NameOrder", "NextUrl", "Offset", "OldAlgorithm", "Order", "Ours", "OverlappingPages", "PageNumber",
+    "NameForm", "NameOrder", "NextUrl", "NotFoundError", "Offset", "OldAlgorithm", "Order", "Ours",
+    "OverlappingPages", "PageNumber",
     "Paginator", "Part",
-    "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SecretRef", "SftpLogin", "SignatureAlgorithm",
+    "Proof", "RateLimit", "RefreshTokenAuth", "RemoteError", "Rule", "SecretRef", "SftpLogin", "SignatureAlgorithm",
     "SourceContext", "Stop", "StreamId",
     "TimedAuth",
     "UnavailableError", "Wait", "Window", "Wrapped", "WrappedIn", "WritableStore",

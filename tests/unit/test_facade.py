@@ -23,3 +23,9 @@ def test_the_lists_are_sorted() -> None:
     """A name is found, and written once."""
     for module in (crossdock, sources):
         assert module.__all__ == sorted(set(module.__all__))
+
+
+def test_what_a_guide_tells_authors_to_raise_or_catch_can_be_imported() -> None:
+    """From the module that the guide names."""
+    assert {"ConfigError", "NotFoundError", "RemoteError", "UnavailableError"} <= {*sources.__all__}
+    assert all(hasattr(sources, name) for name in sources.__all__)

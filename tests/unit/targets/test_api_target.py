@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tests.unit.testing.target_connector import OrderTarget, orders
 
 from crossdock.errors import UnauthorizedError
 from crossdock.sources import Api, ApiAnswer
-from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, Outcome, Rule, Target
+from crossdock.targets import Answer, ApiTarget, EndpointProfile, ExpectedRecord, Outcome, Rule, Target
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
 from crossdock.writing.targets.guarded_target import fault_of
@@ -138,3 +139,44 @@ def test_a_ping_that_is_refused_in_a_200_shows_a_wrong_credential() -> None:
     target = connected(Refusing(), failed=lambda answer: 401 if answer.at("/errors") else None)
     with pytest.raises(UnauthorizedError, match="rejected the credential"):
         target.reach()
+
+
+GUIDE = (Path(__file__).parents[3] / "docs" / "connectors.md").read_text(encoding="utf-8")
+TABLE = GUIDE.partition("\n### What answers mean\n")[2].partition("\n#")[0].splitlines()
+IN_PROGRESS = b'{"type": "https://depot.example/idempotency-key-in-use"}'
+OTHER, GIVEN = {"order": {"order_id": 8, "reference": "other"}}, {"order": {"order_id": 7, "reference": "n"}}
+ANSWERS: Mapping[str, list[Answer]] = {  # by the first cell of a row in the table of the guide
+    "2xx with the record": [Answer(200, {}, exact_json.dumps({**GIVEN, "orders": [GIVEN["order"]]}))],
+    "2xx with an empty list, or null": [Answer(200, {}, b'{"order": null, "orders": []}')],
+    "2xx with another record": [
+        Answer(200, {}, exact_json.dumps({**OTHER, "orders": [OTHER["order"]]})),
+        Answer(200, {}, exact_json.dumps({"errors": ["failed"], "order": None, "orders": []})),
+        Answer(200, {}, b'{"order": {'),
+    ],
+    "2xx without a body": [Answer(204, {"location": "https://depot.example/orders/7"}, b"")],
+    "401": [Answer(401, {}, b"{}")],
+    "403": [Answer(403, {}, b"{}")],
+    "409 with `Retry-After`": [
+        Answer(409, {"retry-after": "3"}, b"{}"), Answer(409, {}, IN_PROGRESS), Answer(408, {}, b"{}"),
+    ],
+    "409 |": [Answer(409, {}, b"{}")],
+    "412": [Answer(412, {}, b"{}")],
+    "429": [Answer(429, {}, b"{}")],
+    "any other 4xx": [Answer(status, {}, b"{}") for status in (400, 402, 405, 406, 415, 422, 423, 428)],
+    "503 with `Retry-After`": [Answer(503, {"retry-after": "3"}, b"{}")],
+    "3xx, any other 5xx": [Answer(status, {}, b"{}") for status in (301, 302, 303, 307, 500, 502, 503, 504, 520)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ANSWERS)
+def test_answers_mean_what_the_guide_says(row: str) -> None:
+    """Of a create, and of a look-up by the external id."""
+    line = next(line for line in TABLE if line.startswith(f"| {row}"))
+    _, _, written, found, _ = (cell.strip() for cell in line.split("|"))
+    target = connected(OrderTarget())
+    expected = ExpectedRecord("/orders", None, "n")
+    for answer in ANSWERS[row]:
+        outcome = ApiTarget.outcome(target, "orders", answer, expected)
+        assert written.startswith(f"`{outcome.kind}`"), answer
+        assert outcome.reason is None or "reason" not in written or f"`{outcome.reason}`" in written
+        assert found.startswith(f"`{ApiTarget.found(target, 'orders', answer, expected).kind}`"), answer

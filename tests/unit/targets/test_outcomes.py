@@ -8,7 +8,7 @@ import time
 import traceback
 import zlib
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import quote
 
 import httpcore
@@ -656,3 +656,9 @@ def test_an_answer_may_say_when_the_record_was_changed(body: bytes, expected: st
     assert answer(201, body).changed_at == expected
     found = outcomes.of_look_up(Answer(200, {}, body), ExpectedRecord(target_id="x"))
     assert (found.kind, found.changed_at) == ("found", expected)
+
+
+def test_help_says_what_each_kind_of_outcome_does() -> None:
+    """Apart from those that only the engine makes."""
+    engine = {"expired", "staged", "answered", "unmade", "undecided"}
+    assert {kind for kind in get_args(outcomes.Class) if f"``{kind}``" not in str(Outcome.__doc__)} == engine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from crossdock import Context, Filter, ProductDraft, RawBatch, Record
 from crossdock.sources import Checkpoint, Cursor, PageNumber, windows
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.http_contract import HttpStreamContract
+from crossdock.webhooks import Webhooks, WebhookScheme
 
 FIRST = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -462,3 +464,20 @@ def test_a_cursor_of_another_time_than_that_of_changes_is_a_gap(column: str, is_
     name = "the_example_can_show_bugs"
     found = results(type("Case", (UnsortedContract,), {"connector": connector(stream)}), [f"test_{name}"])[name]
     assert ("updated_at is later than the cursor created_at" in found) == is_told
+
+
+@pytest.mark.parametrize(
+    ("fetches", "says"),
+    [(False, "the stream fetches no named records"), (True, "webhooks is not set: no webhook shows")],
+)
+def test_webhooks_that_cannot_be_judged_are_skipped_with_the_reason(fetches: bool, says: str) -> None:
+    """A stream without `fetch` is named by none."""
+    scheme = WebhookScheme(
+        signature_header="X-S", id_header="X-I", timestamp_header=None, signed_content="{body}", prefix=""
+    )
+    stream = type("Hooked", (Orders,), {"fetches": fetches})
+    hooked = replace(
+        connector(stream), webhooks=lambda _: Webhooks([scheme], [], lambda _: iter(()), topics=("order",))
+    )
+    name = "webhooks_name_their_records"
+    assert says in results(type("Case", (OrdersContract,), {"connector": hooked}), [f"test_{name}"])[name]

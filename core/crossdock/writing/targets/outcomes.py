@@ -48,6 +48,12 @@ class Outcome:
     """The outcome of one attempt.
 
     Attributes:
+        kind: Of a write: ``delivered``; ``rejected``, nothing was done, and the record is a dead letter; ``in_doubt``,
+            it may have been executed; ``throttled`` and ``unavailable``, it was not executed, and is sent again;
+            ``unauthorized``, which concerns every record; ``changed``, the target holds another version, which is
+            looked up; ``pending``, a stored batch is executed later. Of a look-up: ``found``; ``absent``; ``removed``,
+            only removed records have the name; ``unavailable``, the answer shows nothing; ``rejected``; ``throttled``;
+            ``unauthorized``. Other values are for the engine alone.
         retry_after_s: The pause that the server asks for; None if it does not.
         target_id: The id of a delivered record, if the answer names it.
         reason: Why a record is rejected; of one in doubt, why it is unless a look-up shows that it was written.

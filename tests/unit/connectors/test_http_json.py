@@ -436,11 +436,12 @@ def test_a_token_is_requested_with_json(monkeypatch: pytest.MonkeyPatch) -> None
     assert api.seen[0].headers["authorization"] == "Basic bWU6dG9rZW4tb2YtdGhlLXNob3A="
 
 
-def test_a_login_returns_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The credentials are posted as JSON, and the member of the answer that the config names is the token."""
+@pytest.mark.parametrize(("member", "answer"), [("jwt", {"jwt": "granted"}), ("", "granted")])
+def test_a_login_returns_the_token(monkeypatch: pytest.MonkeyPatch, member: str, answer: Any) -> None:
+    """The credentials are posted as JSON; what the config names is the token: a member of the answer, or all of it."""
     monkeypatch.setenv("T", TOKEN)
-    api = Api(lambda request: {"jwt": "granted"} if request.method == "POST" else {"items": ITEMS})
-    auth = {"kind": "login", "login_url": "https://shop.example/login", "token_member": "jwt"}
+    api = Api(lambda request: httpx.Response(200, json=answer) if request.method == "POST" else {"items": ITEMS})
+    auth = {"kind": "login", "login_url": "https://shop.example/login", "token_member": member}
     assert skus(api.read(auth=auth | {"credentials": {"user": "me", "password": "env:T"}})) == ALL
     assert json.loads(api.seen[0].content) == {"user": "me", "password": TOKEN}
     assert api.seen[1].headers["authorization"] == "Bearer granted"

@@ -159,6 +159,50 @@ def test_a_login_returns_a_token() -> None:
 
 
 @pytest.mark.parametrize(
+    ("place", "answer", "token"),
+    [("", "k-1", "k-1"), ("", 71, "71"), ("/0/key", [{"key": "k-1"}], "k-1"), ("0.key", [{"key": "k-1"}], "k-1")],
+)
+def test_a_login_may_answer_with_any_json(place: str, answer: Any, token: str) -> None:
+    """Such as the token alone, as the whole body."""
+    asked, got = logged_in(place, answer)
+    asked.get("/")
+    assert got == [f"Bearer {token}"]
+
+
+@pytest.mark.parametrize(
+    ("place", "answer", "hint"),
+    [
+        ("", {"token": "k"}, "a JSON text that is the whole body"),
+        ("", False, "a JSON text that is the whole body"),
+        ("token", "k-1", "expected at 'token'"),
+        ("token", {"token": True}, "expected at 'token'"),
+    ],
+)
+def test_a_login_without_a_token_says_where_it_is_expected(place: str, answer: Any, hint: str) -> None:
+    """Neither an object nor false is one."""
+    asked, got = logged_in(place, answer)
+    with pytest.raises(UnauthorizedError, match="no token that can be sent") as failed:
+        asked.get("/")
+    assert hint in str(failed.value.hint)
+    assert got == []
+
+
+def logged_in(place: str, answer: Any) -> tuple[ApiClient, list[str]]:
+    """An API whose login answers so, and the credentials that it is sent."""
+    got = list[str]()
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "login.example":
+            return httpx.Response(200, json=answer)
+        got.append(request.headers["authorization"])
+        return httpx.Response(200, json={})
+
+    auth = LoginAuth("https://login.example/login", {"user": "u"}, token=place)
+    run = SourceContext(ManualClock(), Silent(), NoIntake(), Path(), Path(), Path())
+    return ApiClient(Api("https://shop.example", auth, transport=httpx.MockTransport(handle)), run), got
+
+
+@pytest.mark.parametrize(
     ("grants", "status", "error", "message"),
     [
         ({"error": "invalid_client"}, 401, UnauthorizedError, r"invalid_client \(HTTP 401\)"),

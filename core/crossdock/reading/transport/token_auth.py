@@ -34,6 +34,7 @@ class TokenAuth(TimedAuth):
     Attributes:
         expired_statuses: A new token may help against answers with these.
         always_grants: Whether each answer of success to right credentials has a token; else it may come later.
+        advice: What to do about an answer of success without a token, or None.
         message_of: The message of an error document, without credentials; replaced by that of the API's client.
         refused_before: The refusals that the connection remembers; replaced by those of the connection.
     """
@@ -42,6 +43,7 @@ class TokenAuth(TimedAuth):
     expired_statuses: frozenset[int] = frozenset({401})
     requires_response_body = True
     always_grants = False
+    advice: str | None = None
     message_of: Callable[[Any], str] = staticmethod(lambda _: "")
 
     def __init__(self, token_url: str, expired: Expired | None = None) -> None:
@@ -116,7 +118,8 @@ class TokenAuth(TimedAuth):
             reason = said if said and is_success else reason
             raise UnauthorizedError(f"rejected the token request: {reason}", where=self._token_url)
         kind = UnauthorizedError if self.always_grants else UnavailableError
-        raise kind("the answer has no token that can be sent in a header", where=self._token_url)
+        message = "the answer has no token that can be sent in a header"
+        raise kind(message, where=self._token_url, hint=self.advice)
 
 
 class ClientCredentialsAuth(TokenAuth):
@@ -219,8 +222,9 @@ class LoginAuth(TokenAuth):
 
     Args:
         login_url: Where *credentials* are posted as JSON: texts, secrets, and objects or lists of them.
-        token: Where the body of the answer has the token: a member, a dotted path or a JSON pointer. A text with such
-            places in braces is made of them: ``me:{result.0}:{result.1}``.
+        token: Where the body of the answer has the token: a member, a dotted path or a JSON pointer. It is empty if the
+            whole body is the token, as a JSON text. A text with such places in braces is made of them:
+            ``me:{result.0}:{result.1}``.
         token_header: The header of the answer that has it instead.
         token_cookie: The cookie of the answer that has it instead.
         graphql: A mutation, of which *credentials* are the variables.
@@ -251,6 +255,9 @@ class LoginAuth(TokenAuth):
         super().__init__(login_url, expired)
         self._credentials, self._graphql, self._place = credentials, graphql, token
         self._token_header, self._token_cookie = token_header, token_cookie
+        if token_header is None and token_cookie is None:
+            found = f"at {token!r}" if token else "as a JSON text that is the whole body"
+            self.advice = f"it is expected {found}"
         self.header, self._value, self._base64 = header, value, base64
 
     def token_request(self) -> httpx.Request:
@@ -266,10 +273,10 @@ class LoginAuth(TokenAuth):
         if self._token_cookie is not None:
             found = (SimpleCookie(line).get(self._token_cookie) for line in response.headers.get_list("set-cookie"))
             return next((cookie.value for cookie in found if cookie is not None), None)
-        members = oauth_messages.members(response.content)
+        document = _document(response.content)
         if "{" not in self._place:
-            return self._encoded(_text_at(members, self._place))
-        parts = {place: _text_at(members, place) for place in _PLACES.findall(self._place)}
+            return self._encoded(_text_at(document, self._place))
+        parts = {place: _text_at(document, place) for place in _PLACES.findall(self._place)}
         if None in parts.values():
             return None
         return self._encoded(_PLACES.sub(lambda found: parts[found[1]] or "", self._place))
@@ -287,9 +294,16 @@ class LoginAuth(TokenAuth):
 _PLACES = re.compile(r"\{([^{}]+)\}")
 
 
+def _document(body: bytes) -> Any:
+    try:
+        return exact_json.loads(body)
+    except ValueError:
+        return None
+
+
 def _text_at(document: Any, place: str) -> str | None:
-    found = found_at(document, place) if place.startswith("/") else at_path(document, place)
-    return text_of(found) if isinstance(found, str | int) else None
+    found = found_at(document, place) if place[:1] in {"", "/"} else at_path(document, place)
+    return text_of(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
 def _all_revealed(value: Any) -> Any:

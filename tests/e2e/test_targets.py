@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -63,6 +64,10 @@ def test_orders_are_created_changed_and_cancelled_once(tmp_path: Path) -> None:
         (patch,) = (each["body"] for each in plain.partner.effects if each["kind"] == "order_patched")
         assert set(patch) == {"lines"}
         assert " in plain, accepted " in plain.run("trace", "SO-001").stdout
+        gone = plain.run("trace", "SO-005").stdout
+        ran = re.search(r"run (\d+): delete orders", gone)
+        assert ran is not None
+        assert re.search(rf" in plain, deleted \S+ \S+ in run {ran[1]}\n", gone), "not in the run that created it"
         exported = plain.run("bindings", "export").stdout.splitlines()
         assert len(exported) == 1 + 6
         assert all(line.startswith("plain,orders,wms,SO-") for line in exported[1:])

@@ -90,10 +90,10 @@ def test_approved_updates_are_carried_out_once(stocked: Site) -> None:
     """The approval needs the right number, and lets the next sync send exactly what was refused."""
     assert swapped_night(stocked).code == 4
     (pending,) = stocked.run("approve", "--json").json
-    assert (pending["number"], pending["what"]) == (PRODUCTS, "update product in wms")
+    assert (pending["number"], pending["what"]) == (PRODUCTS, "update product of wms on the platform")
     wrong = stocked.run("approve", "wms.products", str(PRODUCTS - 1))
     assert wrong.code == 2
-    assert f"update product in wms: {PRODUCTS} records, not {PRODUCTS - 1}" in wrong.err
+    assert f"update product of wms on the platform: {PRODUCTS} records, not {PRODUCTS - 1}" in wrong.err
     assert stocked.run("approve", "wms.products", str(PRODUCTS)).code == 0
     assert stocked.run("plan").code == 0
     result = stocked.sync()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -145,9 +145,12 @@ def binding_lines(history: History) -> Iterator[str]:
     sending = {row["run_id"] for row in history.operations}
     is_acknowledged = any(row["file"] and row["status"] == "delivered" for row in history.operations)
     for row in history.bindings:
-        state = _accepted(row, was_sent=row["run_id"] in sending or is_acknowledged)
+        if row["deleted_at"]:
+            state = _deleted(row, history.operations)
+        else:
+            state = _accepted(row, was_sent=row["run_id"] in sending or is_acknowledged)
         place = "on the platform" if row["target"] == PLATFORM else f"in {row['target']}"
-        yield f"{row['resource']} {row['target_id']} {place}, {state} in run {row['run_id']}"
+        yield f"{row['resource']} {row['target_id']} {place}, {state}"
 
 
 def refusal_text(row: Row) -> str:
@@ -167,9 +170,14 @@ def value_text(value: Any) -> str:
 
 def _accepted(row: Row, *, was_sent: bool) -> str:
     """Describe an accepted operation: the target may already have held it, or the source may be unchanged."""
-    if row["deleted_at"]:
-        return f"deleted {instant_text(row['deleted_at'])}"
-    return f"{'accepted' if was_sent else 'confirmed, with no operation stored,'} {instant_text(row['updated_at'])}"
+    how = "accepted" if was_sent else "confirmed, with no operation stored,"
+    return f"{how} {instant_text(row['updated_at'])} in run {row['run_id']}"
+
+
+def _deleted(row: Row, operations: Iterable[Row]) -> str:
+    """Describe a deletion, with the run that made it; the run of the binding is the one before it."""
+    made = [each["run_id"] for each in operations if each["operation"] == "delete" and each["status"] == "delivered"]
+    return f"deleted {instant_text(row['deleted_at'])}" + (f" in run {made[-1]}" if made else "")
 
 
 def _http(row: Mapping[str, Any]) -> str:

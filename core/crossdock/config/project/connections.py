@@ -188,6 +188,12 @@ class BoundStream:
     def kind(self) -> ResourceType:
         return self.stream.resource_type
 
+    @property
+    def records(self) -> str:
+        """Its records in words, with the target that holds them: ``orders of wms in depot``."""
+        place = "on the platform" if self.target.name == PLATFORM else f"in {self.target.name}"
+        return f"{self.kind.name} of {self.namespace} {place}"
+
     def name_of(self, reference: Reference) -> tuple[str, str]:
         """Return the namespace of the referenced record, and its record key."""
         own = self.scope.whole

@@ -147,8 +147,7 @@ class _Earlier(NamedTuple):
 
 
 def _wanted(bound: BoundStream, key_hashes: Sequence[int], at: datetime) -> PendingApproval:
-    what = f"{bound.stream.on_gone} {bound.kind.name} in {bound.namespace}"
-    return PendingApproval(bound.name, what, packed(key_hashes), at)
+    return PendingApproval(bound.name, f"{bound.stream.on_gone} {bound.records}", packed(key_hashes), at)
 
 
 def _within_limits(

@@ -117,7 +117,10 @@ def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Seque
         return Blocker("the last line has no line break, so the file may be truncated", hint)
     if len(past) < COMPARED_SNAPSHOTS:
         message = f"without a stated number of rows, {COMPARED_SNAPSHOTS} earlier ones are needed to compare with"
-        return Blocker(f"{message} (known: {len(past)})", ends_by_itself=True)
+        known = f"known: {len(past)}"
+        if found.completeness.content() is not None:
+            known += "; identical ones in which nothing was gone count once"
+        return Blocker(f"{message} ({known})", ends_by_itself=True)
     rows, within = found.rows, bound.stream.gone.rows_within_percent
     if any(abs(rows - earlier.rows) * 100 > within * earlier.rows for earlier in past):
         hint = (

@@ -98,6 +98,7 @@ def test_a_counted_snapshot_blocks_nothing(state: State, tmp_path: Path) -> None
         pytest.param(3, 0, 0, COUNTED, [None], "the first snapshot", False, id="first with on_gone"),
         pytest.param(10, 0, 0, Proof(lambda: "x", cut=True), [10] * 3, "no line break", True, id="cut"),
         pytest.param(10, 0, 0, None, [10, 10], "3 earlier ones are needed", False, id="two without a count"),
+        pytest.param(10, 0, 0, Proof(lambda: "x"), [10], "(known: 1; identical ones", False, id="one without a count"),
         pytest.param(7, 0, 0, None, [10, 10, 10], "7 rows; the previous ones had 10, 10, 10", True, id="short"),
         pytest.param(10, 0, 0, None, [10, 10, 20], "had 10, 10, 20", True, id="differs from one"),
     ],

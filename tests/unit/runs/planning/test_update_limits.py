@@ -137,3 +137,11 @@ def test_a_part_without_updates_is_never_withheld(state: State) -> None:
     assert found.pending.number == 1
     assert "1 of 6 known records would be updated after 3 in this run, more than" in found.refusal.message
     assert "nothing more of the stream is imported" in found.refusal.message
+
+
+@pytest.mark.parametrize(("target", "place"), [("platform", "on the platform"), ("depot", "in depot")])
+def test_an_approval_names_the_target_and_not_the_namespace_as_the_place(target: str, place: str) -> None:
+    """The namespace says whose records they are."""
+    bound = bound_accounts()
+    bound.target.name = target
+    assert bound.records == f"ledger_account of w {place}"

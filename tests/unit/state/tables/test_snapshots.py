@@ -41,14 +41,14 @@ def test_only_live_records_count(state: State) -> None:
 
 def test_an_approval_is_of_exactly_what_was_asked(state: State) -> None:
     """Asked for again it keeps its date and its approval; anything else takes its place without one."""
-    asked = PendingApproval("wms.p", "delete product in wms", packed([TOP, 2, 1]), AT)
+    asked = PendingApproval("wms.p", "delete product of wms on the platform", packed([TOP, 2, 1]), AT)
     assert (asked.number, asked.key_hashes) == (3, [1, 2, TOP])
     with state.begin() as tx:
         tx.approvals.ask(asked)
         tx.approvals.approve(asked, at=AT)
         tx.approvals.ask(PendingApproval("wms.p", asked.what, asked.keys, AT + timedelta(days=1)))
         assert tx.approvals.listed() == [PendingApproval("wms.p", asked.what, asked.keys, AT, AT)]
-        other = PendingApproval("wms.p", "archive product in wms", asked.keys, AT)
+        other = PendingApproval("wms.p", "archive product of wms on the platform", asked.keys, AT)
         tx.approvals.ask(other)
         assert tx.approvals.get("wms.p") == other
         tx.approvals.forget("wms.p")

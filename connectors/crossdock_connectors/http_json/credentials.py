@@ -281,8 +281,8 @@ class LoginRequest(_TokenCredential):
     graphql: Annotated[str, Field(min_length=1)] | None = None
     """A GraphQL mutation that logs in, of which ``credentials`` are the variables."""
     token_member: str = "token"  # noqa: S105  the name of a member
-    """Where the answer has the token: a member, a dotted path or a JSON pointer; empty if the token is the whole body, a
-    JSON text; or a text with such places in braces, of which it is made: ``export:{result.0}:{result.1}``."""
+    """Where the answer has the token: a member, a dotted path or a JSON pointer; empty if the whole body is the token;
+    or a text with such places in braces, of which it is made: ``export:{result.0}:{result.1}``."""
     token_header: HeaderName | None = None
     """The header of the answer that has the token instead, such as vendure-auth-token."""
     token_cookie: HeaderName | None = None

@@ -316,6 +316,7 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
         name_member=config.name,
         name_limit=min(config.name_max_length, MAX_ID_LENGTH) if config.id == NAME else config.name_max_length,
         name_form=config.name_form,
+        shown=None if config.shown is None else frozenset(config.shown),
         batch=_batch_of(config),
         look_up_setting=f"target.resources.{name}.look_up",
     )

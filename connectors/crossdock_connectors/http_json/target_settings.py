@@ -143,6 +143,9 @@ class TargetResourceConfig(ConfigModel):
     """How a record is found by its external id; false if it cannot be."""
     idempotency_header: HeaderName | None = None
     """The header by which the API carries out a repeated request once, such as Idempotency-Key; none if it has none."""
+    shown: tuple[MemberName, ...] | None = None
+    """The members that ``read`` and ``look_up`` show as they were sent; none if they show all so. Others are not
+    compared, such as the code of a country where the API shows an object."""
     repeated: RepeatedAnswer | Literal["ignored"] | None = None
     """The answer by which the API refuses a second record with the same name; ``ignored`` if it answers with success
     and changes nothing, or writes the same members once more; none if it accepts one."""
@@ -188,6 +191,7 @@ class TargetResourceConfig(ConfigModel):
             ("create", bool(missing), f"has {', '.join(missing)} in the path, which must be a required member"),
             ("read", changed and self.read is None, "is missing: an update or delete in doubt is looked up by its id"),
             ("look_up", bool(self.look_up) and not named, "needs name: the member that is asked for"),
+            ("shown", not self.members.keys() >= {*(self.shown or ())}, "has a name that is not one of members"),
             ("repeated", self.repeated == "ignored" and not named, "needs name: what the API knows a record by"),
             ("repeated", is_refused and not self.look_up, "needs look_up, which finds the id"),
             ("id", self.id == NAME and not named, "needs name: the member that is the id"),

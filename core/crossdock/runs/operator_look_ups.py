@@ -40,7 +40,7 @@ class Candidate:
     """A record on the platform that may be the one in doubt.
 
     Attributes:
-        is_same: Whether every member that was sent has the value that was sent.
+        is_same: Whether every member that was sent, and that a look-up shows, has the value that was sent.
         bound_to: The record key that has this id already; None if there is none.
     """
 
@@ -96,7 +96,7 @@ class LookUps:
             return "" if name in {before, expected} else f"its {member} is {name!r}, not {expected!r}"
         if intent.operation != "create":
             return ""
-        wanted = payload_after(intent)
+        wanted = self._comparable(intent)
         differing = [name for name, value in wanted.items() if name in held and not holds(held[name], value)]
         return f"it differs in {', '.join(differing)}" if differing else ""
 
@@ -145,9 +145,12 @@ class LookUps:
             created if isinstance(created, str) else "",
             currency if isinstance(currency, str) else None,
             _total(held),
-            is_same=holds(held, payload_after(intent)),
+            is_same=holds(held, self._comparable(intent)),
             bound_to=bound,
         )
+
+    def _comparable(self, intent: Intent) -> dict[str, Any]:
+        return self._target.resources[intent.resource].comparable(payload_after(intent))
 
     def _page(self, resource: str, request: Request) -> tuple[list[dict[str, Any]], str | None]:
         answer = self._send(resource, request)

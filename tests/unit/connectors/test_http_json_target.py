@@ -109,6 +109,7 @@ WRONG = """
 - {stream: {on_gone: delete}, resource: {update: null, delete: null, read: null}, says: "on_gone: must be nothing"}
 - {resource: {compare: {due: seen_due}, update: null, delete: null, read: null}, says: "compare: needs update"}
 - {resource: {compare: {dew: seen_due}}, says: "compare: has a key that is not one of members"}
+- {resource: {shown: [ower]}, says: "shown: has a name that is not one of members"}
 - {resource: {outdated: {status: 409, text: x}, update: null}, says: "outdated: needs update"}
 - {resource: {create: "POST /o/{due}"}, says: "create: has due in the path, which must be a required member"}
 - {resource: {create: null, update: null}, says: "create: is missing: without it, update is needed"}

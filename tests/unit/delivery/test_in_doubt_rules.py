@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from crossdock.writing.delivery.in_doubt_rules import (
     are_too_many,
     concerns_all,
     conflict_with_others,
+    differs,
     forgotten_records_error,
     is_of_others,
     rule_for,
@@ -75,6 +77,27 @@ def test_a_record_under_our_name_may_be_of_others(held: dict[str, Any], member: 
     """Our own have most of what we would send."""
     body = b'{"externalId":"wms:K1","sku":"A","name":"Lamp","active":true}'
     assert is_of_others(intent(1, body=body), {"externalId": "wms:K1", **held}, TARGET, member) is expected
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        pytest.param(None, True, id="all members count"),
+        pytest.param({"sku"}, False, id="one member, which is the same"),
+        pytest.param({"name"}, True, id="one member, which differs"),
+        pytest.param(set(), False, id="nothing can be compared"),
+    ],
+)
+def test_only_members_that_a_look_up_shows_are_compared(shown: set[str] | None, *, expected: bool) -> None:
+    """What it shows in another form, or not at all, says nothing about whose record it is."""
+    body = b'{"externalId":"wms:K1","sku":"A","name":"Lamp","active":true}'
+    held = {"externalId": "wms:K1", "sku": "A", "name": {"en": "Lamp"}, "active": {"is": "yes"}}
+    target = PlatformTarget(profile_of("https://platform.example"))
+    kind = target.resources["product"]
+    target.resources = {"product": replace(kind, shown=None if shown is None else frozenset(shown))}
+    made = intent(1, resource="product", body=body)
+    assert is_of_others(made, held, target, None) is expected
+    assert differs(made, held, target) is expected
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from crossdock.targets import ApiTarget, EndpointProfile, Request, TargetResourc
 from crossdock.values import exact_json
 from crossdock.writing.delivery.operations import (
     Operation,
+    changed_by_others,
     created_from,
     decided_again,
     idempotency_key,
@@ -135,6 +136,39 @@ def test_an_update_of_a_record_that_is_looked_up_first_is_made_after_that(
     assert made is not None
     assert made.path == "/parcels/7"
     assert exact_json.loads(made.body or b"") == {"version": 3, "number": "N2", "key": made.idempotency_key}
+
+
+class Partly(Parcels):
+    """A target whose look-ups show the country as an object."""
+
+    resources = {"parcels": TargetResource("parcels", ResourceModel, shown=frozenset({"number"}))}
+
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        return Request.json("PATCH", f"/parcels/{target_id}", update.changes)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sent"),
+    [
+        pytest.param({"number": "N1", "country": "GB"}, {"number": "N2", "country": "GB"}, None, id="it is there"),
+        pytest.param(
+            {"number": "N2", "country": "GB"}, {"number": "N2", "country": "DE"}, {"country": "DE"}, id="hidden"
+        ),
+        pytest.param(None, {"number": "N2", "country": "GB"}, {"country": "GB"}, id="taken over"),
+    ],
+)
+def test_what_a_look_up_does_not_show_is_sent_again(
+    before: dict[str, Any] | None, after: dict[str, Any], sent: dict[str, Any] | None
+) -> None:
+    """It cannot be compared; and it is no change that others have made."""
+    held = {"number": "N2", "country": {"code": "GB"}}
+    scope = Scope("shop", "parcels", "depot")
+    made = replace(intent(1), scope=scope, operation="update", target_id="7", before=before, after=after)
+    found = decided_again(made, Partly(), held, None)
+    assert (found and exact_json.loads(found.body or b"")) == (
+        sent and {**sent, "key": found and found.idempotency_key}
+    )
+    assert changed_by_others(made, held, Partly()) is None
 
 
 def test_a_create_of_a_record_that_is_looked_up_first_gets_its_key_after_that() -> None:

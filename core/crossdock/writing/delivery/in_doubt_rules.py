@@ -48,7 +48,8 @@ def is_of_others(intent: Intent, held: Mapping[str, Any], target: Target, member
     """Return whether an existing record with the external id is not the one that the create *intent* would make.
 
     A restored backup has forgotten records that it created itself. Such a record holds at least half of what the create
-    would send, even if its source has changed since.
+    would send, even if its source has changed since. Members that a look-up does not show as they were sent do not
+    count.
     """
     wanted = _unnamed(intent, target)
     if member is not None and wanted.get(member) is not None:
@@ -65,8 +66,8 @@ def differs(intent: Intent, held: Mapping[str, Any], target: Target) -> bool:
 
 
 def _unnamed(intent: Intent, target: Target) -> dict[str, Any]:
-    own_name = target.resources[intent.resource].name_member
-    return {name: value for name, value in payload_after(intent).items() if name != own_name}
+    kind = target.resources[intent.resource]
+    return {name: each for name, each in kind.comparable(payload_after(intent)).items() if name != kind.name_member}
 
 
 def _is_less_than_half(wanted: Mapping[str, Any], held: Mapping[str, Any]) -> bool:

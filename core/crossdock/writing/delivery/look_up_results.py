@@ -121,11 +121,11 @@ class LookUpResults:
     def _changed_meanwhile(self, intent: Intent, held: dict[str, Any], etag: str | None) -> Outcome | None:
         """Return the rejection of an operation that must not overwrite what others have changed, or None."""
         is_newer = intent.if_match is not None and etag not in {None, intent.if_match}
-        if intent.only_unchanged and (
-            not holds(held, intent.before) or (is_newer and intent.only_unchanged == "record")
-        ):
+        before = None if intent.before is None else self._target.resources[intent.resource].comparable(intent.before)
+        if intent.only_unchanged and (not holds(held, before) or (is_newer and intent.only_unchanged == "record")):
             return _CHANGED
-        if intent.identity.stream in self._run.rules.rejecting and (change := changed_by_others(intent, held)):
+        is_rejecting = intent.identity.stream in self._run.rules.rejecting
+        if is_rejecting and (change := changed_by_others(intent, held, self._target)):
             member, message = change
             return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
         return None

@@ -174,9 +174,10 @@ def takes_over(intent: Intent, target: Target) -> bool:
     return target.name_in(intent.resource, intent.before) != name
 
 
-def changed_by_others(intent: Intent, held: dict[str, Any]) -> tuple[str, str] | None:
+def changed_by_others(intent: Intent, held: dict[str, Any], target: Target) -> tuple[str, str] | None:
     """Return a member that others have changed, too, and a message. It shows only numbers, which are not personal."""
-    before, after = intent.before or {}, payload_after(intent)
+    kind = target.resources[intent.resource]
+    before, after = kind.comparable(intent.before or {}), kind.comparable(payload_after(intent))
     if not before:
         return None
     for name in difference(before, after):
@@ -192,13 +193,14 @@ def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: st
     """Make the intent that turns what the target *held* into what *intent* wants; None if nothing differs.
 
     An update changes only its own members and keeps what others have changed meanwhile. If the content of the target
-    was unknown, ``before`` has the found values of the written members.
+    was unknown, ``before`` has the found values of the written members. Members that a look-up does not show as they
+    were sent are sent again.
     """
     assert intent.target_id is not None
     after = payload_after(intent)
     known = None if takes_over(intent, target) else intent.before
     wanted = after if known is None else difference(known, after)
-    before = as_wanted(held, wanted)
+    before = as_wanted(target.resources[intent.resource].comparable(held), wanted)
     changes = difference(before, patched(before, wanted))
     if intent.operation == "delete":
         kind: Kind = "delete"

@@ -201,6 +201,8 @@ class TargetResource(ResourceType):
         holds_records: Whether the target keeps what is created; False for an action, which is only executed.
         look_up_setting: The setting below the target's section that controls look-ups, for hints.
         look_up_filter: The parameter of a look-up by external id, for messages.
+        shown: The members of a payload that a look-up shows as they were sent; None for all. Others are not compared
+            with what it shows, such as the code of a country where it shows an object.
         batch: The operations that are sent together; None if each has a request of its own.
         acknowledges: Whether its records are acknowledgements of what was handed over to this target, which are
             settled and not sent; its draft is `crossdock.writing.targets.acknowledgement.Acknowledgement`.
@@ -214,12 +216,18 @@ class TargetResource(ResourceType):
     look_up_setting: str = field(default="look_up", kw_only=True)
     look_up_filter: str = field(default="of a look-up", kw_only=True)
     name_form: str = field(default=DEFAULT_FORM, kw_only=True)
+    shown: frozenset[str] | None = field(default=None, kw_only=True)
     batch: BatchProfile | None = field(default=None, kw_only=True)
     acknowledges: bool = field(default=False, kw_only=True)
 
     def together(self, operation: str) -> int | None:
         """Return how many operations of this kind one request takes at most; None if each has its own form."""
         return self.batch.size if self.batch is not None and operation in self.batch.operations else None
+
+    def comparable(self, members: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of the *members* of a payload, or of what was found, that a look-up shows as they were sent."""
+        shown = self.shown
+        return {name: each for name, each in members.items() if shown is None or name in {*shown, self.name_member}}
 
     @property
     def name_pointer(self) -> str:

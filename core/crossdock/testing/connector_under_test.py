@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import SkipTest
 
 from crossdock.connector import Connector, Context
 from crossdock.mapping.cursors import instant_cursor
+from crossdock.records import Record
 from crossdock.testing.captured_output import captured
 from crossdock.testing.connector_context import context, read
 from crossdock.testing.manual_clock import ManualClock
@@ -25,9 +27,19 @@ if TYPE_CHECKING:
 _DAY = timedelta(days=1)
 
 
+_LINE = "\n"
+_HINDERED: dict[type, str] = {}
+"""Why nothing can be tested of a class of tests; empty if all can be."""
+
+
 def method_of(own: object, name: str) -> str:
     """Return how messages name a method of an author's stream or target."""
     return f"{type(own).__name__}.{name}"
+
+
+def place_of(record: Record) -> str:
+    """Return how messages name a record."""
+    return f"record {record.key!r} of {record.source}, line {record.lines[0]}"
 
 
 class ConnectorUnderTest:
@@ -49,6 +61,29 @@ class ConnectorUnderTest:
     def network(self) -> httpx.BaseTransport | None:
         """Return the replacement of the network; None if the connector reads files."""
         return None
+
+    first_test = ""
+    """The test that fails if nothing can be tested."""
+
+    def check_example(self) -> None:
+        """Fail if nothing can be tested with the example."""
+
+    def setup_method(self, method: Callable[..., Any]) -> None:
+        """Let one test fail, and skip the others, if nothing can be tested. pytest calls it before each test."""
+        case = type(self)
+        if case in _HINDERED:
+            if hindered := _HINDERED[case]:
+                raise SkipTest(hindered)
+            return
+        _HINDERED[case] = ""
+        try:
+            self.check_example()
+        except SkipTest:
+            return
+        except Exception as error:
+            _HINDERED[case] = f"{method.__name__} has failed: {str(error).partition(_LINE)[0]}"
+            if method.__name__ != self.first_test:  # which fails itself
+                raise
 
     @contextmanager
     def in_environment(self) -> Iterator[None]:
@@ -97,6 +132,18 @@ class StreamUnderTest(ConnectorUnderTest):
         observed = AnsweredTimes(network)
         self.read_in(self.context_over(observed, tomorrow))
         return min(observed.latest + _DAY, tomorrow) if observed.latest else tomorrow
+
+    first_test = "test_the_example_is_read_and_mapped"
+
+    def check_example(self) -> None:
+        self.example()
+
+    def test_the_example_is_read_and_mapped(self) -> None:
+        """Reading ends without an error, and every record has a draft."""
+        trial = self.example()
+        for tried in trial.records:
+            to_resource = method_of(trial.bound.stream, "to_resource")
+            assert tried.problem is None, f"{to_resource}, {place_of(tried.record)}: {tried.problem}"
 
     def context_over(self, network: httpx.BaseTransport | None, begins: datetime | None = None) -> Context[Any]:
         """Make a context as in a new run over *network*."""

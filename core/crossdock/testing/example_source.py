@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from crossdock.connector import Connector, Context, Settings, Stream
+from crossdock.mapping.stream_facts import GoneLimits
 from crossdock.platform.retry_settings import Retry
-from crossdock.records import RawBatch, Record
+from crossdock.records import Proof, RawBatch, Record
 from crossdock.resources import Reference
 from crossdock.targets import ConnectorTarget
 from crossdock.values import exact_json
@@ -27,6 +29,8 @@ class ExampleSettings(Settings):
     target: str
     resources: Mapping[str, int]
     """How many parts the keys of each resource have."""
+    deletes: tuple[str, ...] = ()
+    """The resources of which a record is deleted that is no longer in the file."""
 
 
 class Examples(Stream[ExampleSettings]):
@@ -34,14 +38,18 @@ class Examples(Stream[ExampleSettings]):
 
     mode = "snapshot"
 
-    def __init__(self, target: str, resource: str, parts: int) -> None:
+    def __init__(self, target: str, resource: str, parts: int, *, deletes: bool) -> None:
+        if deletes:
+            self.on_gone, self.gone = "delete", GoneLimits(at_most_percent=100)
         self.name, self.to = resource, f"{target}.{resource}"
         self.key = tuple(map(key_member, range(parts)))
         self._resource = resource
 
     def pull(self, ctx: Context[ExampleSettings], since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002
-        records = exact_json.loads(ctx.settings.path.read_bytes())[self._resource]
-        yield RawBatch.json(records, source=f"{ctx.settings.path.name}/{self._resource}")
+        content = ctx.settings.path.read_bytes()
+        records = exact_json.loads(content)[self._resource]
+        proof = Proof(lambda: hashlib.sha256(content).hexdigest(), counted=True)
+        yield replace(RawBatch.json(records, source=f"{ctx.settings.path.name}/{self._resource}"), proof=proof)
 
     def to_resource(self, record: Record) -> Mapping[str, Any]:
         members: dict[str, Any] = _with_references(record.json()["members"])
@@ -52,7 +60,9 @@ SOURCE = Connector(
     name="example_source",
     title="Example records",
     settings=ExampleSettings,
-    streams=lambda own: tuple(Examples(own.target, *each) for each in own.resources.items()),
+    streams=lambda own: tuple(
+        Examples(own.target, name, parts, deletes=name in own.deletes) for name, parts in own.resources.items()
+    ),
 )
 
 

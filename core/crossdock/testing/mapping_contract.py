@@ -21,7 +21,7 @@ from crossdock.errors import RecordError
 from crossdock.records import JSON, LINE, Record
 from crossdock.runs.planning.draft_records import drafted
 from crossdock.testing.connector_context import bound_stream
-from crossdock.testing.connector_under_test import StreamUnderTest, method_of
+from crossdock.testing.connector_under_test import StreamUnderTest, method_of, place_of
 from crossdock.testing.example_gaps import gaps_of_drafts, gaps_of_records, unstated
 from crossdock.testing.expected_members import mismatch, stated
 from crossdock.testing.longer_list_variants import LongerList, longer_lists
@@ -210,10 +210,6 @@ class MappingContract(StreamUnderTest):
                     f"{own}, {place_of(record)}: of {each.place} with {_MANY} more elements, the last one is left out "
                     "of the draft; read all of them, or raise RecordError if they are too many"
                 )
-
-
-def place_of(record: Record) -> str:
-    return f"record {record.key!r} of {record.source}, line {record.lines[0]}"
 
 
 class _Problem(NamedTuple):

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import SkipTest
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections import BoundStream, Connection
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
+from crossdock.state import Scope
 from crossdock.testing.captured_output import captured
+from crossdock.testing.connector_under_test import method_of
 from crossdock.testing.cursor_contract import CursorContract
+from crossdock.testing.given_records import absent_records
 from crossdock.testing.sandbox_effects import differences
 from crossdock.testing.sandbox_syncs import STOPPED, Network, SandboxSyncs, Tenant
 
@@ -28,7 +31,14 @@ _STOPS = 12  # at most so many points at which a run is stopped
 
 
 class SyncContract(CursorContract):
-    """Tests of one stream in whole syncs. The sandbox contains the records to which the example refers."""
+    """Tests of one stream in whole syncs. The sandbox contains the records to which the example refers.
+
+    Attributes:
+        given: Resources and namespaces of records that drafts refer to and that others write, such as another
+            connection: ``[("product", "erp")]``. None if it is not stated.
+    """
+
+    given: Collection[tuple[str, str]] | None = None
 
     def network_since(self, since: str | None) -> httpx.BaseTransport | None:  # noqa: ARG002  a subclass uses it
         """Return the replacement of the network in a run that continues from *since*; by default `network`."""
@@ -39,6 +49,36 @@ class SyncContract(CursorContract):
         return iter(())
 
     # ---- tests
+
+    def test_references_lead_to_records_that_are_written(self) -> None:
+        """Streams of the connector write what drafts refer to, or others do, as `given` states. In a real sync a record
+        waits for one that nobody writes.
+        """
+        trial = self.example()
+        to_resource = method_of(trial.bound.stream, "to_resource")
+        own = {(each.resource, each.namespace) for each in self._written(trial.bound)}
+        absent = {name[:2]: name[2] for name, target_id in absent_records([trial]).items() if target_id is None}
+        needed = {place: key for place, key in sorted(absent.items()) if place not in own}
+        unstated = {place: key for place, key in needed.items() if place not in (self.given or ())}
+        if not unstated:
+            return
+        named = ", ".join(f"{resource} {namespace}:{key}" for (resource, namespace), key in unstated.items())
+        text = (
+            f"{to_resource} needs {named}, and no stream of this connector writes such records under this namespace: "
+            'they wait until another one does. Reference("product", key, namespace) names another namespace; if others '
+            f"write them, state it: given = {[*needed]}"
+        )
+        if self.given is None:
+            raise SkipTest(text)
+        raise AssertionError(text)
+
+    def _written(self, bound: BoundStream) -> Iterator[Scope]:
+        """Yield the scopes at the target of *bound* whose records the streams of the connector write."""
+        with self.in_environment():
+            settings = self.new_context().settings
+            connection = Connection(bound.connection_namespace, self.connector, settings, ())
+            scopes = [connection.scope(each) for each in self.connector.streams(settings)]
+        yield from (each for each in scopes if each.target == bound.scope.target and not each.is_contribution)
 
     def test_a_second_sync_sends_nothing(self) -> None:
         """Records that have not changed are not sent again, also if the source lists them in another order."""

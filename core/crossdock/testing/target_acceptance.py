@@ -11,7 +11,7 @@ import tempfile
 import warnings
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -47,7 +47,7 @@ Held = Callable[[], Iterable[Any]]
 
 
 class TargetAcceptance(TargetUnderTest, DisturbedCommands):
-    """A test of all resources of a target, in real processes.
+    """Tests of all resources of a target, in real processes.
 
     Attributes:
         records: The number of records of each resource; at least 6.
@@ -88,6 +88,31 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         if self._can_look_up():
             with self._delivery() as restored:
                 self._forget(restored, expected)
+
+    def test_a_record_that_is_gone_is_removed_once(self) -> None:
+        """A record that its source lists no more is deleted, or cancelled, also if the answer is lost; the others stay,
+        and the next sync sends nothing.
+        """
+        self._check_that_doubt_ends()
+        target = self.new_target()
+        deleted = [name for name in self.created if "delete" in self.operations(name)]
+        if not deleted:
+            raise SkipTest("no stream deletes records of this target")
+        with self._delivery() as delivery:
+            delivery.delete_from(deleted)
+            self.ends_well("a sync that nothing disturbs", delivery.sync(), delivery.state_folder)
+            for resource in reversed(deleted):  # first those that refer to others
+                before = delivery.held()
+                delivery.left_out.append(resource)
+                delivery.write({})
+                is_looked_up = target.resources[resource].endpoint.rule("delete") != "park"
+                self._finish(delivery, ["lost"] if is_looked_up else [])
+                counts = (before - delivery.held()).total(), (delivery.held() - before).total()
+                assert counts in {(1, 0), (1, 1)}, (  # it is away, or shown as cancelled
+                    f"{resource}: when one record is gone, {counts[0]} of those that the partner held are there no "
+                    f"more, and {counts[1]} are new; held must list what deletions change"
+                )
+                self._sends_nothing(delivery)
 
     @property
     def created(self) -> list[str]:
@@ -211,6 +236,7 @@ class _Delivery:
 
     Attributes:
         served: The partner, as the processes see it.
+        left_out: The resources whose last record is gone.
     """
 
     def __init__(
@@ -219,10 +245,11 @@ class _Delivery:
         self._case, self.served, self._held = case, served, held
         self.resources = case.created
         self.state_folder, packages = folder / "state", folder / "packages"
-        self._examples = folder / "examples.json"
+        self._examples, self._config = folder / "examples.json", folder / "crossdock.yaml"
+        self.left_out = list[str]()
         self.state_folder.mkdir()
         _install(case.connector, packages, type(case).__module__)
-        config = {
+        self._sections: dict[str, Any] = {
             "platform": {
                 "base_url": "http://127.0.0.1:9",  # no stream writes to it
                 "tenant": "acceptance",
@@ -239,19 +266,24 @@ class _Delivery:
                 },
             },
         }
-        (folder / "crossdock.yaml").write_bytes(exact_json.dumps(config))
-        self._commands = Commands(folder / "crossdock.yaml", case.environment, packages)
+        self.delete_from(())
+        self._commands = Commands(self._config, case.environment, packages)
         self.write({})
         case.ends_well("crossdock init", self.run("init"), self.state_folder)
 
+    def delete_from(self, resources: Sequence[str]) -> None:
+        """Let syncs delete what the example lacks of *resources*."""
+        self._sections["connections"][_EXAMPLES]["deletes"] = [*resources]
+        self._config.write_bytes(exact_json.dumps(self._sections))
+
     def write(self, changed: Mapping[str, Mapping[int, int]]) -> None:
-        """Write the example. Some records have the members of another number."""
+        """Write the example, without the last record of `left_out`. Some records have the members of another number."""
         target = self._case.new_target()
         examples: dict[str, list[dict[str, Any]]] = {}
         for resource in self.resources:
             draft, other = target.resources[resource].draft, changed.get(resource, {})
             examples[resource] = []
-            for number in range(self._case.records):
+            for number in range(self._case.records - self.left_out.count(resource)):
                 members = self._case.members(resource, other.get(number, number))
                 payload = draft.model_validate(dict(members)).payload()
                 key = self._case.key(resource, number)

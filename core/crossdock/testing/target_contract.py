@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from unittest import SkipTest, mock
 
-from crossdock.targets import Answer, ConnectorTarget, Outcome, Request
+from crossdock.targets import Answer, ApiTarget, ConnectorTarget, Outcome, Request
 from crossdock.testing.target_request_contract import TargetRequestContract
-from crossdock.testing.target_under_test import STATUS, Example, json_answer
+from crossdock.testing.target_under_test import STATUS, Example, TargetUnderTest, json_answer
 from crossdock.values import exact_json
+from crossdock.writing.targets.guarded_target import unguarded
 from crossdock.writing.targets.merge_patch import holds
 
 _AMBIGUOUS = (302, 408, 500, 502, 503, 504)
@@ -26,7 +29,7 @@ class TargetContract(TargetRequestContract):
     """Tests of a target's requests and of its interpretation of answers.
 
     Set the attributes of `TargetUnderTest`, and define `members`; describe the answers of the API by `stored`,
-    `answered`, `listing`, `repeated`, `throttling`, `refusals` and `ambiguous`.
+    `answered`, `listing`, `removed`, `repeated`, `throttling`, `refusals` and `ambiguous`.
     """
 
     def first_examples(self) -> Iterator[Example]:
@@ -160,12 +163,15 @@ class TargetContract(TargetRequestContract):
 
     def test_a_refusal_is_rejected(self) -> None:
         """400, 422, `refusals`, and GraphQL or JSON-RPC errors without data concern one record; nothing was done."""
+        self._check_keys_of_refusals()
         for one, operation, request in self._written():
             plain = [(json_answer(status, {"message": _REASON}), _REASON) for status in (400, 422)]
-            for answer, reason in (*plain, *_refusals_of_protocol(request), *self.refusals):
-                outcome = _outcome(one, operation, request, answer)
+            stated = self.refusals_of(one.resource, operation)
+            for answer, reason in (*plain, *_refusals_of_protocol(request), *stated):
+                with _bodies_that_failed_sees(one.target) as seen:
+                    outcome = _outcome(one, operation, request, answer)
                 where, what = f"{one.method('outcome')}, {operation}", _shown(answer)
-                hint = "call super().outcome" if answer.status >= 300 else _FAILED
+                hint = "call super().outcome" if answer.status >= 300 else _FAILED + _rewritten(answer, seen)
                 assert outcome.kind == "rejected", f"{where}: {what} is {outcome.kind} instead of rejected; {hint}"
                 hint = "return it only for the answer by which the API refuses a second record of a name"
                 if answer.status == _CONFLICT:
@@ -173,6 +179,17 @@ class TargetContract(TargetRequestContract):
                 assert outcome.reason != "conflict", f"{where}: {what} is a conflict of the name; {hint}"
                 hint = "give the message of the API"
                 assert reason in outcome.message, f"{where}: the reason of {what} is {outcome.message!r}; {hint}"
+
+    def _check_keys_of_refusals(self) -> None:
+        """Fail if a mapping of `refusals` names what is no operation, since it would not be tested."""
+        known: list[str | tuple[str, str]] = []
+        for _, resource in self.targets():
+            known += [key for operation in self.operations(resource) for key in (operation, (resource, operation))]
+        unknown = [repr(key) for key in self.refusals if key not in known] if isinstance(self.refusals, Mapping) else []
+        assert not unknown, (
+            f"{type(self).__name__}.refusals: {', '.join(unknown)} is no operation that is tested; its keys are "
+            f"{', '.join(map(repr, dict.fromkeys(known)))}"
+        )
 
     def test_a_repeat_is_a_conflict_of_the_name(self) -> None:
         """The refusal of a second record with the same external id says so, if the target relies on it."""
@@ -218,9 +235,12 @@ class TargetContract(TargetRequestContract):
                 assert is_same, f"{where}: the id is {outcome.target_id!r} instead of {wanted!r}; {hint}"
                 if outcome.held == {} and "update" not in self.operations(one.resource):
                     continue  # nothing is compared
-                lacking = [name for name in one.payload if not holds(outcome.held or {}, {name: one.payload[name]})]
-                text = f"{where}: what was found lacks {', '.join(lacking)}, as it was sent; return the record in held"
-                assert not lacking, text
+                shown = one.target.resources[one.resource].comparable(one.payload)
+                lacking = [name for name in shown if not holds(outcome.held or {}, {name: shown[name]})]
+                assert not lacking, (
+                    f"{where}: what was found lacks {', '.join(lacking)}, as it was sent; return the record in held, "
+                    "or name the members that look-ups show as they were sent in TargetResource(shown=frozenset(...))"
+                )
 
     def test_a_look_up_finds_nothing_that_is_missing(self) -> None:
         """An empty list, and the answer `missing` where one record is asked for, say that it does not exist."""
@@ -231,6 +251,25 @@ class TargetContract(TargetRequestContract):
                 text = f"{one.method('found')}, {what}: a missing record is {outcome.kind} instead of absent"
                 is_missing = self._is_missing(one, outcome)
                 assert is_missing, f"{text}; return Outcome('absent'), or define missing in the test"
+
+    def test_a_removed_record_is_absent(self) -> None:
+        """A record that was deleted or cancelled is absent by its id, also if the API still shows it."""
+        deleted = [each for each in self.first_examples() if "delete" in self.operations(each.resource)]
+        if deleted and type(self).removed is TargetUnderTest.removed:
+            raise SkipTest(
+                "removed is not defined: whether the target takes a record that was deleted or cancelled, and that the "
+                "API still shows, for one that exists is not tested; a deletion in doubt would never end"
+            )
+        for one in deleted:
+            shown = self.removed(one.resource, self._record(one))
+            answer = self.missing(one.resource) if shown is None else self._answer(one, "look_up", shown)
+            request = one.target.look_up(one.resource, None, one.target_id)
+            outcome = one.target.found(one.resource, answer, one.expected(request, one.target_id))
+            where = one.method("found")
+            assert self._is_missing(one, outcome), (
+                f"{where}, look_up by id: a removed record is {outcome.kind} instead of absent; return "
+                "Outcome('absent', status=answer.status) for it"
+            )
 
     def test_a_look_up_believes_no_other_answer(self) -> None:
         """Another record, a failure and a broken body show neither that the record exists nor that it does not."""
@@ -348,6 +387,30 @@ def _protocol_of(request: Request) -> str | None:
     if isinstance(body.get("query"), str) and "{" in body["query"]:
         return "graphql"
     return "json-rpc" if "jsonrpc" in body else None
+
+
+@contextmanager
+def _bodies_that_failed_sees(target: ConnectorTarget) -> Iterator[list[bytes]]:
+    """Yield the bodies of the answers that `ApiTarget.with_status` is given, which passes them to `failed`."""
+    own, seen = unguarded(target), list[bytes]()
+    if not isinstance(own, ApiTarget):
+        yield seen
+        return
+    given = own.with_status
+
+    def with_status(resource: str, answer: Answer) -> Answer:
+        seen.append(answer.body)
+        return given(resource, answer)
+
+    with mock.patch.object(own, "with_status", with_status):
+        yield seen
+
+
+def _rewritten(answer: Answer, seen: list[bytes]) -> str:
+    """Say which body `failed` has seen in place of that of *answer*; empty if it has seen that one."""
+    if not seen or answer.body in seen:
+        return ""
+    return f"; failed was given the body that outcome had made of it: {seen[0][:_SHOWN].decode(errors='replace')}"
 
 
 def _outcome(one: Example, operation: str, request: Request, answer: Answer) -> Outcome:

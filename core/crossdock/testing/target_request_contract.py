@@ -36,6 +36,12 @@ class TargetRequestContract(TargetUnderTest):
         for resource in self.new_target().resources:
             yield self.new_target(), resource
 
+    first_test = "test_each_resource_has_a_valid_example"
+
+    def check_example(self) -> None:
+        for target, resource in self.targets():
+            self.example(target, resource)
+
     # ---- tests
 
     def test_each_resource_has_a_valid_example(self) -> None:
@@ -74,6 +80,10 @@ class TargetRequestContract(TargetUnderTest):
             found += [f"{resource}: {gap}" for gap in gaps_of_drafts(payloads)]
             operations, kind = {*self.operations(resource)}, target.resources[resource]
             declared = {"create": kind.creates, "update": not kind.write_once, "delete": kind.deletes}
+            unsent = sorted((kind.shown or frozenset()) - {name for each in payloads for name in each})
+            found += [
+                f"{resource}: no record has the member {each}, which TargetResource.shown names" for each in unsent
+            ]
             made = {each for each in declared if _is_implemented(target, each)}
             if kind.endpoint.header is not None and not self.ambiguous:
                 found.append(

@@ -24,6 +24,8 @@ from crossdock.writing.targets.merge_patch import difference
 
 NAMESPACE = "examples"
 _ACCOUNT = "account"
+Refusals = Sequence[tuple[Answer, str]]
+"""Answers, each with a part of the reason in it."""
 STATUS = {"create": 201, "update": 200, "delete": 200, "look_up": 200}
 
 
@@ -35,7 +37,8 @@ class TargetUnderTest(ConnectorUnderTest):
         throttling: Answers other than 429 by which the API limits the rate, each with the requested pause in seconds,
             or None.
         refusals: Answers other than 400 and 422 by which the API refuses a record, such as errors in an answer of
-            success, each with a part of the reason in it.
+            success, each with a part of the reason in it. A mapping states them by operation, or by resource and
+            operation, if an answer to one of them means nothing to another.
         ambiguous: Answers other than 5xx, 408 and redirects after which a write may have been executed, or still be in
             progress, such as the 409 while an earlier request with the same idempotency key is executed.
         expects: The requests that must be sent, as the author reads them off the vendor's documents: by resource and
@@ -48,7 +51,7 @@ class TargetUnderTest(ConnectorUnderTest):
 
     harmless: Collection[str] = ()
     throttling: Sequence[tuple[Answer, float | None]] = ()
-    refusals: Sequence[tuple[Answer, str]] = ()
+    refusals: Refusals | Mapping[str | tuple[str, str], Refusals] = ()
     ambiguous: Sequence[Answer] = ()
     expects: Mapping[tuple[str, str], tuple[str, str, Any]] = {}
     lists_others: Collection[str] = ()
@@ -106,6 +109,12 @@ class TargetUnderTest(ConnectorUnderTest):
         """
         return {"data": list(records)}
 
+    def removed(self, resource: str, record: Any) -> Any:  # noqa: ARG002  a subclass uses it
+        """Return *record*, which `stored` made, as a look-up by its id shows it after it was deleted or cancelled; None
+        if that answers as `missing`. Without this method it is not tested what the target makes of such a record.
+        """
+        return None
+
     def missing(self, resource: str) -> Answer:
         """Return the answer to the look-up of one record that does not exist; by default 404."""
         text = self.new_target().resources[resource].shape.absent or "not found"
@@ -117,10 +126,19 @@ class TargetUnderTest(ConnectorUnderTest):
         """
         return None
 
+    def refusals_of(self, resource: str, operation: str) -> Refusals:
+        """Return those of `refusals` that are stated for an operation."""
+        stated = self.refusals
+        if not isinstance(stated, Mapping):
+            return stated
+        return [*stated.get(operation, ()), *stated.get((resource, operation), ())]
+
     # ---- the target
 
     def new_target(self) -> ConnectorTarget:
-        """Make the target of a connection with *settings*."""
+        """Make the target of a connection with *settings*, connected as crossdock does. Tests of your own call its
+        methods, such as ``self.new_target().found(...)``.
+        """
         with self.in_environment():
             settings = context(self.connector, self.settings).settings
             made = Connection(self.connector.name, self.connector, settings, ()).target(_ACCOUNT, ManualClock())

@@ -34,6 +34,9 @@ class ShipBobExample(TargetUnderTest):
             "shipping_method": "Standard",
         }
 
+    def removed(self, resource: str, record: Any) -> Any:
+        return {**record, "status": "Cancelled"}
+
     def listing(self, resource: str, records: Sequence[Any]) -> Any:
         return list(records)
 
@@ -87,6 +90,9 @@ class AmazonExample(TargetUnderTest):
     def answered(self, resource: str, operation: str, record: Any) -> Any:
         return {"payload": {"fulfillmentOrder": record}} if operation == "look_up" else Answer(200, {}, b"")
 
+    def removed(self, resource: str, record: Any) -> Any:
+        return {**record, "fulfillmentOrderStatus": "CANCELLED"}
+
     def listing(self, resource: str, records: Sequence[Any]) -> Any:
         """Looked up by its external id, an order is shown as by its id."""
         return self.answered(resource, "look_up", records[0]) if records else self.missing(resource)
@@ -137,6 +143,9 @@ class DeclaredExample(TargetUnderTest):
 
     def stored(self, resource: str, target_id: str, payload: Mapping[str, Any]) -> Any:
         return {"id": target_id, **payload, "status": "Awaiting"}
+
+    def removed(self, resource: str, record: Any) -> Any:
+        return {**record, "status": "Void"}
 
     def listing(self, resource: str, records: Sequence[Any]) -> Any:
         return {"items": list(records), "next_cursor": None}

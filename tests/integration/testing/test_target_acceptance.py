@@ -34,6 +34,10 @@ class Depot:
             name = request.url.params.get("reference")
             found = [self.shown(each) for each, order in self.orders.items() if order["reference"] == name]
             return _json(200, {"orders": found})
+        if request.method == "DELETE":
+            return _json(200, {"order": {"order_id": int(order_id), **self.orders.pop(order_id)}})
+        if request.method == "GET" and order_id not in self.orders:
+            return _json(404, {"message": "No such order"})
         if request.method == "POST":
             order_id = str(len(self.orders) + 1)
         if request.method in {"POST", "PUT"}:

@@ -103,6 +103,11 @@ class Depot(ApiTarget):
             return Outcome("rejected", "the reference is taken", 409, reason="conflict", pointer="/reference")
         return super().outcome(resource, answer, expected)
 
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().found(resource, answer, expected)
+        is_cancelled = expected.target_id and (outcome.held or {}).get("state") == "cancelled"
+        return Outcome("absent", status=answer.status) if is_cancelled else outcome
+
 
 def depot(target: type[Depot]) -> Connector[DepotSettings]:
     return Connector(
@@ -145,6 +150,9 @@ class DepotExample(TargetUnderTest):
         ]
         address = {"street": "Gasse 1", "city": "Bern", "region": "BE"}
         return {"placed_at": datetime(2026, 11, 19, 23, 30, tzinfo=UTC), "address": address, "lines": lines}
+
+    def removed(self, resource: str, record: Any) -> Any:
+        return {**record, "state": "cancelled"}
 
     def listing(self, resource: str, records: Sequence[Any]) -> Any:
         return {"orders": list(records)}
@@ -292,6 +300,8 @@ FOUND: Sequence[tuple[str, type[DepotExample], str, str]] = [
     ("an amount rounded", bodied(_priced(lambda price: round(price, 1))), "numbers_are_exact", "Bug.create"),
     ("decimals lost in a float", case(create=_as_float), "numbers_are_exact", "Bug.create"),
     ("a foreign record believed", case(found=_believing), "a_look_up_believes_no_other_answer", "Bug.found"),
+    ("a cancelled record taken for one that exists", case(found=ApiTarget.found), "a_removed_record_is_absent",
+     "Bug.found"),
     ("429 taken for a refusal", case(outcome=_never_throttled), "throttling_is_recognized", "Bug.outcome"),
     ("an error of the API taken for a refusal", case(outcome=_only_delivered), "an_ambiguous_answer_is_in_doubt",
      "Bug.outcome"),

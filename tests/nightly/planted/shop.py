@@ -225,6 +225,7 @@ class _OfTheShop(StreamContract):
     environment = {"SHOP_TOKEN": "token-of-the-tests"}
     stream = "orders"
     expects = EXPECTED
+    given = [("customer", "shop"), ("product", "shop")]
 
 
 class PagedCase(_OfTheShop, HttpStreamContract):
@@ -450,6 +451,11 @@ def _numbered(self: Any, orders: list[Any], since: str | None) -> list[Any]:
     return [{**each, "id": number} if isinstance(each, dict) else each for number, each in enumerate(orders)]
 
 
+def _of_another_system(self: Any, line: Any) -> LineDraft:
+    product = Reference("product", line.at("/sku", str), "erp")
+    return Mapped.line(self, line).model_copy(update={"product_id": product})
+
+
 ALWAYS_LATEST = "2026-11-04T05:55:00Z"
 READING: Sequence[tuple[str, dict[str, Any], str, str]] = [
     ("a page left out", {"pull": _pull_of_one_page}, "every_record_of_every_page_is_read", "Bug.pull"),
@@ -469,6 +475,8 @@ READING: Sequence[tuple[str, dict[str, Any], str, str]] = [
      "every_change_of_a_draft_is_noticed", "Bug.uses"),
     ("random keys", {"rows": _random}, "a_second_run_reads_the_same", "random"),
     ("keys by position", {"rows": _numbered}, "keys_do_not_depend_on_the_order", "position"),
+    ("a reference to records that nobody writes", {"line": _of_another_system},
+     "references_lead_to_records_that_are_written", "Bug.to_resource needs product erp:"),
 ]  # fmt: skip
 
 

@@ -84,6 +84,11 @@ class OrderTarget(ApiTarget):
             )
         return super().outcome(resource, answer, expected)
 
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().found(resource, answer, expected)
+        is_void = expected.target_id is not None and (outcome.held or {}).get("status") == "void"
+        return Outcome("absent", status=answer.status) if is_void else outcome
+
 
 class DepotSettings(HttpSettings):
     kind: Literal["depot"]
@@ -115,6 +120,9 @@ class OrdersContract(TargetContract):
 
     def answered(self, resource: str, operation: str, record: Any) -> Any:
         return {"order": record}
+
+    def removed(self, resource: str, record: Any) -> Any:
+        return {**record, "status": "void"}
 
     def listing(self, resource: str, records: Sequence[Any]) -> Any:
         return {"orders": list(records)}

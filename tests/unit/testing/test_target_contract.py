@@ -13,6 +13,7 @@ import pytest
 from tests.unit.testing.parcels_target import ParcelsContract, ParcelsOfOneOrderContract, ParcelTarget, parcels
 from tests.unit.testing.target_connector import OrdersContract, OrderTarget, connector, failure, orders
 
+from crossdock.sources import ApiAnswer
 from crossdock.targets import (
     Answer,
     EndpointProfile,
@@ -23,6 +24,7 @@ from crossdock.targets import (
     Update,
     body_of,
 )
+from crossdock.testing.target_under_test import TargetUnderTest
 from crossdock.values import exact_json
 
 
@@ -303,6 +305,11 @@ class FoundWithoutMembers(OrderTarget):
         return outcome
 
 
+class VoidIsFound(OrderTarget):
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        return super(OrderTarget, self).found(resource, answer, expected)
+
+
 class FailureIsAbsence(OrderTarget):
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         outcome = super().found(resource, answer, expected)
@@ -389,6 +396,7 @@ BUGS: dict[type[OrderTarget], tuple[str, str]] = {
     VerifiedWithoutLookUp: (RULES, "the record cannot be looked up"),
     FirstOfTheList: (OTHER, "another record is taken for found"),
     FoundWithoutMembers: (FOUND, "what was found lacks"),
+    VoidIsFound: ("a_removed_record_is_absent", "look_up by id: a removed record is found instead of absent"),
     FailureIsAbsence: (OTHER, "is taken for absent"),
     RefusalIsAbsence: ("a_failed_look_up_shows_nothing", "HTTP 400 is taken for absent"),
     NothingIsDoubt: (OTHER, "is taken for in_doubt; a look-up that shows nothing is Outcome('unavailable', ...)"),
@@ -527,6 +535,88 @@ def test_every_test_of_the_contract_finds_a_bug() -> None:
         "requests_are_as_expected",
         "the_example_can_show_bugs",
     }
+
+
+def test_what_is_not_stated_of_removed_records_is_said() -> None:
+    """Most APIs still show a cancelled order; the test passes where it is stated that none is shown."""
+    case = type("Case", (OrdersContract,), {"removed": TargetUnderTest.removed})
+    with pytest.raises(SkipTest, match="removed is not defined: whether the target takes a record that was deleted"):
+        case().test_a_removed_record_is_absent()
+    gone = type("Case", (OrdersContract,), {"removed": lambda *_: None})
+    assert failure(gone, "a_removed_record_is_absent") == ""
+
+
+class Refusing(OrderTarget):
+    """An API that refuses in answers of success, each operation in its own way."""
+
+    def failed(self, resource: str, answer: ApiAnswer) -> int | None:
+        return 422 if answer.at("/order/refused") or answer.at("/0/refused") else None
+
+
+NO_SKU = Answer(200, {}, b'[{"refused": true, "message": "unknown SKU"}]'), "unknown SKU"
+SHIPPED = Answer(200, {}, b'{"order": {"refused": true}, "message": "shipped"}'), "shipped"
+
+
+class Unpacking(Refusing):
+    """It makes another answer of the one to a create."""
+
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        if expected.target_id is None and answer.body.startswith(b"["):
+            answer = replace(answer, body=b'{"order": {}}')
+        return super().outcome(resource, answer, expected)
+
+
+def refusing(target: type[OrderTarget], refusals: Any) -> str:
+    case = type("Case", (OrdersContract,), {"connector": connector(target), "refusals": refusals})
+    return failure(case, "a_refusal_is_rejected")
+
+
+@pytest.mark.parametrize(
+    "stated", [(NO_SKU,), {"create": [NO_SKU], "delete": [SHIPPED]}, {("orders", "update"): [SHIPPED]}, {}]
+)
+def test_refusals_may_be_stated_by_operation(stated: Any) -> None:
+    """An answer to one operation may mean nothing to another."""
+    assert refusing(Refusing, stated) == ""
+
+
+@pytest.mark.parametrize("key", ["creates", ("order", "create"), ("orders", "look_up")])
+def test_a_statement_about_no_operation_is_refused(key: Any) -> None:
+    """Nothing would be tested by it."""
+    assert f"Case.refusals: {key!r} is no operation that is tested; its keys are 'create', (" in refusing(
+        Refusing, {key: [NO_SKU]}
+    )
+
+
+def test_a_refusal_that_failed_does_not_see_says_what_it_sees() -> None:
+    """The body that outcome made of it; where that is the one that was sent, nothing is said of it."""
+    blind = refusing(Unpacking, {"create": [NO_SKU]})
+    assert '[{"refused": true' in blind
+    assert 'failed was given the body that outcome had made of it: {"order": {}}' in blind
+    assert "failed was given" not in refusing(OrderTarget, {"create": [NO_SKU]})
+
+
+def test_a_look_up_may_show_members_in_another_form() -> None:
+    """The target says which ones it shows as they were sent; the message of the contract names the attribute."""
+    shown = {"stored": lambda self, resource, target_id, payload: {
+        "order_id": int(target_id), **payload, "note": {"text": payload["note"]}, "lines": payload["lines"]
+    }}  # fmt: skip
+    assert "lacks note, as it was sent; return the record in held, or name" in failure(
+        type("Case", (OrdersContract,), shown), FOUND
+    )
+    kind = OrderTarget.resources["orders"]
+    for members, wanted in ((("lines",), ""), (("lines", "note"), "lacks note")):
+        declared = {"orders": replace(kind, shown=frozenset(members))}
+        made = connector(type("Partly", (OrderTarget,), {"resources": declared}))
+        assert wanted in failure(case := type("Case", (OrdersContract,), {**shown, "connector": made}), FOUND)
+        assert wanted or not failure(case, FOUND)
+
+
+def test_shown_members_that_nobody_sends_are_said() -> None:
+    """They are misspelt, or the example lacks them."""
+    declared = {"orders": replace(OrderTarget.resources["orders"], shown=frozenset({"notes"}))}
+    made = connector(type("Misspelt", (OrderTarget,), {"resources": declared}))
+    with pytest.raises(SkipTest, match="orders: no record has the member notes, which TargetResource.shown names"):
+        type("Case", (OrdersContract,), {"connector": made})().test_the_example_can_show_bugs()
 
 
 def test_an_example_of_equal_records_is_refused() -> None:

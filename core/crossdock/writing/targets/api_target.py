@@ -99,6 +99,10 @@ class ApiTarget(ConnectorTarget):
 
         An answer that also has the record was carried out, whatever errors it has beside it. Without this method and
         `Api.failed`, one that reports an error is in doubt.
+
+        It is called by `outcome` and `found`, with the answer that these were given. So a subclass that rewrites an
+        answer before it calls ``super().outcome`` decides about the rewritten one here, too, unless it rewrites only
+        what ``self.with_status(resource, answer)`` gives back as a success.
         """
         return self.api.status_of_failure(answer)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.testing.target_connector import OrderTarget, orders
 
-from crossdock.errors import UnauthorizedError
+from crossdock.errors import ConfigError, UnauthorizedError
 from crossdock.sources import Api, ApiAnswer
 from crossdock.targets import Answer, ApiTarget, EndpointProfile, ExpectedRecord, Outcome, Rule, Target
 from crossdock.testing import ManualClock
@@ -45,6 +45,15 @@ def test_a_method_that_a_resource_needs() -> None:
     assert fault_of(target) is None
     target.resources = orders(EndpointProfile(look_up=True, looks_up_first=frozenset({"create"})))
     assert "no method create_from" in (fault_of(target) or "")
+
+
+def test_a_target_without_a_connection_says_so() -> None:
+    """As a test of an author makes it; what needs no API works."""
+    alone = OrderTarget()
+    assert alone.create("orders", {"note": "x"}).path == "/orders"
+    with pytest.raises(ConfigError, match="OrderTarget is not connected") as failed:
+        alone.found("orders", Answer(200, {}, b"{}"), ExpectedRecord(target_id="7"))
+    assert "new_target() of a TargetUnderTest" in str(failed.value.hint)
 
 
 def refused(answer: ApiAnswer) -> int | None:

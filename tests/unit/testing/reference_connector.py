@@ -132,6 +132,7 @@ class OrdersContract(HttpStreamContract):
     settings = {"base_url": "https://shop.example", "token": "env:SHOP_TOKEN"}
     environment = {"SHOP_TOKEN": TOKEN}
     stream = "orders"
+    given = [("customer", "shop"), ("product", "shop")]
     pages = PAGES
 
     def transport(self, pages: Sequence[Any]) -> httpx.MockTransport:

@@ -11,9 +11,9 @@ from typing import Any
 from unittest import SkipTest
 
 import pytest
-from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, passes
+from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, connector, passes
 
-from crossdock import Context, ProductDraft, RawBatch, Record
+from crossdock import Context, ProductDraft, RawBatch, Record, Reference
 from crossdock.errors import CrossdockError, RefusedError, UnavailableError
 from crossdock.sources import Cursor
 
@@ -282,3 +282,31 @@ def test_a_seeded_bug_is_found(bug: type[Orders]) -> None:
     """The test of the contract that is meant for it fails, and only because of the bug."""
     assert not passes(bug, BUGS[bug])
     assert passes(Orders, BUGS[bug])
+
+
+def namespaces(given: object, reference: Reference | None = None) -> str:
+    """What the test of references says about orders, with products that are referred to in one way."""
+
+    class Referring(Orders):
+        def to_resource(self, record: Record) -> Any:
+            draft = super().to_resource(record)
+            return draft if reference is None else draft.model_copy(update={"customer_id": reference})
+
+    case = type("Case", (OrdersContract,), {"connector": connector(Referring), "given": given})
+    try:
+        case().test_references_lead_to_records_that_are_written()
+    except SkipTest as said:
+        return f"skipped: {said}"
+    except AssertionError as failed:
+        return f"failed: {failed}"
+    return ""
+
+
+def test_references_that_no_stream_serves_are_said() -> None:
+    """Without a statement the test is skipped with the names; what contradicts a statement fails."""
+    own, erp = [("customer", "shop"), ("product", "shop")], Reference("customer", "A", "erp")
+    said = namespaces(None)
+    assert said.startswith("skipped: Referring.to_resource needs customer shop:")
+    assert said.endswith(f"state it: given = {own}")
+    assert namespaces(own) == namespaces([*own, ("customer", "erp")], erp) == ""
+    assert namespaces(own, erp).startswith("failed: Referring.to_resource needs customer erp:A, and no stream of this")

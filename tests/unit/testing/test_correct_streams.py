@@ -49,6 +49,7 @@ class OfStatusById(OrdersContract):
 
 class OfStatusByKey(OrdersContract):
     connector = connector(StatusByKey)
+    given = [("order", "erp")]
 
 
 class InWindows(Orders):

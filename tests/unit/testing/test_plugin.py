@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,15 +49,13 @@ class TestAcceptance(SyncAcceptance):
 """
 
 
-def author(folder: Path, content: str, *arguments: str) -> str:
+def author(folder: Path, content: str, *arguments: str, secret: str = "a-secret-token", exit_code: int = 0) -> str:
     """Run the tests of an author; what pytest prints."""
     (folder / "test_it.py").write_text(content, encoding="utf-8")
     root = Path(__file__).parents[3]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", "."]
     ours = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "true"}  # authors have none of those of our tests
-    environment = (
-        os.environ | {"PYTHONPATH": os.pathsep.join([str(root), *sys.path]), "SHOP_TOKEN": "a-secret-token"} | ours
-    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), *sys.path]), "SHOP_TOKEN": secret} | ours
     ended = subprocess.run(
         [*command, *arguments],
         cwd=folder,
@@ -66,7 +65,7 @@ def author(folder: Path, content: str, *arguments: str) -> str:
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.returncode == exit_code, ended.stdout + ended.stderr
     return ended.stdout
 
 
@@ -86,3 +85,24 @@ def test_an_acceptance_runs_when_it_is_asked_for(tmp_path: Path, chosen: tuple[s
     is_told = "1 acceptance NOT RUN: syncs with faults and kills. Run all: pytest --acceptance" in said
     assert is_told == (not chosen)
     assert chosen or "1 passed, 1 skipped" in said
+
+
+HINDERED = """
+from tests.unit.testing.reference_connector import OrdersContract
+
+
+class TestOrders(OrdersContract):
+    environment = {}
+"""
+
+
+def test_one_cause_fails_one_test(tmp_path: Path) -> None:
+    """The others are skipped, and name it; the first one fails if that test is not chosen."""
+    shown = author(tmp_path, HINDERED, "-rsf", secret="", exit_code=1)
+    assert "1 failed" in shown
+    assert "FAILED test_it.py::TestOrders::test_the_example_is_read_and_mapped" in shown
+    assert "reading failed: the environment variable SHOP_TOKEN is not set" in shown
+    assert re.search(r"SKIPPED \[\d\d\] .*test_the_example_is_read_and_mapped has failed: Orders.pull: reading", shown)
+    chosen = author(tmp_path, HINDERED, "-k", "numbers or second", secret="", exit_code=1)
+    assert "1 error" in chosen
+    assert "passed" not in chosen

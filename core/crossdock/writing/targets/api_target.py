@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from crossdock.errors import UnauthorizedError, UnavailableError
+from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.retry_after import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
@@ -50,8 +50,15 @@ class ApiTarget(ConnectorTarget):
 
     @property
     def api(self) -> Api:
-        """The API of the connection. Raises ConfigError if its address or a certificate cannot be used."""
+        """The API of the connection.
+
+        Raises:
+            ConfigError: If its address or a certificate cannot be used, or if the target has no connection yet.
+        """
         if self._api is None:
+            if not hasattr(self, "_declared"):
+                hint = "in tests, self.new_target() of a TargetUnderTest makes a connected one"
+                raise ConfigError(f"{type(self).__name__} is not connected, so that it has no API", hint=hint)
             self._api = self._declared()
         return self._api
 

@@ -342,7 +342,7 @@ def record_orders(connector: Connector[Any]) -> None:
         testing.read(connector, testing.context(connector, settings, transport=transport), "orders", most=20)
 
 
-OF_PROCESSES = ("_in_every_process", "_in_spite_of_faults_and_kills")
+OF_PROCESSES = ("_in_every_process", "_in_spite_of_faults_and_kills", "_is_removed_once")
 
 
 @pytest.mark.parametrize("of_processes", [False, pytest.param(True, marks=pytest.mark.nightly)])
@@ -368,6 +368,28 @@ def test_the_connector_and_its_test_run(tmp_path: Path, monkeypatch: pytest.Monk
         for test in [getattr(contract, name) for name in names if name.endswith(OF_PROCESSES) == of_processes]:
             with suppress(SkipTest):  # of one test, and not of those after it
                 test()
+
+
+def test_the_stream_of_the_guide_reads_our_orders_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under our keys, without those of others, and with the members that are known."""
+    (tmp_path / "guide_back.py").write_text("\n".join(blocks(DOCS / "connectors.md", "python")), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("SHOP_TOKEN", "token-of-the-tests")
+    connector, parcel = importlib.import_module("guide_back").SHIPPED, {"carrier": "DPD", "number": "15501"}
+    facts: dict[str, Any] = {"status": "shipped", "updated_at": "2026-11-20T10:00:00Z"}
+    listed: list[dict[str, Any]] = [
+        {"reference": "shop:SO-1", "parcels": [parcel]}, {"reference": "SO-1"}, {"reference": "shop:SO-2"},
+    ]  # fmt: skip
+    answer = httpx.Response(200, json={"shipments": [{**facts, **each} for each in listed]})
+    settings = {"base_url": "https://shop.example.com", "token": "env:SHOP_TOKEN", "orders": "shop"}
+    context = testing.context(connector, settings, transport=httpx.MockTransport(lambda _: answer))
+    trial = testing.read(connector, context, "shipped")
+    assert trial.error is None
+    drafts = {tried.record.key: tried.members for tried in trial.records}
+    assert drafts == {
+        "SO-1": {"status": "shipped", "tracking": [parcel]},
+        "SO-2": {"status": "shipped"},
+    }
 
 
 def commands() -> Iterator[tuple[str, str]]:

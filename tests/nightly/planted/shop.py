@@ -357,6 +357,7 @@ class DeclaredCase(PagedCase):
 
     connector = load("http_json")
     settings = declared()
+    given = [("customer", "http_json"), ("product", "http_json")]
 
 
 # ---- bugs of the mapping, which each kind can have

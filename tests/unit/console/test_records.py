@@ -176,10 +176,10 @@ def test_what_waits_for_approval_names_its_records(command_line: CommandLine, vi
     fill(command_line)
     hashes = [key_hashes([key])[key] for key in ("U0", "U1")]
     with closing(command_line.state()) as state, state.begin() as tx:
-        tx.approvals.ask(PendingApproval(STREAM, "delete product in wms", packed([*hashes, 7]), AT))
+        tx.approvals.ask(PendingApproval(STREAM, "delete product of wms on the platform", packed([*hashes, 7]), AT))
         tx.approvals.ask(PendingApproval("old.products", "delete product in old", packed([7]), AT))
     page = opened(visitor, "approvals")
-    assert "delete product in wms, 3 records" in page.text
+    assert "delete product of wms on the platform, 3 records" in page.text
     assert "U0 , U1 and 1 more" in page.text
     assert "Not listed, because the config does not have or use the stream: old.products" in page.text
 

@@ -66,7 +66,8 @@ class CursorContract(StreamUnderTest):
             return
         asked.requests.clear()
         self.read_in(self.context_over(asked, read_at + _BETWEEN_RUNS), since)
-        moments = [moment for request in asked.requests for moment in moments_in(_text(request))]
+        zone = declared.timezone if declared is not None else None
+        moments = [moment for request in asked.requests for moment in moments_in(_text(request), zone)]
         if begins < read_at:  # what was read last is asked for again
             is_from = not moments or min(moments).earliest <= begins
             hint = "ask for what changed from since on, that value included"

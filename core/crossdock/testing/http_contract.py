@@ -272,13 +272,18 @@ class HttpStreamContract(StreamContract):
                     assert is_read, f"{pull}: a record whose value equals the cursor is not read again; {hint}"
 
     def _check_asked(self, pull: str, cursor: str, requests: Sequence[tuple[str, str, bytes]]) -> None:
-        """Check that one of *requests* contains the cursor or an earlier value, where `cursor_param` says."""
-        is_asked = any(contains_cursor(request, cursor) for request in requests)
+        """Check that one of *requests* contains the cursor or an earlier value, where `cursor_param` says.
+
+        Times without an offset are in the zone that the cursor declares.
+        """
+        declared = self._bound().stream.cursor
+        zone = None if declared is None else declared.timezone
+        is_asked = any(contains_cursor(request, cursor, zone=zone) for request in requests)
         hint = "the source would list everything or something else; send since, or a time made of it"
         assert is_asked, f"{pull}: no request contains the cursor {cursor} or a time before it: {hint}"
         named = self.cursor_param
         if named is not None:
-            is_named = any(contains_cursor(request, cursor, named) for request in requests)
+            is_named = any(contains_cursor(request, cursor, named, zone) for request in requests)
             assert is_named, f"{pull}: no request has the cursor in {named}, as cursor_param of the test says"
 
     def _listing(self, recorded: RequestRecorder) -> set[str]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
+from zoneinfo import ZoneInfo
 
 from crossdock.values import exact_json
 
@@ -29,29 +30,45 @@ class Moment(NamedTuple):
     latest: datetime
 
 
-def moments_in(text: str) -> Iterator[Moment]:
-    """Yield the times in a URL or a body: ISO 8601, dates, and UNIX time in seconds or milliseconds."""
-    for day, clock, zone in _ISO.findall(unquote(text)):
+def moments_in(text: str, zone: str | None = None) -> Iterator[Moment]:
+    """Yield the times in a URL or a body: ISO 8601, dates, and UNIX time in seconds or milliseconds.
+
+    Args:
+        zone: The time zone of times without an offset, such as ``Europe/London``; None if it is not known.
+    """
+    for day, clock, offset in _ISO.findall(unquote(text)):
         with suppress(ValueError):  # no time of a calendar
-            moment = datetime.fromisoformat(f"{day}T{clock or '00:00'}{zone or 'Z'}")
-            spread = timedelta() if zone else _ZONES
-            yield Moment(moment - spread, moment + spread + (timedelta() if clock else timedelta(days=1)))
+            moment = datetime.fromisoformat(f"{day}T{clock or '00:00'}{offset}")
+            earliest, latest = (moment, moment) if offset else _read_in(moment, zone)
+            yield Moment(earliest, latest + (timedelta() if clock else timedelta(days=1)))
     for seconds, _ in _UNIX.findall(unquote(text)):
         if 946_684_800 <= int(seconds) < _LATEST_S:
             moment = datetime.fromtimestamp(int(seconds), UTC)
             yield Moment(moment, moment + timedelta(seconds=1))
 
 
-def contains_cursor(request: tuple[str, str, bytes], cursor: str, name: str | None = None) -> bool:
+def _read_in(moment: datetime, zone: str | None) -> tuple[datetime, datetime]:
+    """Return the earliest and the latest instant that a time without an offset may be."""
+    if zone is None:
+        aware = moment.replace(tzinfo=UTC)
+        return aware - _ZONES, aware + _ZONES
+    found = [moment.replace(tzinfo=ZoneInfo(zone), fold=fold).astimezone(UTC) for fold in (0, 1)]
+    return min(found), max(found)
+
+
+def contains_cursor(
+    request: tuple[str, str, bytes], cursor: str, name: str | None = None, zone: str | None = None
+) -> bool:
     """Return whether the method, URL and body of a *request* contain *cursor*, a number up to it, or a time up to a day
     before it.
 
     Args:
         name: The parameter, or the member of a JSON body, that contains it; None for any.
+        zone: See `moments_in`.
     """
     _, url, body = request
     texts = [*_named(url, body)]
-    return any(_is_of(text, cursor) for found, text in texts if name in {None, found})
+    return any(_is_of(text, cursor, zone) for found, text in texts if name in {None, found})
 
 
 def _named(url: str, body: bytes) -> Iterator[tuple[str, str]]:
@@ -77,12 +94,12 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
         yield name, str(value)
 
 
-def _is_of(text: str, cursor: str) -> bool:
+def _is_of(text: str, cursor: str, zone: str | None) -> bool:
     if cursor in text:
         return True
-    instant = instant_of(cursor) or next((moment.earliest for moment in moments_in(cursor)), None)
+    instant = instant_of(cursor) or next((moment.earliest for moment in moments_in(cursor, zone)), None)
     if instant is not None:
-        if moments := [*moments_in(text)]:
+        if moments := [*moments_in(text, zone)]:
             return any(moment.earliest <= instant <= moment.latest + _BEFORE for moment in moments)
         return any(_names_day(text, instant + shift) for shift in (-_BEFORE, timedelta(), _ZONES))
     return cursor.isdigit() and any(0 <= int(cursor) - int(each) <= _NUMBERS for each in _NUMBER.findall(text))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 from unittest import SkipTest
+from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
@@ -317,6 +318,47 @@ class DatedContract(OrdersContract):
         return httpx.MockTransport(answer)
 
 
+LOCAL = [["2026-07-20T10:00:00", "2026-07-21T10:00:00"], ["2026-07-21T10:00:00", "2026-07-22T10:00:00"]]
+
+
+class LocalContract(OrdersContract):
+    """The shop has times without an offset, in its own zone, and is asked for those; it sorts by them."""
+
+    class Local(Orders):
+        fetches, zone = False, ZoneInfo("America/Chicago")
+        cursor = Cursor(column="updated_at", as_="instant", timezone="America/Chicago")
+
+        def params(self, since: str | None) -> dict[str, str]:
+            if since is None:
+                return {}
+            return {"changed_from": f"{datetime.fromisoformat(since).astimezone(self.zone):%Y-%m-%dT%H:%M:%S}"}
+
+        def newest(self, orders: list[dict[str, Any]]) -> str | None:
+            return None
+
+    connector = connector(Local)
+    cursor_param = "changed_from"
+    pages = [
+        {"orders": [{**order, "updated_at": text} for order, text in zip(page["orders"], texts, strict=True)]}
+        for page, texts in zip(OrdersContract.pages, LOCAL, strict=True)
+    ]
+
+
+class AskedInUtc(LocalContract.Local):
+    """A bug: five hours of changes are never read."""
+
+    zone = ZoneInfo("UTC")
+
+
+def test_local_times_are_asked_for_in_the_zone_of_the_cursor() -> None:
+    """Those of UTC would be later there."""
+    case = type("Case", (LocalContract,), {"connector": connector(AskedInUtc)})
+    tests = "the_cursor_is_used_and_its_value_read_again", "a_record_that_the_source_shows_late_is_read"
+    found = results(case, [f"test_{each}" for each in tests])
+    assert "no request contains the cursor" in found[tests[0]]
+    assert "it asks for later records only" in found[tests[1]]
+
+
 class UnsortedContract(OrdersContract):
     """The shop lists changes in any order, so that a cursor is stored at the end of a run only."""
 
@@ -349,6 +391,7 @@ CORRECT: Mapping[type[HttpStreamContract], Mapping[str, str]] = {
     NumberedContract: {},
     SortedContract: {},
     DatedContract: {},
+    LocalContract: {},
     UnsortedContract: {
         "a_cursor_is_not_ahead_of_what_was_read": "no batch of the example has a cursor or a checkpoint, and no cursor "
         "sorts the source"

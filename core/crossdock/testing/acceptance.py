@@ -16,6 +16,7 @@ from random import Random
 from unittest import mock
 
 from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
+from crossdock.testing.graphql_transport import SelectedMembers
 from crossdock.testing.sandbox_effects import differences
 from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
 from crossdock.testing.synced_platform import Connections, SyncedPlatform, connection, connections_of
@@ -126,7 +127,7 @@ class SyncAcceptance(DisturbedCommands):
             connections = self._connections()
             network, served = self.network(), None
             if network is not None:
-                served = stack.enter_context(ServedTransport(network, origins_in(connections)))
+                served = stack.enter_context(ServedTransport(SelectedMembers(network), origins_in(connections)))
                 connections = exact_json.loads(served.local(exact_json.dumps(connections).decode()))
 
             def make(name: str) -> SyncedPlatform:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -17,6 +17,7 @@ from crossdock.records import Record
 from crossdock.testing.captured_output import captured
 from crossdock.testing.connector_context import context, read
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.record_keys import key_parts_of, key_text
 
 if TYPE_CHECKING:
     import httpx
@@ -37,9 +38,21 @@ def method_of(own: object, name: str) -> str:
     return f"{type(own).__name__}.{name}"
 
 
+def shown_key(text: str) -> str:
+    """Return a key, given in its text form, as `expects` has it: the one part, or a tuple of parts."""
+    parts = key_parts_of(text)
+    return repr(parts[0] if len(parts) == 1 else parts)
+
+
+def text_of_key(key: Any, known: Container[str]) -> str:
+    """Return the text form of a key that an author states: one part, a tuple of parts, or the text form itself."""
+    text = key_text(tuple(map(str, key if isinstance(key, tuple) else (key,))))
+    return key if isinstance(key, str) and text not in known else text
+
+
 def place_of(record: Record) -> str:
     """Return how messages name a record."""
-    return f"record {record.key!r} of {record.source}, line {record.lines[0]}"
+    return f"record {shown_key(record.key)} of {record.source}, line {record.lines[0]}"
 
 
 class ConnectorUnderTest:

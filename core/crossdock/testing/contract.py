@@ -19,7 +19,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping.own_external_ids import at_source
 from crossdock.records import RawBatch
 from crossdock.testing.connector_context import bound_stream
-from crossdock.testing.connector_under_test import method_of, place_of
+from crossdock.testing.connector_under_test import method_of, place_of, shown_key, text_of_key
 from crossdock.testing.hash_seeds import readings
 from crossdock.testing.mapping_contract import MappingContract
 from crossdock.testing.schema_drift_variants import drifted_objects
@@ -39,7 +39,7 @@ class StreamContract(MappingContract, SyncContract):
             that it names.
     """
 
-    webhooks: Sequence[tuple[str, Any, Sequence[str]]] = ()
+    webhooks: Sequence[tuple[str, Any, Sequence[Any]]] = ()
 
     # ---- tests
 
@@ -91,14 +91,16 @@ class StreamContract(MappingContract, SyncContract):
             document = exact_json.loads(exact_json.dumps(body))
             named = [key_text(hint.key) for hint in _hints(declared, topic, document) if hint.stream == self.stream]
             where = f"{declared.hints.__qualname__} of the connector's webhooks, topic {topic!r}"
-            wanted = [*map(str, keys)]
-            assert named == wanted, f"{where}: names the records {named} instead of {wanted}"
+            wanted = [text_of_key(key, named) for key in keys]
+            shown = " instead of ".join(f"[{', '.join(map(shown_key, each))}]" for each in (named, wanted))
+            assert named == wanted, f"{where}: names the records {shown}"
             for change, changed in drifted_objects(document):
                 self._reads_or_refuses(f"{where}, {change}", declared, topic, changed)
             with self.in_environment():
                 fetched = fetched_records(bound, named) if named else {}
             lost = {*named} & {tried.record.key for tried in trial.records} - fetched.keys()
-            assert not lost, f"{self._method('fetch')} does not read the record {min(lost)!r}, which a webhook names"
+            named_only = ", ".join(map(shown_key, sorted(lost)))
+            assert not lost, f"{self._method('fetch')} does not read the record {named_only}, which a webhook names"
 
     @staticmethod
     def _reads_or_refuses(where: str, declared: Webhooks[Any], topic: str, body: Any) -> None:
@@ -119,10 +121,11 @@ class StreamContract(MappingContract, SyncContract):
         one, other = (sorted(reading) for reading in readings(type(self)))
         assert len(one) == len(other), f"{pull}: one process reads {len(one)} records, and another {len(other)}"
         for (key, rows, draft), (other_key, other_rows, other_draft) in zip(one, other, strict=True):
-            text = f"{key!r} is the key of a record in one process, and {other_key!r} in another"
+            record, text = f"record {shown_key(key)}", f"{shown_key(key)} is the key of a record in one process"
+            text += f", and {shown_key(other_key)} in another"
             assert key == other_key, f"{pull}: {text}; {hint}"
-            assert rows == other_rows, f"{pull}: record {key!r} has other rows in another process; {hint}"
-            assert draft == other_draft, f"{to_resource}: record {key!r} has another draft in another process; {hint}"
+            assert rows == other_rows, f"{pull}: {record} has other rows in another process; {hint}"
+            assert draft == other_draft, f"{to_resource}: {record} has another draft in another process; {hint}"
 
     def _method(self, name: str) -> str:
         return method_of(bound_stream(self.connector, self.new_context(), self.stream).stream, name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from unittest import SkipTest
@@ -103,18 +104,23 @@ class CursorContract(StreamUnderTest):
         return bound_stream(self.connector, self.context_over(network, begins), self.stream)
 
     def _pulled(self, bound: BoundStream) -> Generator[RawBatch | Checkpoint, None, None]:
-        try:
-            with self.in_environment():
-                yield from pulled_batches(bound, None)
-        except CrossdockError as error:
-            raise AssertionError(f"{method_of(bound.stream, 'pull')}: reading failed: {error}") from None
+        items = pulled_batches(bound, None)
+        with _told_of(bound):
+            while (item := self._next_of(items)) is not None:
+                yield item
+
+    def _next_of(self, items: Iterator[RawBatch | Checkpoint]) -> RawBatch | Checkpoint | None:
+        # A generator that is left in the middle must not hold the environment: it would take it from a later test.
+        with self.in_environment():
+            return next(items, None)
 
     def _continued_from(self, bound: BoundStream) -> str | None:
         """Return the argument of `pull` in the run after one that reads everything."""
         declared, clock = bound.stream.cursor, bound.context.run.clock
         parts = ReadParts(self._pulled(bound), declared, clock, whole=True)
-        for _ in parts.next_part():
-            pass
+        with _told_of(bound):  # of a list that is not sorted
+            for _ in parts.next_part():
+                pass
         if declared is None:
             return parts.cursor
         at_end = parts.latest or None  # of a source that is not sorted, whose cursor moves after everything was read
@@ -137,6 +143,14 @@ class CursorContract(StreamUnderTest):
             f"{method_of(bound.stream, 'pull')}: the checkpoint {checkpoint.cursor} is ahead of what was read: until "
             f"then, requests ask for times up to {reached}; yield the end of the window that was read"
         )
+
+
+@contextmanager
+def _told_of(bound: BoundStream) -> Iterator[None]:
+    try:
+        yield
+    except CrossdockError as error:
+        raise AssertionError(f"{method_of(bound.stream, 'pull')}: reading failed: {error}") from None
 
 
 def _text(request: tuple[str, str, bytes]) -> str:

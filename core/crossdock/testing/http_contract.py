@@ -30,8 +30,10 @@ from crossdock.testing.connector_under_test import method_of
 from crossdock.testing.continued_lists import ContinuedList, SingleAnswers, pages_noted
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.faulty_transport import FAULTS, faulty
-from crossdock.testing.json_pages import ListPath, in_reverse, lists, value_at_path, without_records
-from crossdock.testing.requested_times import contains_cursor, instant_of
+from crossdock.testing.graphql_transport import SelectedMembers
+from crossdock.testing.json_pages import RecordList, in_reverse, record_lists, without_records
+from crossdock.testing.mapping_contract import place_of
+from crossdock.testing.requested_times import contains_cursor, descending_order, instant_of
 from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json
@@ -40,6 +42,7 @@ from crossdock.values.json_paths import at_path, text_of
 _DATE = len("2026-11-19")
 _EARLIER = timedelta(days=2)  # more than a request may ask for before its cursor
 _OF_CHANGE = re.compile("updated|modified|changed|edited|last_?change|last_?update|mtime", re.IGNORECASE)
+_SHOWN = 5  # members in a message
 
 
 class HttpStreamContract(StreamContract):
@@ -133,7 +136,8 @@ class HttpStreamContract(StreamContract):
         others = _keys_of(self._read_without(item))
         for change, changed in drifted_objects(item):
             pages = copy.deepcopy(list(self.pages))
-            value_at_path(pages[page_number], place)[index] = changed
+            elements = place.elements(pages[page_number])
+            elements[index] = place.with_record(elements[index], changed)
             trial = self.read_from(self.transport(pages))
             pull, hint = (
                 method_of(trial.bound.stream, "pull"),
@@ -155,7 +159,7 @@ class HttpStreamContract(StreamContract):
         page_number, place, index, item = self._first_read()
         moved, key, row = self._moved(item)
         pages = copy.deepcopy(list(self.pages))
-        value_at_path(pages[-1], place).append(moved)
+        place.elements(pages[-1]).append(place.with_record(place.elements(pages[page_number])[index], moved))
         trial = self.read_from(self.transport(pages))
         if isinstance(trial.error, DoubtfulListError):
             return
@@ -218,6 +222,40 @@ class HttpStreamContract(StreamContract):
             where = f"{pull}: request {number + 1} answered with 429 once"
             assert trial.error is None, f"{where}: {trial.error}; send requests with ctx.api, which repeats them"
             assert len(trial.records) == count, f"{where}: {len(trial.records)} of {count} records; catch no error"
+
+    def test_a_query_selects_what_is_read(self) -> None:
+        """A stream of a GraphQL API reads the same if answers have only the members that its query selects."""
+        selected = SelectedMembers(self.network())
+        trial, whole = self.read_from(selected), self.example()
+        if not selected.left_out:
+            return
+        pull, lacking = method_of(whole.bound.stream, "pull"), ", ".join(selected.left_out[:_SHOWN])
+        text = f"{pull}: the query does not select {lacking}, as the answers of the test have it"
+        hint = "select in the query what is read"
+        assert trial.error is None, f"{text}, and without it reading fails: {trial.error}; {hint}"
+        for one, other in zip(whole.records, trial.records, strict=False):
+            what = "record is another one" if one.record.key != other.record.key else "draft is another one"
+            is_same = (one.record.key, one.members) == (other.record.key, other.members)
+            assert is_same, f"{text}, and without it the {what}: {place_of(one.record)}; {hint}"
+        assert len(trial.records) == len(whole.records), f"{text}, and without it records are missing; {hint}"
+        cursor = whole.bound.stream.cursor
+        if cursor is not None:
+            before, after = (_values(each, cursor.column) for each in (whole, trial))
+            assert before == after, f"{text}, and without it records have no {cursor.column}, their cursor; {hint}"
+
+    def test_a_sorted_cursor_asks_for_the_oldest_change_first(self) -> None:
+        """A stream whose cursor says that its source is sorted does not ask for the opposite order."""
+        declared = self._bound().stream.cursor
+        if declared is None or not declared.sorted:
+            return
+        recorded = RequestRecorder(self.network())
+        self.read_from(recorded)
+        for request in recorded.requests:
+            found = descending_order(request, declared.column)
+            assert found is None, (
+                f"{self._method('pull')}: a request asks for the newest change first, by {found}, and the cursor says "
+                "that the source is sorted by it, ascending; ask for the oldest change first, or declare sorted=False"
+            )
 
     def test_a_cursor_is_not_ahead_of_what_was_read(self) -> None:
         """Records that are read after a cursor have no lower value, and each cursor is a value that was read."""
@@ -292,8 +330,9 @@ class HttpStreamContract(StreamContract):
         return {
             urlsplit(url).path
             for (_, url, _), body in zip(recorded.requests, recorded.answers, strict=True)
-            for _, items in lists(_json(body))
-            if any(item in records for item in items)
+            for page in [_json(body)]
+            for each in record_lists(page)
+            if any(item in records for item in each.records(page))
         }
 
     def other_gaps(self) -> Iterator[str]:
@@ -345,8 +384,14 @@ class HttpStreamContract(StreamContract):
 
     def _from_cursor(self, since: str) -> Callable[[Any], bool] | None:
         """Return whether a source lists a record in a request from *since* on; None if no member is the cursor."""
-        declared = self._bound().stream.cursor
+        stream = self._bound().stream
+        declared = stream.cursor
         if declared is not None:
+            places, pages = self._listed_records()[1], [_exact(page) for page in self.pages]
+            assert any(_has(declared, place, pages) for place in places), (
+                f"network_since of the test: no record of pages has the member {declared.column}, the cursor of "
+                f"{type(stream).__name__}; override network_since, and return what the source lists from a cursor on"
+            )
             return partial(_is_from, declared, since)
         items = [item for _, items in self._batches() for item in items]
         names = {name for item in items for name, value in item.items() if str(value) == since}
@@ -355,50 +400,55 @@ class HttpStreamContract(StreamContract):
     def _bound(self) -> BoundStream:
         return bound_stream(self.connector, self.new_context(), self.stream)
 
-    def _listed_records(self) -> tuple[list[tuple[int, Any]], set[ListPath]]:
+    def _listed_records(self) -> tuple[list[tuple[int, Any]], set[RecordList]]:
         """Return the records of `pages` with the numbers of their pages, and the paths of the lists that contain
         them: as they are read or, if no row is what the API lists, those without which records are missing.
         """
         read = [item for _, items in self._batches() for item in items]
-        exact = [exact_json.loads(json.dumps(page)) for page in self.pages]
-        places = {place for page in exact for place, items in lists(page) if any(item in read for item in items)}
-        places = places or set(self._needed_places())
+        exact = [_exact(page) for page in self.pages]
+        found = {
+            each for page in exact for each in record_lists(page) if any(item in read for item in each.records(page))
+        }
+        places = {each for each in found if not each.inner} or found or {*self._needed_places(exact)}
         assert places, "no list in `pages` contains what is read: records do not change when lists of `pages` are empty"
         listed = [
             (number, item)
             for number, page in enumerate(exact)
-            for place, items in lists(page)
-            if place in places
-            for item in items
+            for place in sorted(places, key=str)
+            for item in place.records(page)
         ]
         return listed, places
 
-    def _needed_places(self) -> Iterator[ListPath]:
-        keys = _keys_of(self.example())
-        for place in {place for page in self.pages for place, items in lists(page) if items}:
+    def _needed_places(self, exact: Sequence[Any]) -> Iterator[RecordList]:
+        """Yield the lists without which records are missing, with the place of records that have the cursor."""
+        keys, cursor = _keys_of(self.example()), self._bound().stream.cursor
+        known = {each for page in exact for each in record_lists(page) if each.elements(page)}
+        for place in (each for each in known if not each.inner):
             emptied = without_records(self.pages, [place], lambda _: False)
             if keys - _keys_of(self.read_from(self.transport(emptied))):
-                yield place
+                inner = [each for each in known if each.path == place.path and _has(cursor, each, exact)]
+                yield min(inner, key=lambda each: len(each.inner), default=place)
 
-    def _read_with(self, places: set[ListPath], is_kept: Callable[[Any], bool]) -> Trial:
+    def _read_with(self, places: set[RecordList], is_kept: Callable[[Any], bool]) -> Trial:
         return self.read_from(self.transport(without_records(self.pages, places, is_kept)))
 
     def _read_without(self, item: Any) -> Trial:
-        return self._read_with(self._listed_records()[1], lambda each: each != item)
+        wanted = _exact(item)
+        return self._read_with(self._listed_records()[1], lambda each: _exact(each) != wanted)
 
-    def _is_read(self, item: Any, keys: set[str], places: set[ListPath]) -> bool:
+    def _is_read(self, item: Any, keys: set[str], places: set[RecordList]) -> bool:
         """Return whether a listed record is read, or left out as `filters_on` permits.
 
         What is read when it is listed alone must also be read among the others.
         """
-        alone = self._read_with(places, lambda each: each == item)
+        alone = self._read_with(places, _is(item))
         if _counted(alone):  # without a key, if a filter of the stream counts it
             return _keys_of(alone) <= keys
         if alone.error is not None:  # it needs others, which are read with it
             return bool(keys - _keys_of(self._read_without(item)))
         return bool(self.filters_on)
 
-    def _first_read(self) -> tuple[int, ListPath, int, Any]:
+    def _first_read(self) -> tuple[int, RecordList, int, Any]:
         """Return page, path of the list, index and object of the first record that is not left out."""
         keys = _keys_of(self.example())
         found = next((each for each in self._items() if keys - _keys_of(self._read_without(each[3]))), None)
@@ -414,24 +464,44 @@ class HttpStreamContract(StreamContract):
         """Return a changed form of a listed record, the key that it is read with, and the row that shows the change."""
         places = self._listed_records()[1]
         forms = [{**item, "crossdock_changed": 1}, *(form for _, form in drifted_objects(item))]
-        alone = self._read_with(places, lambda each: each == item)
+        alone = self._read_with(places, _is(item))
         before, keys = {tried.record.row.get(JSON) for tried in alone.records}, _keys_of(alone)
         for form in forms:
-            pages = without_records(self.pages, places, lambda each: each == item)
-            first = next(value_at_path(page, place) for page in pages for place in places if value_at_path(page, place))
-            first[0] = form
+            pages = without_records(self.pages, places, _is(item))
+            place, first = next((each, found) for page in pages for each in places if (found := each.elements(page)))
+            first[0] = place.with_record(first[0], form)
             records = self.read_from(self.transport(pages)).records
             if len(records) == 1 and {records[0].record.key} == keys and records[0].record.row.get(JSON) not in before:
                 return form, records[0].record.key, records[0].record.row.get(JSON)
         raise SkipTest("no change of a member of the first record changes its row alone")
 
-    def _items(self) -> Iterator[tuple[int, ListPath, int, Any]]:
+    def _items(self) -> Iterator[tuple[int, RecordList, int, Any]]:
         """Yield page, path of the list, index and object of each record in `pages`."""
         _, places = self._listed_records()
         for number, page in enumerate(self.pages):
             for place in sorted(places, key=str):
-                for index, item in enumerate(value_at_path(page, place) or ()):
+                for index, item in enumerate(place.records(page)):
                     yield number, place, index, item
+
+
+def _exact(value: Any) -> Any:
+    """Return *value* as it is read: with the digits of its numbers in place of floats."""
+    if isinstance(value, dict):
+        return {name: _exact(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_exact(inner) for inner in value]
+    return exact_json.loads(json.dumps(value)) if isinstance(value, float) else value
+
+
+def _is(item: Any) -> Callable[[Any], bool]:
+    wanted = _exact(item)
+    return lambda each: bool(_exact(each) == wanted)
+
+
+def _has(cursor: Cursor | None, place: RecordList, pages: Sequence[Any]) -> bool:
+    """Return whether a record at *place* has the member that is the cursor."""
+    records = (item for page in pages for item in place.records(page))
+    return cursor is not None and any(text_of(at_path(item, cursor.column)) is not None for item in records)
 
 
 def _json(body: bytes) -> Any:
@@ -451,6 +521,10 @@ def _texts_of(item: Any) -> set[str]:
 
 def _rows_of(trial: Trial) -> list[Any]:
     return [exact_json.loads(tried.record.row[JSON] or "null") for tried in trial.records]
+
+
+def _values(trial: Trial, column: str) -> list[str | None]:
+    return [text_of(at_path(row, column)) for row in _rows_of(trial)]
 
 
 def _keys_of(trial: Trial) -> set[str]:
@@ -509,7 +583,7 @@ def _later_changes(cursor: Cursor, items: Sequence[Any]) -> Iterator[str]:
 
 def _is_from(cursor: Cursor, since: str, item: Any) -> bool:
     try:
-        return cursor.position({cursor.column: text_of(at_path(item, cursor.column))}) >= cursor.position(
+        return cursor.position({cursor.column: text_of(at_path(_exact(item), cursor.column))}) >= cursor.position(
             {cursor.column: since}
         )
     except RecordError:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from crossdock.values.json_paths import replaced_at
 
 ListPath = tuple[str | int, ...]
 """The path of a list in the body of a page."""
@@ -29,22 +32,58 @@ def value_at_path(value: Any, path: ListPath) -> Any:
     return value
 
 
-def in_reverse(pages: Sequence[Any], places: Iterable[ListPath]) -> list[Any]:
+@dataclass(frozen=True, slots=True)
+class RecordList:
+    """Where a page lists records.
+
+    Attributes:
+        path: The path of the list.
+        inner: The path of the record in each element, such as ``node`` in the edges of a GraphQL connection.
+    """
+
+    path: ListPath
+    inner: ListPath = ()
+
+    def elements(self, page: Any) -> list[Any]:
+        """Return the list itself; an empty one if *page* has none."""
+        found = value_at_path(page, self.path)
+        return found if isinstance(found, list) else []
+
+    def record_of(self, element: Any) -> Any:
+        return value_at_path(element, self.inner)
+
+    def records(self, page: Any) -> list[Any]:
+        return [self.record_of(each) for each in self.elements(page)]
+
+    def with_record(self, element: Any, record: Any) -> Any:
+        """Return *element* with another record."""
+        return replaced_at(element, "".join(f"/{name}" for name in self.inner), record) if self.inner else record
+
+
+def record_lists(page: Any) -> Iterator[RecordList]:
+    """Yield each list of *page*, and again for each member in which all of its elements may have the record."""
+    for path, items in lists(page):
+        yield RecordList(path)
+        if items and all(isinstance(each, dict) for each in items):
+            names = dict.fromkeys(name for each in items for name, inner in each.items() if isinstance(inner, dict))
+            yield from (RecordList(path, (name,)) for name in names if "/" not in name and "~" not in name)
+
+
+def in_reverse(pages: Sequence[Any], places: Iterable[RecordList]) -> list[Any]:
     """Return a copy of *pages* whose lists at *places* are reversed."""
     changed = copy.deepcopy(list(pages))
     for place in places:
         for page in changed:
-            if isinstance(items := value_at_path(page, place), list):
-                items.reverse()
+            place.elements(page).reverse()
     return changed
 
 
-def without_records(pages: Sequence[Any], places: Iterable[ListPath], is_kept: Callable[[Any], bool]) -> list[Any]:
+def without_records(pages: Sequence[Any], places: Iterable[RecordList], is_kept: Callable[[Any], bool]) -> list[Any]:
     """Return a copy of *pages* without some records. Later ones move up, so that the last pages have fewer."""
     changed = copy.deepcopy(list(pages))
     for place in places:
-        found = [items for page in changed if isinstance(items := value_at_path(page, place), list)]
-        kept = iter([item for items in found for item in items if is_kept(item)])
+        found = [place.elements(page) for page in changed]
+        kept = iter([item for items in found for item in items if is_kept(place.record_of(item))])
         for items in found:
             items[:] = [item for _, item in zip(list(items), kept, strict=False)]
     return changed

@@ -21,12 +21,11 @@ from crossdock.errors import RecordError
 from crossdock.records import JSON, LINE, Record
 from crossdock.runs.planning.draft_records import drafted
 from crossdock.testing.connector_context import bound_stream
-from crossdock.testing.connector_under_test import StreamUnderTest, method_of, place_of
+from crossdock.testing.connector_under_test import StreamUnderTest, method_of, place_of, shown_key, text_of_key
 from crossdock.testing.example_gaps import gaps_of_drafts, gaps_of_records, unstated
 from crossdock.testing.expected_members import mismatch, stated
 from crossdock.testing.longer_list_variants import LongerList, longer_lists
 from crossdock.testing.schema_drift_variants import drifted, numbers_in, paths, value_at, with_numbers
-from crossdock.values.record_keys import key_text
 
 _SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17
 _OTHER = Decimal(8642)
@@ -64,18 +63,18 @@ class MappingContract(StreamUnderTest):
             raise SkipTest(
                 f"expects is not set: what {to_resource} makes of a record is compared with nothing, so that a price "
                 "divided by 100, a wrong member or a time in another zone is not found; state the draft of a record, "
-                f"as the vendor means it: expects = {{{next(iter(drafts))!r}: {{...}}}}"
+                f"as the vendor means it: expects = {{{shown_key(next(iter(drafts)))}: {{...}}}}"
             )
         for key, wanted in self.expects.items():
-            text = key_text(tuple(map(str, key))) if isinstance(key, tuple) else str(key)
-            known, pull = ", ".join(map(repr, [*drafts][:_SHOWN])), method_of(trial.bound.stream, "pull")
+            text = text_of_key(key, drafts)
+            known, pull = ", ".join(map(shown_key, [*drafts][:_SHOWN])), method_of(trial.bound.stream, "pull")
             assert text in drafts, (
-                f"expects states a record {text!r}, which {pull} does not read; it reads {known}; look for the record "
-                "in the example, and at the key of the stream"
+                f"expects states a record {shown_key(text)}, which {pull} does not read; it reads {known}; look for "
+                "the record in the example, and at the key of the stream"
             )
-            assert text not in problems, f"{to_resource}, record {text!r}: there is no draft: {problems[text]}"
+            assert text not in problems, f"{to_resource}, record {shown_key(text)}: there is no draft: {problems[text]}"
             wrong = mismatch(wanted, drafts[text])
-            assert not wrong, f"{to_resource}, record {text!r}: {wrong}"
+            assert not wrong, f"{to_resource}, record {shown_key(text)}: {wrong}"
 
     def test_the_example_can_show_bugs(self) -> None:
         """Names what no test can find with this example; it never fails."""

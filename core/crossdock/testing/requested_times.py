@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 from zoneinfo import ZoneInfo
 
+from crossdock.testing.graphql_selection import GraphQLRequest
 from crossdock.values import exact_json
 
 _ISO = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\d*(Z|[+-]\d\d:?\d\d)?)?(?!\d)")
 _UNIX = re.compile(r"(?<![\d.-])(\d{10})(\d{3})?(?![\d-])")
 _NUMBER = re.compile(r"(?<![\d.])\d{1,18}(?![\d.])")
+_DESCENDING = re.compile(r"(?:^|[\s_:,.])(?:desc|descending)$")
 _DIGITS = re.compile(r"\d{1,18}")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBERS = 100_000  # how much less than a cursor may be asked for
@@ -92,6 +94,20 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from _leaves(name, each)
     elif value is not None:
         yield name, str(value)
+
+
+def descending_order(request: tuple[str, str, bytes], column: str) -> str | None:
+    """Return what in a *request* asks for the latest value of *column* first, or None."""
+    _, url, body = request
+    asked = GraphQLRequest.of(body)
+    given = _named(url, body) if asked is None else ((path[-1], str(value)) for path, value in asked.arguments())
+    name = column.rpartition(".")[2]
+    for parameter, text in given:
+        plain = text.strip().casefold()
+        is_reverse = parameter == "reverse" and plain == "true"
+        if is_reverse or _DESCENDING.search(plain) or plain in {f"-{name}".casefold(), f"-{column}".casefold()}:
+            return f"{parameter} {text}"
+    return None
 
 
 def _is_of(text: str, cursor: str, zone: str | None) -> bool:

@@ -47,6 +47,11 @@ def test_a_wrong_declaration_names_its_place(declare: Callable[..., Any], told: 
     assert __file__.rpartition("/")[2] in refused.value.message
 
 
+def test_a_rate_that_is_left_out_is_learned() -> None:
+    """A setting for it may be optional."""
+    assert AnyApi(URL, rate=None).rate == Api(URL).rate
+
+
 @pytest.mark.parametrize("paginator", [PageNumber, "page"])
 def test_what_is_no_paginator_is_refused(paginator: Any) -> None:
     """A class in place of an object is the usual mistake."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
@@ -45,7 +45,7 @@ _ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "headers": _HEADERS,
     "plain_headers": _HEADERS,
     "rate": (
-        lambda value: value is not None and _has("estimate")(value),
+        _has("estimate"),
         "a limit such as RateLimit(per_minute=120)",
     ),
     "throttled": (callable, "a function"),
@@ -71,7 +71,7 @@ class Api:
     Attributes:
         base_url: https, or http on this machine, without a user, a password or a query.
         headers: Sent with every request; may contain credentials.
-        rate: The rate limit, as far as it is known.
+        rate: The rate limit, as far as it is known. None for no configured one.
         throttled: Recognizes an answer by which the API limits the rate other than by 429, such as a 403: True, or
             the seconds until the next request, 0 to 900. After True, the wait is that of ``Retry-After`` or of a text
             such as ``retry after 1500 milliseconds``, if there is one. Any number, also 0, says that it is throttled.
@@ -109,6 +109,8 @@ class Api:
     failed: Callable[[ApiAnswer], int | None] = succeeds
 
     def __post_init__(self) -> None:
+        if cast("LimitSettings | None", self.rate) is None:  # a setting that is left out
+            object.__setattr__(self, "rate", RateLimit())
         for name, (is_right, expected) in _ARGUMENTS.items():
             if not is_right(given := getattr(self, name)):
                 raise TypeError(f"{name} of Api is {type_text(given)} instead of {expected}")

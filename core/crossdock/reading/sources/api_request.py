@@ -8,7 +8,7 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from crossdock.errors import RefusedError
-from crossdock.values.json_paths import MISSING, described, found_at, replaced_at
+from crossdock.values.json_paths import MISSING, described, found_at, listed_at, replaced_at
 
 Params = Mapping[str, str | int | Sequence[str | int] | None]
 """Query parameters: a list is a repeated parameter, None is left out."""
@@ -124,8 +124,11 @@ class ApiAnswer:
         return None if found is MISSING else found
 
     def items(self, pointer: str) -> list[Any]:
-        """Return the list at *pointer*. Raises RefusedError without one: that is not an empty list."""
-        found = self._found(pointer)
+        """Return the list at *pointer*. Raises RefusedError without one: that is not an empty list.
+
+        An asterisk stands for each element, of which the rest of *pointer* gives the record: ``/data/x/edges/*/node``.
+        """
+        found, pointer = listed_at(self.body, pointer), pointer.partition("/*")[0]
         if not isinstance(found, list):
             place = f"has no list at {pointer or 'the top'}"
             if self.body is None:

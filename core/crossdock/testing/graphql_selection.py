@@ -1,0 +1,280 @@
+"""What a GraphQL request selects: an API answers with these members alone, and a fake of it often with more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from crossdock.values import exact_json
+from crossdock.values.json_paths import member_name
+
+_TOKEN = re.compile(
+    r"""
+    (?: [\s,\ufeff] | \#[^\n\r]* )*+
+    ( \"{3} (?:[^\"\\] | \\. | \"{1,2}(?!\"))*+ \"{3} | " (?:[^"\\\n] | \\.)*+ " | \.\.\. | -?[\w.]+[+-]?\w* | \S | \Z )
+    """,
+    re.VERBOSE | re.DOTALL,
+)  # https://spec.graphql.org/October2021/#sec-Appendix-Grammar-Summary.Lexical-Tokens
+_WORD = re.compile(r"[_A-Za-z]\w*")
+_DEEPEST = 64
+
+Leaf = tuple[tuple[str, ...], Any]
+"""The names of arguments and of members on the way to a value, and the value."""
+
+
+@dataclass(slots=True)
+class Field:
+    """A selected member.
+
+    Attributes:
+        key: Its name in the answer: the alias, if it has one.
+        fields: What is selected of it; empty for a value.
+        arguments: With the values of variables.
+    """
+
+    name: str
+    key: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    fields: list[Field] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQLRequest:
+    """The operation of a request.
+
+    Attributes:
+        fields: What is selected of ``data``.
+    """
+
+    fields: Sequence[Field]
+    query: str
+    variables: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, body: bytes | None) -> Self | None:
+        """Read the body of a request; None if it is none of GraphQL, or cannot be read."""
+        try:
+            asked = exact_json.loads(body or b"null")
+        except ValueError:
+            return None
+        query = asked.get("query") if isinstance(asked, dict) else None
+        if not isinstance(query, str) or "{" not in query:
+            return None
+        variables = asked.get("variables")
+        variables = variables if isinstance(variables, dict) else {}
+        try:
+            return cls(_Document(query, variables).operation(asked.get("operationName")), query, variables)
+        except (ValueError, RecursionError):
+            return None
+
+    def selected(self, answer: Any) -> Any:
+        """Return the body of an answer with the selected members of ``data`` alone."""
+        if not isinstance(answer, dict) or "data" not in answer:
+            return answer
+        return {**answer, "data": _selected(answer["data"], self.fields)}
+
+    def lacking(self, answer: Any) -> list[str]:
+        """Return where an answer has members that are not selected."""
+        data = answer.get("data") if isinstance(answer, dict) else None
+        return list(dict.fromkeys(_lacking(data, self.fields, "/data")))
+
+    def selects(self, pointer: str) -> bool:
+        """Return whether a member of answers is selected, or a part of a value that is selected whole."""
+        names = [member_name(part) for part in pointer.split("/")[1:]]
+        fields = self.fields
+        for name in (each for each in names[1:] if each != "*" and not each.isdigit()):
+            found = [each for each in fields if each.key == name]
+            if not found:
+                return False
+            fields = [inner for each in found for inner in each.fields]
+            if not fields:
+                return True
+        return names[:1] == ["data"]
+
+    def arguments(self) -> Iterator[Leaf]:
+        """Yield the arguments of what is selected of ``data`` directly."""
+        for each in self.fields:
+            yield from leaves_of(each.arguments)
+
+
+def leaves_of(value: Any, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from leaves_of(inner, (*path, name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from leaves_of(inner, path)
+    else:
+        yield path, value
+
+
+def _selected(value: Any, fields: Sequence[Field]) -> Any:
+    if isinstance(value, list):
+        return [_selected(each, fields) for each in value]
+    if not isinstance(value, dict) or not fields:
+        return value
+    found = _by_key(fields)
+    return {name: _selected(inner, found[name]) for name, inner in value.items() if name in found}
+
+
+def _lacking(value: Any, fields: Sequence[Field], place: str) -> Iterator[str]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _lacking(each, fields, place)
+    elif isinstance(value, dict) and fields:
+        found = _by_key(fields)
+        for name, inner in value.items():
+            if name not in found:
+                yield f"{place}/{name}"
+            else:
+                yield from _lacking(inner, found[name], f"{place}/{name}")
+
+
+def _by_key(fields: Sequence[Field]) -> dict[str, list[Field]]:
+    """Return what is selected of each member, which may be selected several times."""
+    found: dict[str, list[Field]] = {}
+    for each in fields:
+        found.setdefault(each.key, []).extend(each.fields)
+    return found
+
+
+class _Document:
+    """Reads a document without a schema. Conditions of types and directives are not judged: they select.
+
+    Raises:
+        ValueError: If it is none.
+    """
+
+    def __init__(self, text: str, variables: Mapping[str, Any]) -> None:
+        self._tokens = [found[1] for found in _TOKEN.finditer(text)]
+        self._place, self._variables, self._depth = 0, dict(variables), 0
+        self._fragments: dict[str, list[Field]] = {}
+        self._spreads: list[tuple[list[Field], str]] = []
+
+    def operation(self, name: str | None) -> list[Field]:
+        operations: list[tuple[str | None, list[Field]]] = []
+        while self._next():
+            if self._next() == "{":
+                operations.append((None, self._selection()))
+                continue
+            kind = self._take()
+            own = self._take() if _WORD.fullmatch(self._next()) else None
+            if kind == "fragment":
+                while self._next() != "{":
+                    self._take()
+                self._fragments[own or ""] = self._selection()
+                continue
+            self._variable_definitions()
+            self._directives()
+            operations.append((own, self._selection()))
+        self._spread_fragments()
+        found = next((fields for own, fields in operations if own == name), operations[0][1] if operations else None)
+        if found is None:
+            raise ValueError("no operation")
+        return found
+
+    def _next(self) -> str:
+        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+
+    def _take(self, expected: str | None = None) -> str:
+        token = self._next()
+        if not token or expected not in {None, token}:
+            raise ValueError(f"{token!r} instead of {expected!r}")
+        self._place += 1
+        return token
+
+    def _variable_definitions(self) -> None:
+        if self._next() != "(":
+            return
+        self._take("(")
+        while self._next() != ")":
+            if self._take() == "$":
+                name = self._take()
+            elif self._tokens[self._place - 1] == "=":
+                self._variables.setdefault(name, self._value())
+        self._take(")")
+
+    def _selection(self) -> list[Field]:
+        self._take("{")
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ValueError("too deep")
+        fields: list[Field] = []
+        while self._next() != "}":
+            if self._next() == "...":
+                self._fragment(fields)
+            else:
+                fields.append(self._field())
+        self._take("}")
+        self._depth -= 1
+        return fields
+
+    def _fragment(self, fields: list[Field]) -> None:
+        self._take("...")
+        if self._next() not in {"{", "@", "on"}:
+            self._spreads.append((fields, self._take()))
+            self._directives()
+            return
+        if self._next() == "on":
+            self._take()
+            self._take()
+        self._directives()
+        fields += self._selection()
+
+    def _field(self) -> Field:
+        name = key = self._take()
+        if not _WORD.fullmatch(name):
+            raise ValueError(f"{name!r} is no name")
+        if self._next() == ":":
+            self._take()
+            name = self._take()
+        made = Field(name, key, self._arguments())
+        self._directives()
+        made.fields = self._selection() if self._next() == "{" else []
+        return made
+
+    def _arguments(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if self._next() == "(":
+            self._take()
+            while self._next() != ")":
+                name = self._take()
+                self._take(":")
+                found[name] = self._value()
+            self._take(")")
+        return found
+
+    def _directives(self) -> None:
+        while self._next() == "@":
+            self._take()
+            self._take()
+            self._arguments()
+
+    def _value(self) -> Any:
+        found = self._take()
+        if found == "$":
+            return self._variables.get(self._take())
+        if found == "[":
+            listed = []
+            while self._next() != "]":
+                listed.append(self._value())
+            self._take()
+            return listed
+        if found == "{":
+            members = {}
+            while self._next() != "}":
+                name = self._take()
+                self._take(":")
+                members[name] = self._value()
+            self._take()
+            return members
+        words = {"true": True, "false": False, "null": None}
+        return words[found] if found in words else found.strip('"')
+
+    def _spread_fragments(self) -> None:
+        """Put the fields of fragments where they are used. A fragment may use others, and not itself."""
+        for _ in range(len(self._fragments) + 1):
+            for fields, name in self._spreads:
+                fields += [each for each in self._fragments.get(name, ()) if each not in fields]

@@ -5,6 +5,7 @@ from crossdock.reading.transport.http_results import AmbiguousError, Answer, Too
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.writing.files.file_content import FileContentConfig, FileRecord
 from crossdock.writing.targets.acknowledgement import ACKNOWLEDGEMENTS
+from crossdock.writing.targets.answer_errors import AnswerErrors
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.connector_target import ConnectorTarget
 from crossdock.writing.targets.file_form import FileForm
@@ -26,6 +27,7 @@ __all__ = [
     "ACKNOWLEDGEMENTS",
     "AmbiguousError",
     "Answer",
+    "AnswerErrors",
     "ApiTarget",
     "BatchProfile",
     "Client",

@@ -226,9 +226,10 @@ class HttpJsonTarget(ApiTarget):
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
             return throttled
-        answer = self.with_status(resource, answer)
+        told = self.with_status(resource, answer)
+        is_judged, answer = told.status != answer.status, told
         if answer.status != 200:
-            return outcomes.of_look_up(answer, expected, self.shape(resource))
+            return outcomes.of_look_up(answer, expected, self.shape(resource), judged=is_judged)
         if expected.target_id is not None:
             return self._found_by_id(resource, answer, expected)
         return self._found_by_name(resource, answer, expected)
@@ -236,8 +237,8 @@ class HttpJsonTarget(ApiTarget):
     def _found_by_name(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)
         if self._states_none(resource, body):
-            return outcomes.nothing_found(answer, body, shape, shape.listed)
-        listed = listed_at(body, shape.listed)
+            return outcomes.nothing_found(answer, body, shape, shape.listed or "")
+        listed = listed_at(body, shape.listed or "")
         if is_deleted is None or (shape.absent is None and not (isinstance(listed, list) and listed)):
             return outcomes.of_look_up(answer, expected, shape)
         kept = []
@@ -292,6 +293,8 @@ class HttpJsonTarget(ApiTarget):
 
 def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
     has_header = config.idempotency_header is not None
+    absent = config.look_up.absent if config.look_up else None
+    is_query = isinstance(config.read, PostedRequest) and config.read.graphql is not None
     return TargetResource(
         name,
         draft_model(name, config.members),
@@ -310,7 +313,8 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
             id_form=config.id_form,
             record=config.record,
             listed=(config.look_up.records if config.look_up else None) or "",
-            absent=config.look_up.absent if config.look_up else None,
+            absent=absent,
+            null_is_absent=absent is None and is_query,
             ignored=ignored_places(config.look_up.ignore) if config.look_up else frozenset(),
         ),
         name_member=config.name,

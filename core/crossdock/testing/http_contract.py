@@ -26,13 +26,12 @@ from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing.comparison_with_undisturbed_run import PART, is_told, lost_silently
 from crossdock.testing.connector_context import bound_stream
-from crossdock.testing.connector_under_test import method_of
+from crossdock.testing.connector_under_test import method_of, place_of
 from crossdock.testing.continued_lists import ContinuedList, SingleAnswers, pages_noted
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.faulty_transport import FAULTS, faulty
 from crossdock.testing.graphql_transport import SelectedMembers
 from crossdock.testing.json_pages import RecordList, in_reverse, record_lists, without_records
-from crossdock.testing.mapping_contract import place_of
 from crossdock.testing.requested_times import contains_cursor, descending_order, instant_of
 from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.testing.transport_recorders import RequestRecorder

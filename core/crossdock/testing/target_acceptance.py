@@ -22,6 +22,7 @@ from crossdock.connector import Connector
 from crossdock.testing.crossdock_process import Commands, Ended, entry_points, home_of
 from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
 from crossdock.testing.example_source import SOURCE, example_record, hurried, reference_value
+from crossdock.testing.graphql_transport import SelectedMembers
 from crossdock.testing.sandbox_effects import differences
 from crossdock.testing.sandbox_syncs import private_file
 from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
@@ -222,7 +223,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         try:
             with (
                 mock.patch.dict(os.environ, self.environment),
-                ServedTransport(transport, origins_in(section)) as served,
+                ServedTransport(SelectedMembers(transport), origins_in(section)) as served,
             ):
                 self.prepare(folder)
                 local = exact_json.loads(served.local(exact_json.dumps(section).decode()))

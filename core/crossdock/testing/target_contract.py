@@ -10,7 +10,7 @@ from unittest import SkipTest, mock
 
 from crossdock.targets import Answer, ApiTarget, ConnectorTarget, Outcome, Request
 from crossdock.testing.target_request_contract import TargetRequestContract
-from crossdock.testing.target_under_test import STATUS, Example, TargetUnderTest, json_answer
+from crossdock.testing.target_under_test import STATUS, Example, TargetUnderTest, json_answer, selected
 from crossdock.values import exact_json
 from crossdock.writing.targets.guarded_target import unguarded
 from crossdock.writing.targets.merge_patch import holds
@@ -60,7 +60,8 @@ class TargetContract(TargetRequestContract):
     def test_a_success_is_delivered(self) -> None:
         """The answer to an executed write gives the id of the record."""
         for one, operation, request in self._written():
-            outcome = _outcome(one, operation, request, self._answer(one, operation, self._record(one)))
+            answer = selected(request, self._answer(one, operation, self._record(one)))
+            outcome = _outcome(one, operation, request, answer)
             where, wanted = f"{one.method('outcome')}, {operation}", one.target_id
             hint = "describe the answers of the API by RecordShape, and those of the test by stored and answered"
             assert outcome.kind == "delivered", f"{where}: a success is {outcome.kind}: {outcome.message}; {hint}"
@@ -225,9 +226,8 @@ class TargetContract(TargetRequestContract):
         """The members that were sent are found, so that an update in doubt can be compared with them."""
         for one in self.first_examples():
             for what, request, target_id in self._asked(one):
-                outcome = one.target.found(
-                    one.resource, self._looked_up(one, target_id, [self._record(one)]), one.expected(request, target_id)
-                )
+                answer = selected(request, self._looked_up(one, target_id, [self._record(one)]))
+                outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
                 where, wanted = f"{one.method('found')}, {what}", one.target_id
                 hint = "describe look-ups by RecordShape, and those of the test by listing and answered"
                 assert outcome.kind == "found", f"{where}: the record is {outcome.kind}: {outcome.message}; {hint}"
@@ -237,9 +237,11 @@ class TargetContract(TargetRequestContract):
                     continue  # nothing is compared
                 shown = one.target.resources[one.resource].comparable(one.payload)
                 lacking = [name for name in shown if not holds(outcome.held or {}, {name: shown[name]})]
+                is_graphql = _protocol_of(request) == "graphql"
+                hint = "select it in the query" if is_graphql else "return the record in held"
                 assert not lacking, (
-                    f"{where}: what was found lacks {', '.join(lacking)}, as it was sent; return the record in held, "
-                    "or name the members that look-ups show as they were sent in TargetResource(shown=frozenset(...))"
+                    f"{where}: what was found lacks {', '.join(lacking)}, as it was sent; {hint}, or name the members"
+                    " that look-ups show as they were sent in TargetResource(shown=frozenset(...))"
                 )
 
     def test_a_look_up_finds_nothing_that_is_missing(self) -> None:
@@ -277,15 +279,16 @@ class TargetContract(TargetRequestContract):
             two = self.example(one.target, one.resource, 1)
             another, is_beside = self._record(two), any(each.key == two.key for each in self.beside(one))
             for what, request, target_id in self._asked(one):
-                good = self._looked_up(one, target_id, [self._record(one)])
+                good = selected(request, self._looked_up(one, target_id, [self._record(one)]))
                 answers = [
-                    ("another record", self._looked_up(one, target_id, [another])),
+                    ("another record", selected(request, self._looked_up(one, target_id, [another]))),
                     ("HTTP 500", Answer(500, {}, _PROBLEM)),
                     ("HTTP 503", Answer(503, {}, _PROBLEM)),
                     ("a body that is cut off", Answer(200, {}, good.body[:-1])),
                     ("an HTML page", Answer(200, {"content-type": "text/html"}, _HTML)),
                 ]
-                if target_id is None and one.target.resources[one.resource].shape.absent:
+                shape, by_query = one.target.resources[one.resource].shape, _protocol_of(request) == "graphql"
+                if (target_id is None and shape.absent) or shape.null_is_absent or by_query:
                     answers.append(("HTTP 404 of another path", Answer(404, {"content-type": "text/html"}, _HTML)))
                 for given, answer in answers:
                     outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
@@ -296,6 +299,8 @@ class TargetContract(TargetRequestContract):
                     hint = "call super().found, which compares the id and the external id"
                     if outcome.kind not in _DECIDED:
                         hint = "a look-up that shows nothing is Outcome('unavailable', ...)"
+                    if by_query and given.startswith("HTTP 404") and not shape.null_is_absent:
+                        hint = "set null_is_absent of the RecordShape, since GraphQL has no 404 of a record"
                     assert is_disbelieved, f"{where} is taken for {outcome.kind}; {hint}"
 
     def test_a_look_up_tells_records_of_a_parent_apart(self) -> None:
@@ -307,7 +312,7 @@ class TargetContract(TargetRequestContract):
                 request = one.target.look_up(one.resource, one.name, None)
                 own, other = self._record(one), self._record(another)
                 for given, records in (("alone", [other]), ("before ours", [other, own]), ("after ours", [own, other])):
-                    answer = self._looked_up(one, None, records)
+                    answer = selected(request, self._looked_up(one, None, records))
                     outcome = one.target.found(one.resource, answer, one.expected(request, None))
                     is_own = outcome.kind == "found" and outcome.target_id == one.target_id
                     is_right = is_own if own in records else self._is_missing(one, outcome)
@@ -340,7 +345,7 @@ class TargetContract(TargetRequestContract):
         return outcome.kind == "absent" or (is_rejected and "create" not in self.operations(one.resource))
 
     def _looked_up(self, one: Example, target_id: str | None, records: list[Any]) -> Answer:
-        if target_id is None and one.target.resources[one.resource].shape.absent is None:
+        if target_id is None and not one.target.resources[one.resource].shape.finds_one:
             listed = self.listing(one.resource, records)
             return listed if isinstance(listed, Answer) else json_answer(200, listed)
         return self._answer(one, "look_up", records[0]) if records else self.missing(one.resource)

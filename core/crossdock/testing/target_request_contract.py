@@ -9,10 +9,11 @@ from typing import Any
 from unittest import SkipTest
 
 from crossdock.errors import RecordError
-from crossdock.targets import ConnectorTarget, Request
+from crossdock.targets import ConnectorTarget, Request, TargetResource
 from crossdock.testing.connector_under_test import method_of
 from crossdock.testing.example_gaps import gaps_of_drafts
 from crossdock.testing.expected_members import mismatch
+from crossdock.testing.graphql_selection import GraphQLRequest, leaves_of
 from crossdock.testing.target_under_test import NAMESPACE, Example, TargetUnderTest, texts_of
 from crossdock.values import exact_json
 from crossdock.values.json_paths import found_at
@@ -54,17 +55,22 @@ class TargetRequestContract(TargetUnderTest):
 
     def test_requests_are_as_expected(self) -> None:
         """Requests are those that `expects` states. No other test knows what the API means by a member."""
-        lacking = []
+        lacking, unknown = [], {*self.expects}
         for target, resource in self.targets():
             one = self.example(target, resource, key=self._first_key(resource))
             after = self.example(target, resource, 1, key=one.key).payload
             made = one.requests(after, one.target_id, self.operations(resource))
-            for operation in self.operations(resource):
+            for operation, request in made.items():
                 if (resource, operation) in self.expects:
-                    wrong = _difference(made[operation], *self.expects[resource, operation])
+                    unknown.discard((resource, operation))
+                    wrong = _difference(request, *self.expects[resource, operation])
                     assert not wrong, f"{one.method(operation)}: {wrong}"
-                else:
+                elif operation in self.operations(resource):
                     lacking.append(f"({resource!r}, {operation!r})")
+            stated = [each for each in unknown if each[0] == resource]
+            hint = f"state one of {', '.join(map(repr, made))}"
+            assert not stated, f"expects states {stated[0]!r}, and {resource} has no such request; {hint}"
+        assert not unknown, f"expects states {next(iter(unknown))!r}, and the target has no such resource"
         if lacking:
             raise SkipTest(
                 f"expects states no request for {', '.join(lacking)}: an amount that is rounded or divided, a member "
@@ -229,7 +235,8 @@ class TargetRequestContract(TargetUnderTest):
 
     def test_a_look_up_asks_for_the_name(self) -> None:
         """An endpoint that declares `look_up` looks up two external ids with two requests. Records with the same
-        parent, such as two parcels of an order, may be looked up by the parent alone.
+        parent, such as two parcels of an order, may be looked up by the parent alone. A GraphQL query has the external
+        id in its variables, asks by the member that has it, and selects what its answer is compared with.
         """
         for target, resource in self.targets():
             if target.resources[resource].endpoint.look_up:
@@ -241,6 +248,12 @@ class TargetRequestContract(TargetUnderTest):
                 is_of_parent = any(parent in text for parent in parents for text in texts_of(made[0]))
                 hint = "ask for records of this name, or of its parent, alone"
                 assert made[0] != made[1] or is_of_parent, f"{where}: does not depend on the name; {hint}"
+                _check_query_by_name(one, f"{where} by name", made[0])
+            one = self.example(target, resource)
+            if {*self.operations(resource)} - {"create"}:
+                kind, place = target.resources[resource], target.resources[resource].shape.found
+                request = target.look_up(resource, None, one.target_id)
+                _check_selection(f"{one.method('look_up')} by id", request, place, kind)
 
     def test_headers_are_as_declared(self) -> None:
         """The idempotency key and the version are in the headers that `EndpointProfile` declares."""
@@ -273,6 +286,44 @@ class TargetRequestContract(TargetUnderTest):
             self.no_secret_in(
                 f"{method_of(unguarded(target), 'headers')}, {resource}: a header", "\n".join(headers.values())
             )
+
+
+def _check_query_by_name(one: Example, where: str, request: Request) -> None:
+    """Fail if a GraphQL query cannot find the record of this external id, or its answer cannot be told from others."""
+    asked, kind = GraphQLRequest.of(request.body), one.target.resources[one.resource]
+    if asked is None or one.name is None:
+        return
+    is_inside = one.name not in asked.query and any(
+        isinstance(value, str) and one.name in value for _, value in leaves_of(dict(asked.variables))
+    )
+    assert is_inside, f"{where}: the query has no variable with the external id; send it as one, never in the query"
+    found = [(path, value) for path, value in asked.arguments() if isinstance(value, str) and one.name in value]
+    known = {_plain(kind.name_pointer), _plain(kind.look_up_filter)}
+    by_name = any(
+        known & {*map(_plain, path)} or any(each in _plain(value.replace(one.name or "", "")) for each in known)
+        for path, value in found
+    )
+    names = ", ".join(".".join(path) for path, _ in found) or "no argument"
+    assert by_name, (
+        f"{where}: the query asks by {names}, and the external id is in {kind.name_member}: it would find no record, "
+        f"or another one; ask by {kind.name_member}, or set look_up_filter of the resource to the argument for it"
+    )
+    _check_selection(where, request, kind.shape.found if kind.shape.finds_one else kind.shape.listed or "", kind)
+
+
+def _check_selection(where: str, request: Request, place: str, kind: TargetResource) -> None:
+    """Fail if a GraphQL query does not select the id and the external id of the record at *place* in its answer."""
+    asked = GraphQLRequest.of(request.body)
+    names = [kind.shape.id, kind.name_pointer if kind.name_member is not None else None]
+    lacking = [f"{place}{name}" for name in names if asked and name and not asked.selects(f"{place}{name}")]
+    assert not lacking, (
+        f"{where}: its answer cannot be told from that of another record: the query lacks {', '.join(lacking)}; "
+        "ask for it, or correct the RecordShape"
+    )
+
+
+def _plain(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold()
 
 
 def _write(one: Example, what: str, after: dict[str, Any]) -> Request:

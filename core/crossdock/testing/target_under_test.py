@@ -15,6 +15,7 @@ from crossdock.resources import Reference
 from crossdock.targets import Answer, ConnectorTarget, ExpectedRecord, Request, Update
 from crossdock.testing.connector_context import context
 from crossdock.testing.connector_under_test import ConnectorUnderTest, method_of
+from crossdock.testing.graphql_selection import GraphQLRequest
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.json_times import time_text
@@ -44,7 +45,8 @@ class TargetUnderTest(ConnectorUnderTest):
         expects: The requests that must be sent, as the author reads them off the vendor's documents: by resource and
             operation, the method, the path, and the body or None. A create sends `members` 0, an update changes them to
             `members` 1, and the id of the record is that of `target_id`. Members of the body that are not stated may
-            have any value.
+            have any value. Look-ups are ``look_up by id`` and ``look_up by name``; the name of the record is that of
+            the key of record 0, such as ``examples:0000``.
         lists_others: Resources whose look-up by external id lists records of other names as well, such as all parcels
             of an order.
     """
@@ -105,7 +107,8 @@ class TargetUnderTest(ConnectorUnderTest):
     def listing(self, resource: str, records: Sequence[Any]) -> Any:  # noqa: ARG002  a subclass uses it
         """Return the JSON that answers a look-up by external id; by default the list is the member ``data``.
 
-        A target whose look-ups by external id answer with one record (`RecordShape.absent`) needs `answered` alone.
+        A target whose look-ups by external id answer with one record (`RecordShape.listed` is None) needs `answered`
+        alone.
         """
         return {"data": list(records)}
 
@@ -116,8 +119,14 @@ class TargetUnderTest(ConnectorUnderTest):
         return None
 
     def missing(self, resource: str) -> Answer:
-        """Return the answer to the look-up of one record that does not exist; by default 404."""
-        text = self.new_target().resources[resource].shape.absent or "not found"
+        """Return the answer to the look-up of one record that does not exist; by default 404, or null in place of the
+        record if that alone says so (`RecordShape.null_is_absent`).
+        """
+        shape = self.new_target().resources[resource].shape
+        if shape.null_is_absent:
+            given = self.answered(resource, "look_up", None)
+            return given if isinstance(given, Answer) else json_answer(STATUS["look_up"], given)
+        text = shape.absent or "not found"
         return Answer(404, {"content-type": "application/json"}, exact_json.dumps({"message": text}))
 
     def repeated(self, resource: str) -> Answer | None:  # noqa: ARG002  a subclass uses it
@@ -186,6 +195,7 @@ class TargetUnderTest(ConnectorUnderTest):
     def _found(self, one: Example) -> Mapping[str, Any]:
         """Return the members that a look-up by id finds."""
         shown = self._answer(one, "look_up", self.stored(one.resource, one.target_id, one.payload))
+        shown = selected(one.target.look_up(one.resource, None, one.target_id), shown)
         return one.target.found(one.resource, shown, ExpectedRecord(target_id=one.target_id, name=one.name)).held or {}
 
 
@@ -272,6 +282,18 @@ class Example:
 
     def expected(self, request: Request, target_id: str | None) -> ExpectedRecord:
         return ExpectedRecord(request.path, target_id, self.name)
+
+
+def selected(request: Request, answer: Answer) -> Answer:
+    """Return an answer with the members that a GraphQL request selects alone, as an API gives them."""
+    asked = GraphQLRequest.of(request.body)
+    try:
+        body = exact_json.loads(answer.body or b"null")
+    except ValueError:
+        return answer
+    if asked is None or not asked.lacking(body):
+        return answer
+    return replace(answer, body=exact_json.dumps(asked.selected(body)))
 
 
 def json_answer(status: int, body: Any) -> Answer:

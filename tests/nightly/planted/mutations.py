@@ -26,11 +26,14 @@ def throttled(answer: ApiAnswer) -> bool | float:
 
 
 class Mutations(Depot):
-    """Orders, sent by mutations."""
+    """Orders, sent by mutations, and looked up in a connection that has edges alone."""
 
+    members = "id reference placed_at address { street city region } lines { sku quantity price }"
+    by_name = "query ($name: String!) { orders(reference: $name) { edges { node { MEMBERS } } } }"
     resources: Mapping[str, TargetResource] = {
         "orders": replace(
-            Depot.resources["orders"], shape=RecordShape(record="/data/order", listed="/data/orders/nodes")
+            Depot.resources["orders"],
+            shape=RecordShape(record="/data/order", listed="/data/orders/edges/*/node", null_is_absent=True),
         )
     }
 
@@ -46,8 +49,8 @@ class Mutations(Depot):
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         if target_id is not None:
-            return _asked("query ($id: ID!) { order(id: $id) { id reference } }", id=target_id)
-        return _asked("query ($name: String!) { orders(reference: $name) { nodes { id reference } } }", name=name)
+            return _asked(f"query ($id: ID!) {{ order(id: $id) {{ {self.members} }} }}", id=target_id)
+        return _asked(self.by_name.replace("MEMBERS", self.members), name=name)
 
     def ping(self, resource: str) -> Request:
         return _asked("query { __typename }")
@@ -84,10 +87,7 @@ class MutationsCase(DepotCase):
         return {"data": {"order": record}}
 
     def listing(self, resource: str, records: Sequence[Any]) -> Any:
-        return {"data": {"orders": {"nodes": list(records)}}}
-
-    def missing(self, resource: str) -> Answer:
-        return Answer(200, {}, b'{"data": {"order": null}}')
+        return {"data": {"orders": {"edges": [{"node": each} for each in records]}}}
 
 
 def _case(is_throttled: Any = throttled, **methods: Any) -> type[MutationsCase]:
@@ -102,6 +102,17 @@ BUGS = [
         ("throttling in a 200 taken for a refusal", _case(lambda _: False), "throttling_is_recognized", "Bug.outcome"),
         ("a wait that is not read off the answer", _case(lambda answer: bool(throttled(answer))),
          "throttling_is_recognized", "the pause is None s, not 17.0 s"),
+        ("a look-up by another member", _case(by_name=Mutations.by_name.replace("reference:", "slug:")),
+         "a_look_up_asks_for_the_name", "Bug.look_up, orders by name: the query asks by slug"),
+        ("a look-up by another member", _case(by_name="query { orders { edges { node { MEMBERS } } } }"),
+         "a_look_up_asks_for_the_name", "Bug.look_up, orders by name: the query asks by no argument"),
+        ("a name that the look-up does not select", _case(members="id placed_at address { city }"),
+         "a_look_up_asks_for_the_name", "the query lacks /data/orders/edges/*/node/reference"),
+        ("a member that the look-up does not select", _case(members=Mutations.members.partition(" lines")[0]),
+         "a_look_up_finds_what_was_sent", "lacks lines, as it was sent; select it in the query"),
+        ("a 404 of a proxy believed", _case(resources={"orders": replace(
+            Mutations.resources["orders"], shape=RecordShape(record="/data/order", listed="/data/orders/edges/*/node"),
+         )}), "a_look_up_believes_no_other_answer", "set null_is_absent"),
     )
 ]  # fmt: skip
 CORRECT = (MutationsCase,)

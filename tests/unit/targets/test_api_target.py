@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from tests.unit.testing.target_connector import OrderTarget, orders
 
 from crossdock.errors import ConfigError, UnauthorizedError
 from crossdock.sources import Api, ApiAnswer
-from crossdock.targets import Answer, ApiTarget, EndpointProfile, ExpectedRecord, Outcome, Rule, Target
+from crossdock.targets import Answer, ApiTarget, EndpointProfile, ExpectedRecord, Outcome, RecordShape, Rule, Target
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
 from crossdock.writing.targets.guarded_target import fault_of
@@ -136,6 +137,50 @@ def test_null_in_place_of_a_record_says_that_it_does_not_exist() -> None:
     assert found(b'{"order": null}') == "absent"
     told_nothing = (b'{"order": null, "errors": [{"message": "no access"}]}', b"null", b"{}")
     assert [found(each) for each in told_nothing] == ["unavailable"] * 3
+
+
+class OneOfQuery(OrderTarget):
+    """Look-ups answer with one record elsewhere than writes, and with null where there is none."""
+
+    resources = {
+        "orders": replace(
+            OrderTarget.resources["orders"],
+            shape=RecordShape(
+                id="/order_id", record="/saved/order", looked_up="/order", listed=None, null_is_absent=True
+            ),
+        )
+    }
+
+    def failed(self, resource: str, answer: ApiAnswer) -> int | None:
+        return 404 if answer.at("/errors/0/code") == "NOT_FOUND" else None
+
+
+@pytest.mark.parametrize("target_id", ["7", None], ids=["by id", "by name"])
+def test_null_alone_can_say_that_a_record_does_not_exist(target_id: str | None) -> None:
+    """Then no 404 is believed, of a proxy or of a wrong path, but that of a rule of the target."""
+    target, expected = connected(OneOfQuery()), ExpectedRecord(target_id=target_id, name="wms:1")
+
+    def found(body: bytes, status: int = 200) -> Outcome:
+        return target.found("orders", Answer(status, {}, body), expected)
+
+    assert found(b'{"order": null}').kind == "absent"
+    assert found(b'{"order": null, "errors": [{"code": "NOT_FOUND"}]}').kind == "absent"
+    assert [found(b"<html>", status).kind for status in (404, 410)] == ["unavailable"] * 2
+    assert found(b'{"saved": {"order": {"order_id": 7, "reference": "wms:1"}}}').kind == "unavailable"
+    there = found(b'{"order": {"order_id": 7, "reference": "wms:1"}}')
+    assert (there.kind, there.target_id) == ("found", "7")
+    made = target.outcome(
+        "orders", Answer(200, {}, b'{"saved": {"order": {"order_id": 7}}}'), ExpectedRecord("/orders", None, "wms:1")
+    )
+    assert (made.kind, made.target_id) == ("delivered", "7")
+
+
+def test_a_shape_says_what_shows_that_there_is_no_record() -> None:
+    """Without a list, nothing else does."""
+    with pytest.raises(ValueError, match="say what shows that there is no record"):
+        RecordShape(listed=None)
+    with pytest.raises(ValueError, match="choose absent, for a 404, or null_is_absent"):
+        RecordShape(absent="no such order", null_is_absent=True)
 
 
 def test_a_ping_that_is_refused_in_a_200_shows_a_wrong_credential() -> None:

@@ -632,3 +632,32 @@ def test_a_connector_without_a_target_is_refused() -> None:
     attributes = {name: getattr(Shop, name) for name in ("connector", "settings", "environment")}
     case = type("Case", (OrdersContract,), attributes)
     assert "the connector 'shop' declares no target, or no API" in failure(case, PURE)
+
+
+LOOKED_UP = {
+    ("orders", "look_up by id"): ("GET", "/orders/4711", None),
+    ("orders", "look_up by name"): ("GET", "/orders?reference=examples%3A0000", None),
+}
+
+
+def test_look_ups_can_be_stated() -> None:
+    """A look-up by another parameter is found by nothing else: a fake of the author may know no other."""
+    stated = type("Case", (OrdersContract,), {"expects": LOOKED_UP})
+    bug = type("BySlug", (OrderTarget,), {"look_up": lambda *_: Request("GET", "/o")})
+    with pytest.raises(SkipTest, match=r"expects states no request for \('orders', 'create'\)"):
+        stated().test_requests_are_as_expected()
+    wrong = failure(type("Case", (stated,), {"connector": connector(bug)}), "requests_are_as_expected")
+    assert "look_up, orders by id: the request is GET /o" in wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (("orders", "look_up"), "expects states ('orders', 'look_up'), and orders has no such request; state one of"),
+        (("order", "create"), "expects states ('order', 'create'), and the target has no such resource"),
+    ],
+)
+def test_a_statement_about_no_request_is_refused(name: tuple[str, str], told: str) -> None:
+    """It would be compared with nothing."""
+    case = type("Case", (OrdersContract,), {"expects": {name: ("GET", "/", None)}})
+    assert failure(case, "requests_are_as_expected").startswith(told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,7 +15,9 @@ from crossdock.reading.sources.api import Api, succeeds
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.transport.http_results import Answer
 from crossdock.values import exact_json
+from crossdock.values.json_paths import found_at
 from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.answer_errors import AnswerErrors
 from crossdock.writing.targets.connector_target import ConnectorTarget
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape
 from crossdock.writing.targets.target import Client, Target, unknown_name
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _NO_REASON = "the answer says that it failed, and gives no reason"
-_THROTTLED = 429
+_TAKEN, _THROTTLED = 409, 429
 
 
 class ApiTarget(ConnectorTarget):
@@ -38,6 +41,7 @@ class ApiTarget(ConnectorTarget):
         in_flight: Most requests in flight, and thus most that can be in doubt after a crash.
         kept_s: Seconds for which the API keeps an idempotency key; a request is not resent after that.
         settle_s: Seconds after which an unanswered request has either taken effect or never will.
+        errors: Where answers of success report errors, and what these mean; the first place that has some counts.
         is_of_author: Whether an author has written it, so that its code may fail.
         first_number: The number of its first stored batch, or of the next one if that is higher.
         name: The name of the connection, in the state, in reports, and in ``to`` of streams.
@@ -46,6 +50,7 @@ class ApiTarget(ConnectorTarget):
         place: Its section in the config, for hints.
     """
 
+    errors: Sequence[AnswerErrors] = ()
     _api: Api | None = None
 
     @property
@@ -86,32 +91,42 @@ class ApiTarget(ConnectorTarget):
         if throttled := self.throttled(answer):
             return throttled
         is_success = 200 <= answer.status < 300
-        judged = is_success and (type(self).failed is not ApiTarget.failed or self.api.failed is not succeeds)
-        return explained_outcome(self.with_status(resource, answer), expected, self.shape(resource), judged=judged)
+        has_rule = bool(self.errors) or type(self).failed is not ApiTarget.failed or self.api.failed is not succeeds
+        told = self.with_status(resource, answer)
+        made = explained_outcome(told, expected, self.shape(resource), judged=is_success and has_rule)
+        kind = self.resources[resource]
+        is_repeat = is_success and told.status == _TAKEN and made.reason == "conflict"
+        return replace(made, pointer=kind.name_pointer) if is_repeat and kind.name_member is not None else made
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
             return throttled
-        return outcomes.of_look_up(self.with_status(resource, answer), expected, self.shape(resource))
+        told = self.with_status(resource, answer)
+        is_judged = told.status != answer.status
+        return outcomes.of_look_up(told, expected, self.shape(resource), judged=is_judged)
 
     def shape(self, resource: str) -> RecordShape:
         """Return where answers have records, ids and external ids."""
         kind = self.resources[resource]
         return replace(kind.shape, name=kind.name_pointer)
 
-    def failed(self, resource: str, answer: ApiAnswer) -> int | None:  # noqa: ARG002  for subclasses
+    def failed(self, resource: str, answer: ApiAnswer) -> int | None:
         """Return the status, 400 to 599, that an answer of success stands for if its body says that the request failed:
         422 is a refusal of the record, 409 one of a repeated name, 404 a missing record, 429 throttling, 503 leaves a
-        write in doubt. None if it did not fail. By default what `Api.failed` says.
+        write in doubt. None if it did not fail. By default what `errors` say, and then `Api.failed`.
 
-        An answer that also has the record was carried out, whatever errors it has beside it. Without this method and
-        `Api.failed`, one that reports an error is in doubt.
+        An answer that also has the record was carried out, whatever errors it has beside it. Without this method,
+        `errors` and `Api.failed`, one that reports an error is in doubt.
 
         It is called by `outcome` and `found`, with the answer that these were given. So a subclass that rewrites an
         answer before it calls ``super().outcome`` decides about the rewritten one here, too, unless it rewrites only
         what ``self.with_status(resource, answer)`` gives back as a success.
         """
-        return self.api.status_of_failure(answer)
+        kind = self.resources[resource]
+        if self.errors and kind.shape.id_of(found_at(answer.body, kind.shape.record)) is not None:
+            return None
+        found = (each.status_of(answer.body, kind.name_member) for each in self.errors)
+        return next((status for status in found if status is not None), None) or self.api.status_of_failure(answer)
 
     def with_status(self, resource: str, answer: Answer) -> Answer:
         """Give an answer of success the status that `failed` says, with the reason in its body as the detail."""
@@ -146,7 +161,7 @@ class ApiTarget(ConnectorTarget):
         """Send a ping and return what it shows about the target. Any answer but a refusal of the credential suffices.
 
         Where a look-up by external id answers with one record, one of a name that no record has is sent as well: its
-        404 must be the declared one.
+        answer must be the declared one.
 
         Raises:
             ConfigError: If the credential cannot be read.
@@ -203,7 +218,7 @@ class ApiTarget(ConnectorTarget):
 def _finds_nothing(target: Target, client: Client, resource: str) -> bool:
     """Return whether a name that no record has is looked up and absent; False if look-ups answer with lists."""
     kind = target.resources[resource]
-    if not kind.endpoint.look_up or kind.shape.absent is None:
+    if not kind.endpoint.look_up or not kind.shape.finds_one:
         return False
     name = unknown_name(target, resource)
     request = target.look_up(resource, name, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
@@ -122,10 +122,14 @@ class RecordShape:
         id_form: How a text there ends: ``/orders/{id}/`` if it is the address of the record, on any host.
         name: In a record, its external id.
         record: In an answer about one record, that record.
-        listed: In an answer to a look-up by external id, the list of records, as of `json_paths.listed_at`.
+        looked_up: The same in an answer to a look-up, if it is elsewhere than in an answer to a write.
+        listed: In an answer to a look-up by external id, the list of records; an asterisk stands for each element of
+            one, of which the rest is the record: ``/data/orders/edges/*/node``. None if it answers with one record.
         absent: For an API whose look-up by external id answers with one record in place of a list: part of the body of
             the 404 that says that no record has this name, in upper or lower case. Any other 404 is a wrong path. An
-            empty text takes every 404. None for a list.
+            empty text takes every 404.
+        null_is_absent: Whether null in place of the record alone says that there is none, as GraphQL does: no 404 is
+            believed, since it shows a wrong path, or is a proxy's. A 404 that `ApiTarget.failed` returns is believed.
         changed: In a record, when it was last changed.
         ignored: JSON pointers to members of an answer to a look-up, and names of headers, that look like an error, a
             number of records or a next page, and are none.
@@ -135,10 +139,28 @@ class RecordShape:
     id_form: str = "{id}"
     name: str = "/externalId"
     record: str = ""
-    listed: str = "/data"
+    looked_up: str | None = field(default=None, kw_only=True)
+    listed: str | None = "/data"
     absent: str | None = None
+    null_is_absent: bool = field(default=False, kw_only=True)
     changed: str = "/updatedAt"
     ignored: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.listed is None and self.absent is None and not self.null_is_absent:
+            raise ValueError("say what shows that there is no record: null_is_absent, or absent for a 404")
+        if self.absent is not None and self.null_is_absent:
+            raise ValueError("choose absent, for a 404, or null_is_absent, which believes none")
+
+    @property
+    def finds_one(self) -> bool:
+        """Whether a look-up by external id answers with one record in place of a list."""
+        return self.listed is None or self.absent is not None
+
+    @property
+    def found(self) -> str:
+        """Where an answer to a look-up has the one record."""
+        return self.record if self.looked_up is None else self.looked_up
 
     def id_of(self, record: Any) -> str | None:
         """Return the id of *record*; None without a valid one."""
@@ -198,16 +220,21 @@ def of_answer(
     return Outcome(kind, problem.message, status, wait)
 
 
-def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STANDARD) -> Outcome:
+def of_look_up(
+    answer: Answer, subject: ExpectedRecord, shape: RecordShape = STANDARD, *, judged: bool = False
+) -> Outcome:
     """Return the outcome of a look-up by id, or by external id if the id is unknown.
 
     A platform that ignores the parameter answers with other records. So an answer by external id must be a list with
     exactly that record, or an empty list; an answer by id, or one without a list, must have that id and the expected
     external id. Nothing is believed to be absent beside an error, or a sign that there are records.
+
+    Args:
+        judged: Whether the status is what a rule of the target says of an answer of success.
     """
     by_id = subject.target_id is not None
-    is_one = by_id or shape.absent is not None
-    if is_one and answer.status in {404, 410}:
+    is_one = by_id or shape.finds_one
+    if is_one and answer.status in {404, 410} and (judged or not shape.null_is_absent):
         return _missing(answer, "" if by_id else shape.absent or "")
     if answer.status != 200:
         outcome = of_answer(answer, subject, shape)
@@ -216,10 +243,11 @@ def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STA
         body = exact_json.loads(answer.body)
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
-    listed = [found_at(body, shape.record)] if is_one else listed_at(body, shape.listed)
-    is_told = not by_id or bool(shape.record)  # a body that is null says nothing of an id
+    place = shape.found if is_one else shape.listed or ""
+    listed = [found_at(body, place)] if is_one else listed_at(body, place)
+    is_told = not by_id or bool(place)  # a body that is null says nothing of an id
     if listed == [] or (is_one and listed == [None] and is_told):
-        return nothing_found(answer, body, shape, shape.record if is_one else shape.listed)
+        return nothing_found(answer, body, shape, place)
     if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject, shape):
         why = f": it has no id at {shape.id}" if by_id and shape.id and shape.id_of(listed[0]) is None else ""
         return Outcome("unavailable", f"answered a look-up with a different record{why}", answer.status)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.nightly.planted import depot, exports, mutations, parcels, shop
+from tests.nightly.planted import depot, exports, mutations, parcels, relay, shop
 from tests.nightly.planted.bugs import Bug, failures, quick_tests, table
 
 from crossdock.testing.connector_under_test import ConnectorUnderTest
 
 pytestmark = pytest.mark.usefixtures("commands_are_forked")
 
-CORRECT = (*shop.CORRECT, *exports.CORRECT, *depot.CORRECT, *mutations.CORRECT, *parcels.CORRECT)
-BUGS = (*shop.BUGS, *exports.BUGS, *depot.BUGS, *mutations.BUGS, *parcels.BUGS)
+CORRECT = (*shop.CORRECT, *exports.CORRECT, *depot.CORRECT, *mutations.CORRECT, *parcels.CORRECT, *relay.CORRECT)
+BUGS = (*shop.BUGS, *exports.BUGS, *depot.BUGS, *mutations.BUGS, *parcels.BUGS, *relay.BUGS)
 PAGE = Path(__file__).parents[2] / "docs" / "connectors.md"
 SECTION = "\n### Bugs that the tests find\n"
 

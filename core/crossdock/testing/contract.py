@@ -13,7 +13,7 @@ from unittest import SkipTest
 
 import polars as pl
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections import BoundStream, Connection, clashes
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added, prepare
 from crossdock.errors import RecordError
 from crossdock.mapping.own_external_ids import at_source
@@ -42,6 +42,13 @@ class StreamContract(MappingContract, SyncContract):
     webhooks: Sequence[tuple[str, Any, Sequence[Any]]] = ()
 
     # ---- tests
+
+    def test_no_other_stream_writes_the_same_records(self) -> None:
+        """A config with two streams that write one resource in one namespace is refused."""
+        ctx = self.example().bound.context
+        streams = tuple(self.connector.streams(ctx.settings))
+        for _, message, hint in clashes([Connection(ctx.connection, self.connector, ctx.settings, streams)]):
+            raise AssertionError(f"no config can have these streams together: {message}; {hint}")
 
     def test_a_second_run_reads_the_same(self) -> None:
         """Two runs over the same data give the same keys, rows and drafts."""

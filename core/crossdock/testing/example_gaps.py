@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from decimal import Decimal
+from itertools import combinations
 from typing import Any
 
 from crossdock.records import JSON, Record
 from crossdock.values import exact_json
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 
 
 def gaps_of_drafts(drafts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -35,6 +39,23 @@ def gaps_of_records(records: Sequence[Record]) -> Iterator[str]:
     forms = {frozenset(name for name, _ in leaves([row])) for row in rows}
     if len(forms) < 2 and not any(value in (None, "", {}) for _, value in leaves(rows)):
         yield "no record lacks a member, or has one that is null or empty: what becomes of it would not be seen"
+    yield from _equal_times(rows)
+
+
+def _equal_times(rows: Sequence[Any]) -> Iterator[str]:
+    """Yield the members with times that do not differ from record to record, or from another one."""
+    times: dict[str, list[str | None]] = {}
+    for number, row in enumerate(rows):
+        for path, value in leaves(row) if isinstance(row, Mapping) else ():
+            if isinstance(value, str) and _TIME.match(value):
+                times.setdefault("/" + "/".join(path), [None] * len(rows))[number] = value
+    known = {place: values for place, values in times.items() if len(values) - values.count(None) > 1}
+    same = [place for place, values in known.items() if len({*values} - {None}) == 1]
+    if same:
+        yield f"all records have the same {', '.join(same)}: another time in its place, as a cursor, would not be seen"
+    for one, other in combinations([place for place in known if place not in same], 2):
+        if known[one] == known[other]:
+            yield f"{one} and {other} are equal in all records: one in place of the other would not be seen"
 
 
 def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -55,13 +55,17 @@ def longer_lists(record: Record) -> Iterator[LongerList]:
         if len(record.rows) > 1:
             yield from _variants_of_list("the record", [*record.rows], partial(_with_rows, record))
         return
-    item = exact_json.loads(record.row[JSON] or "null")
+    for place, elements, with_elements in lists_of_objects(record):
+        yield from _variants_of_list(place, elements, with_elements)
+
+
+def lists_of_objects(record: Record) -> Iterator[tuple[str, list[Any], Callable[[list[Any]], Record]]]:
+    """Yield the place of each list of a JSON record, its elements, and a function that replaces them."""
+    item = exact_json.loads(record.row.get(JSON) or "null")
     for path in paths(item):
         elements = value_at(item, path)
         if isinstance(elements, list) and elements and all(isinstance(each, dict) for each in elements):
-            yield from _variants_of_list(
-                f"/{'/'.join(map(str, path))}", elements, partial(_with_list, record, item, path)
-            )
+            yield f"/{'/'.join(map(str, path))}", elements, partial(_with_list, record, item, path)
 
 
 def _variants_of_list(

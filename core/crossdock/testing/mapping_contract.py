@@ -6,8 +6,9 @@ Their assertions name the record by its place. Values appear only where they are
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -24,11 +25,12 @@ from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import StreamUnderTest, method_of, place_of, shown_key, text_of_key
 from crossdock.testing.example_gaps import gaps_of_drafts, gaps_of_records, unstated
 from crossdock.testing.expected_members import mismatch, stated
-from crossdock.testing.longer_list_variants import LongerList, longer_lists
+from crossdock.testing.longer_list_variants import LongerList, lists_of_objects, longer_lists
 from crossdock.testing.schema_drift_variants import drifted, numbers_in, paths, value_at, with_numbers
 
 _SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17
 _OTHER = Decimal(8642)
+_NUMBERS = re.compile(r"/\d+(?=/|$)")
 _NO_NUMBER = "\N{SNOWMAN}"
 _MANY = 120  # elements of a list
 _SHOWN = 5  # keys in a message
@@ -83,6 +85,7 @@ class MappingContract(StreamUnderTest):
         found = [*gaps_of_records([tried.record for tried in trial.records]), *gaps_of_drafts(drafts)]
         if self.expects and (names := unstated(drafts, stated(self.expects.values()))):
             found.append(f"expects states no {', '.join(names)}: a wrong value would not be seen")
+        found += _one_sided_choices(trial.bound, [tried.record for tried in trial.records])
         found += self.other_gaps()
         if found:
             raise SkipTest(
@@ -245,6 +248,22 @@ def _follows(bound: BoundStream, each: LongerList) -> bool:
         if any(len(value_at(made, path)) == each.count + more for path in inside):
             return True
     return False
+
+
+def _one_sided_choices(bound: BoundStream, records: Sequence[Record]) -> Iterator[str]:
+    """Yield the lists of which the draft shows one element alone that is at the same end in all records."""
+    chosen: dict[str, set[str]] = {}
+    for record in records:
+        before = _mapped(bound, record)
+        for place, elements, with_elements in lists_of_objects(record):
+            without = [with_elements([*elements[:index], *elements[index + 1 :]]) for index in range(len(elements))]
+            used = [index for index, each in enumerate(without) if _mapped(bound, each) != before]
+            if len(elements) > 1 and len(used) == 1:
+                end = {0: "first", len(elements) - 1: "last"}.get(used[0], "")
+                chosen.setdefault(_NUMBERS.sub("/*", place), set()).add(end)
+    for place, ends in chosen.items():
+        if len(ends) == 1 and (end := min(ends)):
+            yield f"of {place} always the {end} element is chosen: whether it is because of its place would not be seen"
 
 
 @contextmanager

@@ -134,6 +134,18 @@ def test_a_contribution_gets_the_records_that_it_completes(case: type[StreamCont
     assert results(case, IN_THIS_PROCESS) == UNFETCHED
 
 
+def test_two_streams_that_write_the_same_records_are_told() -> None:
+    """A config with both is refused, so that none of them can be used."""
+
+    class Guests(Orders):
+        name = "guests"
+
+    both = replace(connector(Orders), streams=lambda _: (Orders(), Guests()))
+    test = "no_other_stream_writes_the_same_records"
+    told = results(type("Case", (OrdersContract,), {"connector": both}), [f"test_{test}"])
+    assert "shop.guests and shop.orders both write order in namespace 'shop'; set namespace" in told[test]
+
+
 def test_what_cannot_be_judged_is_skipped_with_its_reason() -> None:
     """The summary of pytest shows it."""
     case = type("Case", (OrdersContract,), {"connector": connector(StatusOfTheOrigin)})()

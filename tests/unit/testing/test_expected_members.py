@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 from unittest import SkipTest
 
 import pytest
-from tests.unit.testing.reference_connector import OrdersContract
+from tests.unit.testing.reference_connector import PAGES, Orders, OrdersContract, connector
 from tests.unit.testing.target_connector import OrdersContract as TargetOrders
 
+from crossdock import Record
 from crossdock.resources import Reference
 from crossdock.testing.expected_members import mismatch
+from crossdock.testing.schema_drift_variants import with_object
 
 MADE = {
     "name": "Lamp",
@@ -82,6 +84,46 @@ def test_what_an_example_cannot_show_is_named() -> None:
     case = type("Case", (TargetOrders,), {"operations": lambda *_: ["create"]})
     with pytest.raises(SkipTest, match=r"OrderTarget\.delete is never tested, since operations"):
         case().test_the_example_can_show_bugs()
+    equal = [{"orders": [order | {"created_at": "2026-11-01T10:00:00Z"} for order in page["orders"]]} for page in PAGES]
+    case = type("Case", (OrdersContract,), {"pages": equal})
+    with pytest.raises(SkipTest, match="all records have the same /created_at: another time in its place, as a cursor"):
+        case().test_the_example_can_show_bugs()
+    twice = [{"orders": [order | {"created_at": order["updated_at"]} for order in page["orders"]]} for page in PAGES]
+    case = type("Case", (OrdersContract,), {"pages": twice})
+    with pytest.raises(SkipTest, match="/created_at and /updated_at are equal in all records"):
+        case().test_the_example_can_show_bugs()
     case = type("Case", (OrdersContract,), {"expects": {1: {"currency": "EUR"}}})
     with pytest.raises(SkipTest, match="expects states no placedAt, quantity, unitPrice"):
         case().test_the_example_can_show_bugs()
+
+
+class OfOneChannel(Orders):
+    """The lines of one channel."""
+
+    def to_resource(self, record: Record) -> Any:
+        lists = [each["lines"] for each in record.json().get("channels") or () if each.get("channel") == "eu"]
+        item = record.json() | {"lines": lists[0] if lists else []}
+        return super().to_resource(with_object(record, item))
+
+
+@pytest.mark.parametrize(
+    ("orders", "told"),
+    [
+        (["eu us", "eu us asia"], "of /channels always the first element is chosen"),
+        (["us eu", "us asia eu"], "of /channels always the last element is chosen"),
+        (["us eu", "eu us"], None),
+        (["us eu asia"], None),
+        (["eu"], None),
+    ],
+)
+def test_a_choice_that_is_always_at_one_end_is_named(orders: Sequence[str], told: str | None) -> None:
+    """A mapping that takes the last element, whatever it is, would pass all tests."""
+    base = PAGES[0]["orders"][0]
+    listed = [
+        base | {"id": number, "channels": [{"channel": each, "lines": base["lines"]} for each in names.split()]}
+        for number, names in enumerate(orders)
+    ]
+    attributes = {"pages": [{"orders": listed}], "is_paged": False, "connector": connector(OfOneChannel)}
+    with pytest.raises(SkipTest) as skipped:
+        type("Case", (OrdersContract,), attributes)().test_the_example_can_show_bugs()
+    assert told in str(skipped.value) if told else "of /channels" not in str(skipped.value)

@@ -54,6 +54,7 @@ class TargetProposal:
         sent_in: The member of a request that has the record; empty if the body is the record.
         answered_in: The member of an answer about one record that has it; empty if the body is the record.
         listed_in: The member of a list that has the records; empty if the body is the list.
+        null_is_absent: Whether null in place of a record alone says that there is none.
         path_end: What follows the id in the path of a record, such as ``.json``.
         unknown: What the author must find out, as comments.
     """
@@ -76,6 +77,7 @@ class TargetProposal:
     listed_in: str = ""
     path_end: str = ""
     has_list: bool = True
+    null_is_absent: bool = False
     unknown: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -124,7 +126,7 @@ EXAMPLE = TargetProposal(
 )
 
 
-GRAPHQL_EXAMPLE = replace(EXAMPLE, answered_in="data/order", listed_in="data/orders/nodes")
+GRAPHQL_EXAMPLE = replace(EXAMPLE, answered_in="data/order", listed_in="data/orders/edges/*/node", null_is_absent=True)
 """The same for a GraphQL API. Its templates have the requests."""
 
 
@@ -239,6 +241,7 @@ def _table(target: TargetProposal) -> str:
         *([f"id={quoted(f'/{target.id_member}')}"] if target.id_member != "id" else []),
         *([f"record={quoted(f'/{target.answered_in}')}"] if target.answered_in else []),
         *([f"listed={quoted(f'/{target.listed_in}' if target.listed_in else '')}"] if target.looks_up else []),
+        *(["null_is_absent=True"] if target.null_is_absent else []),
     ]
     notes = {what: f"TODO: {question}" for what, question in target.unknown.items()}
     facts: list[Item] = [

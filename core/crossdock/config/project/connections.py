@@ -225,24 +225,26 @@ def load_connections(
     load = functools.cache(registry.load)  # finding a connector searches all installed packages
     targets = _targets(document, sections, load)
     connections = tuple(_connection(document, name, data, targets, platform, load) for name, data in sections.items())
+    for connection, message, hint in clashes(connections):
+        raise ConfigError(message, where=document.where(("connections", connection.name)), hint=hint)
+    _check_flows(document, connections)
+    return connections
+
+
+def clashes(connections: Iterable[Connection]) -> Iterator[tuple[Connection, str, str]]:
+    """Yield each stream that writes what another one writes: its connection, the error and advice."""
     writers: dict[Scope, str] = {}
     contributors: dict[Scope, dict[str, str]] = {}
     for connection in connections:
-        where = document.where(("connections", connection.name))
         for name, stream in connection.named_streams():
             scope, kind = connection.scope(stream), stream.resource_type
             if isinstance(kind, TargetResource) and kind.acknowledges:
                 continue  # it writes no records
             if (other := writers.setdefault(scope, name)) != name:
-                raise ConfigError(
-                    f"{name} and {other} both write {scope.resource} in namespace {scope.namespace!r}",
-                    where=where,
-                    hint="set namespace in one of the streams or connections, or merge the streams",
-                )
+                message = f"{name} and {other} both write {scope.resource} in namespace {scope.namespace!r}"
+                yield connection, message, "set namespace in one of the streams or connections, or merge the streams"
             if (clash := _clash(stream, name, contributors.setdefault(scope.whole, {}))) is not None:
-                raise ConfigError(clash, where=where, hint="let one of them write it")
-    _check_flows(document, connections)
-    return connections
+                yield connection, clash, "let one of them write it"
 
 
 @contextmanager

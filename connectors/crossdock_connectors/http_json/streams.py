@@ -23,7 +23,7 @@ from crossdock.resources import ResourceModel
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.values import exact_json
 from crossdock.values.config_durations import span
-from crossdock.values.json_paths import MISSING, at_path, found_at, member_name, names_of, reached, text_of
+from crossdock.values.json_paths import MISSING, at_path, found_at, listed_at, member_name, names_of, reached, text_of
 from crossdock_connectors import request_times
 from crossdock_connectors.http_json import expansion, request_templates
 from crossdock_connectors.http_json.failing_records import FailingRecords
@@ -153,7 +153,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str, *, expand: int | None = 0
     ) -> RawBatch:
         """Return the rows of a page. Of its records, the first *expand* are expanded; None: all of them."""
-        items = page.at(self._config.records)
+        items = listed_at(page.body, self._config.records)
         if not isinstance(items, list):
             key = f"connections.{ctx.connection}.streams.{self.name}.records"
             message = f"has no list at {self._config.records or 'the top'}, as {key} says"

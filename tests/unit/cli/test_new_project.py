@@ -68,7 +68,7 @@ def test_the_target_of_a_graphql_api_sends_mutations(tmp_path: Path, monkeypatch
     assert line.run("new", "acme-shop", "--target", "--graphql").code == 0
     assert line.run("new", "rest-shop", "--target").code == 0
     made = [(tmp_path / name / name.replace("-", "_") / "target.py").read_text() for name in ("acme-shop", "rest-shop")]
-    assert ["mutation" in text for text in made] == ["def failed(" in text for text in made] == [True, False]
+    assert ["mutation" in text for text in made] == ["AnswerErrors(" in text for text in made] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -167,13 +167,17 @@ def test_the_next_page_may_be_one_of_several_links() -> None:
     assert "no list at /links" in str(Api(lambda _: {"items": ITEMS}).read({"pagination": paging}).error)
 
 
-def test_a_graphql_connection_is_read() -> None:
-    """The query is posted with its variables, and the cursor as one of them; each page has a place of its own."""
+@pytest.mark.parametrize("records", ["data.products.nodes", "data.products.edges.*.node"])
+def test_a_graphql_connection_is_read(records: str) -> None:
+    """The query is posted with its variables, and the cursor as one of them; each page has a place of its own. A
+    connection may have edges alone.
+    """
 
     def answer(request: httpx.Request) -> Any:
         start = int(json.loads(request.content)["variables"].get("after", "0"))
-        info = {"hasNextPage": start < 4, "endCursor": str(start + 2)}
-        return {"data": {"products": {"nodes": ITEMS[start : start + 2], "pageInfo": info}}}
+        info, items = {"hasNextPage": start < 4, "endCursor": str(start + 2)}, ITEMS[start : start + 2]
+        listed = {"nodes": items} if "nodes" in records else {"edges": [{"node": each} for each in items]}
+        return {"data": {"products": {**listed, "pageInfo": info}}}
 
     api = Api(answer)
     stream = {
@@ -182,7 +186,7 @@ def test_a_graphql_connection_is_read() -> None:
         "variables": {"q": "updated_at:>='{since}'"},
         "mode": "incremental",
         "cursor": {"column": "id"},
-        "records": "data.products.nodes",
+        "records": records,
         "pagination": {"kind": "graphql_connection", "path": "data.products", "size": 2},
     }
     trial = api.read(stream, since="3")

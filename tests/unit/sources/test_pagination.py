@@ -178,6 +178,21 @@ def test_a_list_that_does_not_end_well_is_refused(paginator: Paginator, handler:
         list(client(handler).pages("/items", paginator=paginator))
 
 
+def test_the_records_of_edges_are_known_by_their_keys() -> None:
+    """A page that has only records of earlier pages is refused, also of a connection that has edges alone."""
+    place, edges = "/data/x/edges/*/node", [{"cursor": "a", "node": {"id": 1}}]
+    pages = [{"data": {"x": {"edges": edges, "pageInfo": {"hasNextPage": True, "endCursor": "b"}}}}] * 2
+    changed = {"data": {"x": {"edges": [{"cursor": "c", "node": {"id": 1, "at": 2}}], "pageInfo": pages[0]["data"]}}}
+    asked = iter([pages[0], changed])
+    paginator = GraphQLConnection("/data/x")
+    read = client(lambda _: httpx.Response(200, json=next(asked))).pages(
+        "/graphql", graphql=QUERY, paginator=paginator, records=place, key="id"
+    )
+    with pytest.raises(RefusedError, match="has only records that earlier pages had"):
+        for page in read:
+            assert page.items(place) == [{"id": 1}]
+
+
 @pytest.mark.parametrize("info", [None, {"hasNextPage": "yes"}, {"hasNextPage": True, "endCursor": None}])
 def test_a_graphql_page_without_page_info_is_refused(info: object) -> None:
     """It is not the last page."""

@@ -25,7 +25,7 @@ from crossdock.reading.sources.signs_of_unread_records import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.values.author_code import type_text
 from crossdock.values.clock import InterruptibleClock
-from crossdock.values.json_paths import MISSING, found_at, replaced_at
+from crossdock.values.json_paths import MISSING, found_at, listed_at, replaced_at
 
 MAX_PAGES = 100_000
 MAX_EMPTY_PAGES = 1_000  # in a row; filters of some APIs leave out all records of a page
@@ -131,8 +131,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
         Args:
             paginator: Of `crossdock.sources`; by default `LinkHeader`.
-            records: A JSON pointer to the list of records. By default it is where *paginator* says, or the only list of
-                objects in a page.
+            records: A JSON pointer to the list of records, as of `ApiAnswer.items`. By default it is where *paginator*
+                says, or the only list of objects in a page.
             key: The dotted paths of a record's key, by which records are known again. By default all of a record is
                 compared, which finds no repeated page if a member has another value in each answer.
             shared_key: Without *key*: the dotted paths of one that several records may have. A list whose pages differ
@@ -167,7 +167,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         )
         evidence = None if paginator.repeats else collected
         sent = frozenset(pairs(params or {}))
-        signs = SignsOfMore(paginator, records, ignore, made.numbers)
+        signs = SignsOfMore(paginator, records and records.partition("/*")[0], ignore, made.numbers)
         with self._run.open_lists.opened(evidence):
             yield from self._pages(_List(paginator.first(made), paginator, evidence, signs, records, sent))
 
@@ -427,7 +427,8 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
         ConnectorError: If *paginator* compares a total, and the place is not known.
         RefusedError: If the page has no list where *paginator* needs it.
     """
-    found = answer.at(records) if records is not None else paginator.listed(answer) or _only_list(answer.body)
+    is_stated = records is not None
+    found = listed_at(answer.body, records or "") if is_stated else paginator.listed(answer) or _only_list(answer.body)
     if isinstance(found, list):
         return found
     if records is None and paginator.total is not None:
@@ -438,7 +439,7 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
 
 def _with_list(page: ApiAnswer, read: _List) -> ApiAnswer:
     """Add an empty list to *page* if it states a total of 0 and has none, as HAL documents without records."""
-    place, total = read.records, read.paginator.total
+    place, total = read.records and read.records.partition("/*")[0], read.paginator.total
     is_missing = place and isinstance(page.body, dict) and found_at(page.body, place) is MISSING
     if not place or not is_missing or total is None or page.at(total) != 0:
         return page

@@ -91,12 +91,15 @@ class ApiTarget(ConnectorTarget):
         if throttled := self.throttled(answer):
             return throttled
         is_success = 200 <= answer.status < 300
-        has_rule = bool(self.errors) or type(self).failed is not ApiTarget.failed or self.api.failed is not succeeds
         told = self.with_status(resource, answer)
-        made = explained_outcome(told, expected, self.shape(resource), judged=is_success and has_rule)
+        made = explained_outcome(told, expected, self.shape(resource), judged=is_success and self._has_rule())
         kind = self.resources[resource]
         is_repeat = is_success and told.status == _TAKEN and made.reason == "conflict"
         return replace(made, pointer=kind.name_pointer) if is_repeat and kind.name_member is not None else made
+
+    def _has_rule(self) -> bool:
+        """Return whether something says which answers of success are failures."""
+        return bool(self.errors) or type(self).failed is not ApiTarget.failed or self.api.failed is not succeeds
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):

@@ -310,6 +310,20 @@ def test_a_graphql_api_is_asked_for_what_each_has() -> None:
     assert (asked.method, asked.path, asked.body) == ("POST", "/graphql", b'{"query":"{ __typename }"}')
 
 
+def test_a_graphql_api_has_no_404_of_a_record() -> None:
+    """It is a proxy's, or the path is wrong; null says so, or an error that ``failed`` declares as one."""
+    failed = {"when": {"field": "errors.0.message", "empty": False}, "statuses": {"no such order": 404}}
+    expected = ExpectedRecord("/graphql", "7", "wms:1")
+
+    def kind(status: int, body: Any, **form: Any) -> str:
+        return target(failed, **form).found("orders", Answer(status, {}, exact_json.dumps(body)), expected).kind
+
+    assert kind(404, {}, **MUTATIONS) == "unavailable"
+    assert kind(404, {}, **CALLS) == "absent"
+    assert kind(200, {"data": {"order": None}}, **MUTATIONS) == "absent"
+    assert kind(200, {"data": None, "errors": [{"message": "no such order"}]}, **MUTATIONS) == "absent"
+
+
 def test_a_request_may_have_members_of_the_record_alone() -> None:
     """As JSON values of their type, beside the id and wherever the API wants them; null for one without a value."""
     create = MUTATIONS["create"] | {"variables": {"sku": "{record.lines.0.sku}", "due": "{record.due}"}}

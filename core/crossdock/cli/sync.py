@@ -19,6 +19,7 @@ from crossdock.values.display_texts import counted
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.named_record_delivery import Key
+    from crossdock.runs.plan_file import PlanFile
     from crossdock.runs.run_report import Report
 
 
@@ -97,7 +98,6 @@ def apply(plan: Path | None, config: Path, *, resume: bool, give_up: bool, as_js
     platform since a repair or an undo was planned, or if another undo has not ended.
     """
     from crossdock.runs import plan_file
-    from crossdock.runs.reconciliation import repair
     from crossdock.runs.undo import undo_application
 
     if (plan is not None) + resume + give_up != 1:
@@ -105,14 +105,22 @@ def apply(plan: Path | None, config: Path, *, resume: bool, give_up: bool, as_js
     loaded = load(config)
     if give_up:
         return _given_up(loaded, as_json=as_json)
-    approved = plan_file.PlanFile.load(plan) if plan is not None else None
+    if plan is not None:
+        return executed(loaded, plan_file.PlanFile.load(plan), as_json=as_json)
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
-        if approved is None:
-            report = undo_application.resume(loaded, clock=SystemClock(), progress=progress, interrupt=interrupt)
-        else:
-            ways = {"sync": plan_file.apply, "repair": repair.apply, "undo": undo_application.apply}
-            carry_out = ways[approved.kind]
-            report = carry_out(loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
+        report = undo_application.resume(loaded, clock=SystemClock(), progress=progress, interrupt=interrupt)
+    return show_report(report, as_json=as_json)
+
+
+def executed(loaded: Project, approved: PlanFile, *, as_json: bool) -> int:
+    """Execute a plan, show the run, and return its exit code."""
+    from crossdock.runs import plan_file
+    from crossdock.runs.reconciliation import repair
+    from crossdock.runs.undo import undo_application
+
+    ways = {"sync": plan_file.apply, "repair": repair.apply, "undo": undo_application.apply}
+    with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
+        report = ways[approved.kind](loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return show_report(report, as_json=as_json)
 
 

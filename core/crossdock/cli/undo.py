@@ -13,13 +13,17 @@ from crossdock.cli.config_loading import load
 from crossdock.cli.output_files import check_writable, placed
 from crossdock.cli.plain_text import say
 from crossdock.cli.shared_options import MOST, common_options, example
+from crossdock.cli.sync import executed
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from crossdock.config.project.project import Project
+    from crossdock.runs.state_session import Session
     from crossdock.runs.undo.undo_decisions import UndoneRecord
-    from crossdock.runs.undo.undo_plan import UndoPlan
+    from crossdock.runs.undo.undo_plan import UndoneRuns, UndoPlan
 
 _SHOWN = 50
 _KINDS = ("delete", "restore", "left alone", "impossible")  # what is undone first, then what stays
@@ -32,7 +36,8 @@ def undo_options(command: Any) -> Any:
     limit = click.option(
         "--limit", type=click.IntRange(0, MOST), default=_SHOWN, show_default=True, help="Records to show of each kind."
     )
-    return out(limit(common_options(command)))
+    execute = click.option("--execute", is_flag=True, help="Execute the plan at once.")
+    return out(limit(execute(common_options(command))))
 
 
 @click.command(epilog=example("crossdock undo 17", "crossdock undo 17 -o undo.plan", "crossdock apply undo.plan"))
@@ -41,21 +46,34 @@ def undo_options(command: Any) -> Any:
 def undo(run: int, config: Path, **options: Any) -> int:
     """Plan to undo what RUN has done: delete what it created, restore what it changed.
 
-    Reads the platform and changes nothing; 'crossdock apply' executes the plan. Records that somebody else, or a later
-    run, has changed since are listed and left alone, and so is what cannot be undone, such as an invoice, and what a
-    record that stays refers to. The files that RUN has read are read again only if they are sent again or the
+    Reads the platform and changes nothing; 'crossdock apply', or --execute, executes the plan. Records that somebody
+    else, or a later run, has changed since are listed and left alone, and so is what cannot be undone, such as an
+    invoice, and what a record that stays refers to. The files that RUN has read are read again only if they are sent again or the
     mapping is changed; an API gives the records again when they change there, or in a full list.
 
     Exit codes: 0 everything can be undone; 1 some records stay as they are; 2 wrong usage or config; 3 the platform or
-    the state cannot be read; 4 operations of the run are not settled.
+    the state cannot be read; 4 operations of the run are not settled. With --execute they are those of 'crossdock
+    sync'.
     """
-    return planned(load(config), run, **options)
+    from crossdock.runs.undo import undo_plan
+
+    return planned(load(config), lambda session: undo_plan.of_run(session, run), **options)
 
 
-def planned(loaded: Project, run: int | None, *, out: Path | None, limit: int, as_json: bool) -> int:
+def planned(
+    loaded: Project,
+    undone_runs: Callable[[Session], UndoneRuns],
+    *,
+    out: Path | None,
+    limit: int,
+    execute: bool,
+    as_json: bool,
+) -> int:
     from crossdock.runs.state_session import open_session
     from crossdock.runs.undo import undo_plan as undoing
 
+    if execute and out is not None:
+        raise click.UsageError("a plan is saved with --out, or executed with --execute")
     check_writable(place := placed(out))
     by_kind: dict[str, list[UndoneRecord]] = {kind: [] for kind in _KINDS}
 
@@ -67,13 +85,15 @@ def planned(loaded: Project, run: int | None, *, out: Path | None, limit: int, a
         open_session(loaded, SystemClock(), attempt=None) as session,
         terminal_output.progress(wanted=not as_json) as progress,
     ):
-        undone = undoing.of_migration(session) if run is None else undoing.of_run(session, run)
-        found, plan = undoing.plan(session, undone, listed, progress)
+        found, plan = undoing.plan(session, undone_runs(session), listed, progress)
     shown = [each for kind in by_kind.values() for each in kind]
-    if as_json:
-        terminal_output.print_json(_document(found, shown))
-    else:
+    is_executed = execute and bool(found.operations.total())
+    if not as_json:
         _show(found, shown)
+    elif not is_executed:
+        terminal_output.print_json(_document(found, shown))
+    if is_executed:
+        return executed(loaded, plan, as_json=as_json)
     if out is not None and not sum(found.operations.values()):
         say(f"not saved to {out}: there is nothing to undo", err=True)
     elif place is not None:

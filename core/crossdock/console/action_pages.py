@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from starlette.responses import Response
 
 from crossdock.console.actions import ACTIONS, Action, Fields, Preview
+from crossdock.console.audit import subject_cell
 from crossdock.console.page_tables import Link, table
 from crossdock.console.started_commands import AlreadyRunningError, StartedCommand
 from crossdock.console.visits import PageError, Visit
+from crossdock.state import AuditFilter
 from crossdock.values.display_times import instant_text
 from crossdock.values.serving.page_forms import Fields as FormFields
 
 _COLUMNS = ("started", "what", "by", "reason", "result")
 _LISTED = 100
+_SOON = timedelta(hours=1)  # in which a command that was started makes its entry in the audit log
 _CHANGED = "It has changed since it was shown, or somebody else was faster. Look again."
+_NEXT = {
+    0: ("It is done, and nothing of it is left to do.", ""),
+    1: ("Look at what is open, or differs, and decide about it.", "records"),
+    2: ("Correct the config, or what was entered, as the message says, then start it again.", "settings"),
+    3: ("See what cannot be reached or used, as the message says, then start it again: it continues.", "connections"),
+    4: ("Decide about what was refused, as the message says: nothing of that was done.", "approvals"),
+    70: ("Report this defect of crossdock, with what it has printed.", "runs"),
+    130: ("Start it again when it may go on: it continues from what was delivered.", ""),
+}
+"""What to do after each exit code, and the page where."""
 _MEANINGS = {
     0: "done",
     1: "done, but records are open, or there are differences",
@@ -87,9 +100,15 @@ def one(visit: Visit) -> Response:
     command = commands.get(visit.place["command"])
     if command is None:
         raise PageError(404, "There is no such command.", "Commands are kept for 90 days.")
-    response = visit.show(
+    do, page = _NEXT.get(command.exit_code or 0, ("Read what it has printed.", "runs"))
+    if command.has_plan and command.exit_code in {0, 1}:
+        do, page = "Read the plan, then execute it, or leave it: nothing is changed yet.", ""
+    return visit.show(
         "command.html",
         command.title,
+        next_step=None if command.exit_code is None else Link(do, visit.link(page) if page else ""),
+        subject=_subject(visit, command),
+        refreshes=3 if command.is_running else 0,
         command=command,
         started=_time(command.started_at),
         result=result_text(command),
@@ -97,9 +116,18 @@ def one(visit: Visit) -> Response:
         can_apply=command.has_plan and command.exit_code in {0, 1} and visit.may(ACTIONS["apply"].role),
         apply=visit.link("do", "apply", plan=command.id),
     )
-    if command.is_running:
-        response.headers["refresh"] = "3"
-    return response
+
+
+def _subject(visit: Visit, command: StartedCommand) -> Link | None:
+    """Return a link to what the command has changed, such as its run, as the audit log has it."""
+    since = datetime.fromisoformat(command.started_at)
+    choice = AuditFilter(command.person, since=since, until=since + _SOON)
+    with visit.reading() as tx:
+        found = tx.audit_log.listed(choice, limit=_LISTED)
+    words = "apply " if "--execute" in command.arguments else f"{' '.join(command.arguments)} "
+    subject = next((each.subject for each in reversed(found) if words.startswith(f"{each.action} ")), None)
+    cell = "" if subject is None else subject_cell(visit, subject)
+    return cell if isinstance(cell, Link) else None
 
 
 def result_text(command: StartedCommand) -> str:

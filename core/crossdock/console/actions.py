@@ -13,7 +13,8 @@ from crossdock.errors import CrossdockError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.forecast import forecast
 from crossdock.records import REASONS
-from crossdock.state import DeadLetterFilter
+from crossdock.runs.undo.undo_plan import runs_of_wave
+from crossdock.state import DeadLetterFilter, Transaction
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import duration_text, instant_text
 
@@ -91,15 +92,13 @@ def _replay_preview(visit: Visit, given: Fields) -> Preview:
     choice, project = _choice(given), visit.project()
     with visit.reading() as tx:
         reasons = [each for each in tx.dead_letters.reasons(choice) if each[0] in project.scopes]
-        bucket = tx.buckets.get(PLATFORM)
-    number = sum(count for _, _, count in reasons)
+        number = sum(count for _, _, count in reasons)
+        takes = _takes(tx, number, visit)
     if not number:
         return Preview(obstacle="No rejected record is meant: they were delivered, dropped or replaced since.")
     lines = [f"{counted(number, 'record')} will be mapped again with the current mapping, and delivered."]
     lines += [f"{stream}: {count:,} rejected as {code}." for stream, code, count in reasons]
-    seconds = None if bucket is None else forecast(bucket, number, visit.now.timestamp()).seconds
-    takes = "" if seconds is None else f", for which the rate limit allows {duration_text(round(seconds))}"
-    return Preview([*lines, f"This takes at most {counted(number, 'request')}{takes}."])
+    return Preview([*lines, takes])
 
 
 def _drop_preview(visit: Visit, given: Fields) -> Preview:
@@ -220,15 +219,46 @@ def _stop_preview(visit: Visit, given: Fields) -> Preview:
 def _undo_preview(visit: Visit, given: Fields) -> Preview:
     with visit.reading() as tx:
         run = tx.runs.get(_number(given["run"]))
-    if run is None:
-        return Preview(obstacle=f"There is no run {given['run']}.")
+        if run is None:
+            return Preview(obstacle=f"There is no run {given['run']}.")
+        return _undo_of(visit, tx, f"run {run.id} of {run.business_date}", [run.id])
+
+
+def _undo_wave_preview(visit: Visit, given: Fields) -> Preview:
+    wave = given["wave"]
+    with visit.reading() as tx:
+        migration = tx.migrations.current()
+        runs = [] if migration is None else sorted(runs_of_wave(tx, migration, wave))
+        if not runs:
+            return Preview(obstacle=f"No open migration has loaded the wave {wave}.")
+        return _undo_of(visit, tx, f"wave {wave}", runs)
+
+
+def _undo_of(visit: Visit, tx: Transaction, what: str, runs: Sequence[int]) -> Preview:
+    if left := tx.delivered.unsettled(runs):
+        return Preview(
+            obstacle=f"{counted(left, 'operation')} of {what} are not settled: sync, or resolve them, first."
+        )
+    counts, words = tx.delivered.counts(runs), {"create": "created", "update": "changed", "delete": "deleted"}
+    if not counts:
+        return Preview(obstacle=f"Nothing is known that {what} has delivered.")
+    number = sum(each for _, _, each in counts)
     return Preview(
         [
-            f"A plan will be made to undo run {run.id} of {run.business_date}. Nothing is changed yet.",
-            "What the run created will be deleted, and what it changed restored.",
-            "Records that others have changed since are left alone, and listed.",
+            f"This is about what {what} has delivered:",
+            *(f"{stream}: {counted(each, 'record')} {words[operation]}." for stream, operation, each in counts),
+            "What it created is deleted, and what it changed is restored. What it deleted stays deleted.",
+            "Records that others have changed since, or still refer to, are left alone and listed.",
+            _takes(tx, number, visit),
         ]
     )
+
+
+def _takes(tx: Transaction, requests: int, visit: Visit) -> str:
+    bucket = tx.buckets.get(PLATFORM)
+    seconds = None if bucket is None else forecast(bucket, requests, visit.now.timestamp()).seconds
+    takes = "" if seconds is None else f", for which the rate limit allows {duration_text(round(seconds))}"
+    return f"This takes at most {counted(requests, 'request')} that write{takes}."
 
 
 def _number(text: str) -> int:
@@ -267,6 +297,10 @@ def _apply_preview(visit: Visit, given: Fields) -> Preview:
     )
 
 
+def _undo_options(given: Fields) -> list[str]:
+    return ["--execute"] if given["how"] == "execute" else ["-o", PLAN]
+
+
 # ---- connections and migrations
 
 
@@ -297,6 +331,14 @@ _DECISIONS = (
     ("delivered_as", "It was delivered; its id at the target is the one below"),
     ("delivered", "It was delivered; the id is known"),
     ("not_delivered", "It was not delivered: send it with the next sync"),
+)
+_HOW = Input(
+    "how",
+    "How",
+    (
+        ("plan", "Plan it: nothing is changed, and the plan is shown, which can be executed then"),
+        ("execute", "Undo it now"),
+    ),
 )
 _RECORDS = ("stream", "key", "reason", "file")
 _OPERATOR, _ADMINISTRATOR = Role.OPERATOR, Role.ADMINISTRATOR
@@ -420,12 +462,23 @@ ACTIONS: Mapping[str, Action] = {
         ),
         Action(
             "undo",
-            "Plan to undo a run",
+            "Undo a run",
             _ADMINISTRATOR,
-            lambda given: ["undo", given["run"], "-o", PLAN],
+            lambda given: ["undo", *_undo_options(given), "--", given["run"]],
             _undo_preview,
             ("run",),
             ("run",),
+            (_HOW,),
+        ),
+        Action(
+            "undo-wave",
+            "Undo a wave",
+            _ADMINISTRATOR,
+            lambda given: ["migrate", "undo", *_undo_options(given), "--", given["wave"]],
+            _undo_wave_preview,
+            ("wave",),
+            ("wave",),
+            (_HOW,),
         ),
         Action(
             "reconcile",

@@ -140,10 +140,18 @@ def _wave(visit: Visit, found: Found, each: WaveStatus) -> dict[str, Any]:
         "run": None if each.run is None else (visit.link("runs", each.run.id), each.run.id, each.run.status),
         "gate": "" if each.gate is None else each.gate.word,
         "why": "" if each.gate is None else each.gate.why,
-        "actions": offered(visit, ("go", {"wave": each.wave.name})) if each.gate and not each.passes else [],
+        "actions": _wave_actions(visit, found, each),
         "approved": "" if approval is None else f"{approval.approved_by}, {instant_text(approval.approved_at)}",
         "streams": _streams(visit, {name: found.open[name] for name in sorted(each.wave.streams)}),
     }
+
+
+def _wave_actions(visit: Visit, found: Found, each: WaveStatus) -> Sequence[tuple[str, str]]:
+    migration, wave = found.status.migration, {"wave": each.wave.name}
+    names = ["go"] if each.gate and not each.passes else []
+    if each.run is not None and migration is not None and migration.signed_off_at is None:
+        names.append("undo-wave")
+    return [(f"{title}: {each.wave.name}", address) for title, address in offered(visit, *((n, wave) for n in names))]
 
 
 def _streams(visit: Visit, counts: Mapping[str, OpenCounts]) -> Table:

@@ -1,4 +1,4 @@
-"""What a tenant looks like now: its jobs, what is open, and what a person should do next."""
+"""What a tenant looks like now: its jobs, and what is open."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from crossdock.config.schedules.due_times import due
+from crossdock.config.schedules.due_times import Due, due
 from crossdock.config.schedules.job_config import JobConfig
+from crossdock.console.run_progress import progress_text
 from crossdock.console.tenants import Tenant, Tenants
 from crossdock.errors import CrossdockError
+from crossdock.services.scheduler.delays import Delay, delay
 from crossdock.services.scheduler.due_jobs import DueJobs
-from crossdock.state import RunRecord, ScheduledRun, Transaction
+from crossdock.state import AuditFilter, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.open_totals import OpenTotal
 from crossdock.values.clock import Clock
+from crossdock.values.display_times import instant_text
 from crossdock.values.run_messages import RunMessage
 
 FRESH_S = 5.0
@@ -37,28 +40,42 @@ class Light(StrEnum):
     NEW = "new"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobLine:
-    """One job, or what is started by hand, whose *job* is empty."""
+    """One job, or what is started by hand, whose *job* is empty.
+
+    Attributes:
+        note: Why no run was executed, or who has paused the job.
+        delay: Why it is missing.
+        progress: How far a run in progress is.
+    """
 
     job: str
     light: Light
     business_date: str
     since: datetime | None
-    next_due: datetime | None
-    run: RunRecord | None
-    error: RunMessage | None
+    next_due: datetime | None = None
+    run: RunRecord | None = None
     note: str = ""
-    expected: tuple[float, int] | None = None  # seconds and requests
+    delay: Delay | None = None
+    progress: str = ""
     is_paused: bool = False
+
+    @property
+    def errors(self) -> list[RunMessage]:
+        return [each for each in (self.run.messages if self.run else ()) if each.level == "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
+    """All of a tenant. *held* changes of some streams are beyond a limit; those of *approved* ones may be made."""
+
     jobs: tuple[JobLine, ...]
     open: tuple[OpenTotal, ...]
     held: int
     held_since: datetime | None
+    held_streams: frozenset[str]
+    approved: frozenset[str]
     at: datetime
 
     @property
@@ -68,11 +85,17 @@ class Overview:
 
 
 def overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Overview:
-    newest = tx.runs.listed(limit=1)
-    waiting = [each.since for each in tx.approvals.listed() if each.approved_at is None]
-    lines = [*_jobs(tx, jobs, now), *(_by_hand(run) for run in newest if not jobs or run.job not in jobs)]
+    newest, limited = tx.runs.listed(limit=1), tx.approvals.listed()
+    waiting = [each for each in limited if each.approved_at is None]
+    by_hand = (_by_hand(tx, run, now) for run in newest if not jobs or run.job not in jobs)
     return Overview(
-        tuple(lines), tuple(tx.open_totals.listed()), tx.open_totals.held(), min(waiting, default=None), now
+        (*_jobs(tx, jobs, now), *by_hand),
+        tuple(tx.open_totals.listed()),
+        sum(each.number for each in waiting),
+        min((each.since for each in waiting), default=None),
+        frozenset(each.stream for each in waiting),
+        frozenset(each.stream for each in limited if each.approved_at is not None),
+        now,
     )
 
 
@@ -84,30 +107,34 @@ def _jobs(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Iter
         if last is not None and not last.finished and run is None:
             run = next((each for each in tx.runs.listed(limit=1) if each.job == name), None)
         missed = None if name in paused else _missed(job, last, now)
+        light, shown = _light(last, paused=name in paused, missed=missed is not None), missed or last
         yield JobLine(
-            name,
-            _light(last, paused=name in paused, missed=missed is not None),
-            missed[1] if missed else "" if last is None else last.business_date.isoformat(),
-            missed[0] if missed else None if last is None else last.finished_at or last.started_at,
-            coming.get(name),
-            run,
-            next((each for each in (run.messages if run else ()) if each.level == "error"), None),
-            "" if last is None else last.note or "",
-            tx.scheduled_runs.expected_seconds_and_requests(name),
-            name in paused,
+            job=name,
+            light=light,
+            business_date="" if shown is None else shown.business_date.isoformat(),
+            since=missed.instant if missed else None if last is None else last.finished_at or last.started_at,
+            next_due=coming.get(name),
+            run=run,
+            note=_paused_by(tx, name) if light is Light.PAUSED else "" if last is None else last.note or "",
+            delay=delay(tx, jobs, name, missed.business_date, now) if missed else None,
+            progress=progress_text(tx, run, now) if run and light is Light.RUNNING else "",
+            is_paused=name in paused,
         )
 
 
-def _missed(job: JobConfig, last: ScheduledRun | None, now: datetime) -> tuple[datetime, str] | None:
-    """Return the due time and the date of the first run that should have begun; None if there is none."""
-    if last is None:  # the service has not seen this job yet, so nothing was due
-        return None
-    if not last.finished:
+def _paused_by(tx: Transaction, job: str) -> str:
+    found = tx.audit_log.listed(AuditFilter(action="jobs pause", subject=f"job {job}"), limit=1)
+    return "".join(f"{each.person} has paused it at {instant_text(each.at)}" for each in found)
+
+
+def _missed(job: JobConfig, last: ScheduledRun | None, now: datetime) -> Due | None:
+    """Return the first run that should have begun; None if there is none."""
+    if last is None or not last.finished:  # before the service sees a job, nothing of it is due
         return None
     since = max(last.due, now - _LOOKS_BACK)
-    late = (each for each in due(job.schedule, since, now - LATE) if each.business_date > last.business_date)
-    first = next(late, None)
-    return None if first is None else (first.instant, first.business_date.isoformat())
+    return next(
+        (each for each in due(job.schedule, since, now - LATE) if each.business_date > last.business_date), None
+    )
 
 
 def _light(last: ScheduledRun | None, *, paused: bool, missed: bool) -> Light:
@@ -120,10 +147,11 @@ def _light(last: ScheduledRun | None, *, paused: bool, missed: bool) -> Light:
     return Light.NEW if last is None else _of_status(last.status)
 
 
-def _by_hand(run: RunRecord) -> JobLine:
-    error = next((each for each in run.messages if each.level == "error"), None)
+def _by_hand(tx: Transaction, run: RunRecord, now: datetime) -> JobLine:
+    light = _of_status(run.status)
+    progress = progress_text(tx, run, now) if light is Light.RUNNING else ""
     since = run.finished_at or run.started_at
-    return JobLine("", _of_status(run.status), run.business_date, since, None, run, error)
+    return JobLine(job="", light=light, business_date=run.business_date, since=since, run=run, progress=progress)
 
 
 def _of_status(status: str) -> Light:

@@ -48,6 +48,8 @@ def overview(visit: Visit) -> Response:
             listed = ((title, _counts(visit, tx, choice, project)) for title, choice in choices)
             elsewhere = [(title, counts) for title, counts in listed if counts.rows]
             files = len(tx.intake.search(wanted, before=None, limit=1))
+    if files and not elsewhere:
+        return visit.go(visit.link("files", name=wanted))
     return _overview(
         visit,
         problem=problem,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,18 +10,23 @@ from crossdock.console.overviews import JobLine, Light, Overview
 from crossdock.console.visits import link
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
+from crossdock.values.run_messages import RunMessage
 from crossdock.values.state_words import RecordState
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What needs a person *since* some time; *address* is the page where it is done."""
+    """What needs a person *since* some time; *address* is the page where it is done.
+
+    The *advice* is that of the command that met an error.
+    """
 
     tenant: str
     what: str
     do: str
     address: str
     since: datetime | None
+    advice: str = ""
 
 
 _OPEN = {
@@ -33,46 +38,84 @@ _OPEN = {
     ),
 }
 """What waits for a person. Waiting and pending records, and those of the inbox, go on by themselves."""
+_GO_ON = {
+    RecordState.WAITING: "Nothing, unless it takes long: records wait for others, and are delivered after them.",
+    RecordState.PENDING: "Nothing: the next run sends what is pending.",
+    RecordState.HANDED_OVER: "Nothing: a partner has not acknowledged its file yet, and still has time.",
+    RecordState.INBOX: "Nothing: what webhooks have named is fetched by 'crossdock listen' or the next run.",
+}
+_AGAIN = "then start it again: it continues from what was delivered."
+_REPAIRS = {
+    "config": (f"Correct the config where the error says, {_AGAIN}", ("settings",)),
+    "unauthorized": (f"Correct the credentials or permissions that were refused, {_AGAIN}", ("connections",)),
+    "unavailable": (f"See whether the other system answers again, {_AGAIN}", ("connections",)),
+    "remote": (f"Read what the other system has answered and have it corrected, {_AGAIN}", ()),
+    "clock": (f"Set the wrong clock, {_AGAIN}", ()),
+    "refused": (f"Correct or allow what was refused, as its error says, {_AGAIN}", ()),
+    "state": (f"Make the state usable, as the error says, {_AGAIN}", ()),
+    "state_busy": (f"Wait until the process that uses the state has ended, {_AGAIN}", ("runs",)),
+    "connector": (f"Have the code of the connector corrected, {_AGAIN}", ()),
+    "stopped": ("Start it again when it may go on: it continues from what was delivered.", ()),
+    "unrecorded": ("Find out what ended its process, then start it again: it continues from what was delivered.", ()),
+    "not_started": ("Start it now if its records are needed before the next run.", ()),
+    "internal": (f"Report this defect of crossdock with the log of the run, {_AGAIN}", ()),
+}
+"""What to do about each kind of error, and the page where; without parts, that of the run."""
 
 
 def remedies(tenant: str, found: Overview) -> list[Remedy]:
     """Return what needs a person, what has waited longest first."""
-    listed = [*_of_jobs(tenant, found), *_of_records(tenant, found)]
+    of_jobs = (_of_job(tenant, line, found) for line in found.jobs if not _only_waits_for_approval(line, found))
+    listed = [*filter(None, of_jobs), *_of_records(tenant, found)]
     return sorted(listed, key=lambda each: (each.since is None, each.since or found.at))
 
 
 def next_step(tenant: str, line: JobLine, found: Overview) -> Remedy | None:
     """Return what to do about one job; None if nothing is to be done."""
-    if line.light in {Light.FAILED, Light.MISSING}:
-        return next(remedy for job, remedy in _job_remedies(tenant, [line]) if job is line)
+    if _only_waits_for_approval(line, found):
+        return next(_of_approvals(tenant, found), None)
     if line.light is Light.DEGRADED:
-        return next(_of_records(tenant, found), None)
-    return None
+        return next(_of_records(tenant, found), None) or _goes_on(tenant, found)
+    if line.light is Light.NEW:
+        do = "Nothing: it begins when it is due, if a scheduler runs."
+        return Remedy(tenant, "", do, link(tenant, "settings", "schedule"), None)
+    return _of_job(tenant, line, found)
 
 
-def _of_jobs(tenant: str, found: Overview) -> Iterator[Remedy]:
-    return (remedy for _, remedy in _job_remedies(tenant, found.jobs))
+def _of_job(tenant: str, line: JobLine, found: Overview) -> Remedy | None:
+    name = f"Job {line.job}" if line.job else "The last run"
+    if line.light is Light.MISSING:
+        return _of_missing(tenant, name, line)
+    if line.light is Light.PAUSED:
+        what = _sentence(f"{name} is paused: {line.note or 'nothing starts until it is resumed'}")
+        do = "Resume it when its runs may start again."
+        return Remedy(tenant, what, do, link(tenant, "runs", job=line.job), line.since)
+    if line.light is not Light.FAILED:
+        return None
+    error = next((each for each in line.errors if not _is_limit(each, found)), None) or next(iter(line.errors), None)
+    code = "not_started" if line.run is None else "" if error is None else error.code or ""
+    do, parts = _REPAIRS.get(code, (f"Read its errors and correct what they name, {_AGAIN}", ()))
+    address = link(tenant, *(parts or ("runs", line.run.id))) if line.run else link(tenant, "runs", job=line.job)
+    what = f"{name} for {line.business_date} did not end as it should: {_reason(line, error)}"
+    return Remedy(tenant, what, do, address, line.since, _sentence(error.advice) if error and error.advice else "")
 
 
-def _job_remedies(tenant: str, lines: Iterable[JobLine]) -> Iterator[tuple[JobLine, Remedy]]:
-    for line in lines:
-        name = f"Job {line.job}" if line.job else "The last run"
-        if line.light is Light.MISSING:
-            what = f"{name} for {line.business_date} has not begun; it was due {_time(line.since)}."
-            do = "See that 'crossdock schedule' runs, or start the job now."
-            yield line, Remedy(tenant, what, do, link(tenant, "settings", "schedule"), line.since)
-        elif line.light is Light.FAILED:
-            what = f"{name} for {line.business_date} did not end as it should: {_reason(line)}"
-            do = line.error.advice if line.error and line.error.advice else "Read its errors, then run it again."
-            address = link(tenant, "runs", line.run.id) if line.run else link(tenant, "runs")
-            yield line, Remedy(tenant, what, _sentence(do), address, line.since)
+def _of_missing(tenant: str, name: str, line: JobLine) -> Remedy:
+    assert line.delay is not None
+    due = "at an unknown time" if line.since is None else f"at {instant_text(line.since)}"
+    what = f"{name} for {line.business_date} has not begun; it was due {due}: {line.delay.text}."
+    if line.delay.run is not None:
+        address = link(tenant, "runs", line.delay.run.id)
+        return Remedy(tenant, what, f"Wait for run {line.delay.run.id}, or stop it.", address, line.since)
+    if line.delay.job:
+        do = f"See why {line.delay.job} has not ended."
+        return Remedy(tenant, what, do, link(tenant, "runs", job=line.delay.job), line.since)
+    do = "Start the job now, and see that 'crossdock schedule' runs."
+    return Remedy(tenant, what, do, link(tenant, "do", "start-job", job=line.job), line.since)
 
 
 def _of_records(tenant: str, found: Overview) -> Iterator[Remedy]:
-    if found.held:
-        what = f"{counted(found.held, 'change')} beyond a limit {_verb(found.held, 'waits', 'wait')} for a decision."
-        do = "Look at them, then approve them, or correct the source."
-        yield Remedy(tenant, what, do, link(tenant, "approvals"), found.held_since)
+    yield from _of_approvals(tenant, found)
     for each in found.open:
         if each.state in _OPEN:
             words, do = _OPEN[each.state]
@@ -81,9 +124,37 @@ def _of_records(tenant: str, found: Overview) -> Iterator[Remedy]:
             yield Remedy(tenant, what, do, link(tenant, "records", each.state.option), each.since)
 
 
-def _reason(line: JobLine) -> str:
-    if line.error is not None:
-        return _sentence(line.error.message.split("\n")[0])
+def _of_approvals(tenant: str, found: Overview) -> Iterator[Remedy]:
+    if found.held:
+        verb = _verb(found.held, "waits", "wait")
+        what = f"{counted(found.held, 'change')} of {', '.join(sorted(found.held_streams))} beyond a limit {verb}"
+        do = "Look at them, then approve them, or correct the source."
+        yield Remedy(tenant, f"{what} for a decision.", do, link(tenant, "approvals"), found.held_since)
+    elif found.approved:
+        do = "Start it again to make the changes that were approved, or wait for the next run."
+        yield Remedy(tenant, "Approved changes are not made yet.", do, link(tenant, "approvals"), None)
+
+
+def _goes_on(tenant: str, found: Overview) -> Remedy:
+    for each in found.open:
+        if each.state in _GO_ON:
+            return Remedy(tenant, "", _GO_ON[each.state], link(tenant, "records", each.state.option), each.since)
+    return Remedy(tenant, "", "Nothing: what was open was settled since.", link(tenant, "records"), None)
+
+
+def _only_waits_for_approval(line: JobLine, found: Overview) -> bool:
+    errors = line.errors
+    return line.light is Light.FAILED and bool(errors) and all(_is_limit(each, found) for each in errors)
+
+
+def _is_limit(error: RunMessage, found: Overview) -> bool:
+    return error.code == "refused" and error.stream in found.held_streams | found.approved
+
+
+def _reason(line: JobLine, error: RunMessage | None) -> str:
+    if error is not None:
+        first = error.message.split("\n")[0]
+        return _sentence(f"{error.place}: {first}" if error.place else first)
     return _sentence(line.note or "its end was not recorded")
 
 
@@ -93,7 +164,3 @@ def _verb(number: int, one: str, several: str) -> str:
 
 def _sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
-
-
-def _time(at: datetime | None) -> str:
-    return "at an unknown time" if at is None else f"at {instant_text(at)}"

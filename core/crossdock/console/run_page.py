@@ -111,10 +111,7 @@ def values(
 
 
 def _progress(tx: Transaction, run: RunRecord, now: datetime) -> str:
-    if run.status != "running":
-        return ""
-    expected = tx.scheduled_runs.expected_seconds_and_requests(run.job) if run.job else None
-    return f"In progress: {progress_text(run, expected, now)}."
+    return f"In progress: {progress_text(tx, run, now)}." if run.status == "running" else ""
 
 
 def _job(run: RunRecord) -> str:

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from crossdock.state import RunRecord
+from crossdock.console.connection_facts import level_text
+from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.state import RunRecord, Transaction
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import duration_text, instant_text
 
 
-def progress_text(run: RunRecord, expected: tuple[float, int] | None, now: datetime) -> str:
-    """Describe its requests and rate so far, and its end if the last runs of its job took *expected* seconds."""
+def progress_text(tx: Transaction, run: RunRecord, now: datetime) -> str:
+    """Describe its requests and rate so far, its end if its job has run before, and the allowance that is left."""
     lasts = max((now - run.started_at).total_seconds(), 0.001)
-    text = f"{counted(run.requests, 'request')} in {duration_text(lasts)}, {run.requests / lasts:,.1f} a second"
+    refused = f", {run.throttled:,} of them refused for their rate" if run.throttled else ""
+    text = (
+        f"{counted(run.requests, 'request')} in {duration_text(lasts)}, {run.requests / lasts:,.1f} a second{refused}"
+    )
+    return f"{text}; {_end(tx, run, lasts, now)}; {_allowance(tx, now)}"
+
+
+def _end(tx: Transaction, run: RunRecord, lasts: float, now: datetime) -> str:
+    expected = tx.scheduled_runs.expected_seconds_and_requests(run.job) if run.job else None
     if expected is None:
-        return text
-    left = timedelta(seconds=expected[0] - lasts)
-    if left < timedelta():
-        return f"{text}; longer than the {duration_text(expected[0])} of its last runs"
-    return f"{text}; expected to end at {instant_text(now + left)}"
+        return "its end is unknown, because no run of its job has ended yet" if run.job else "its end is unknown"
+    seconds, requests = expected
+    if seconds < lasts:
+        return f"longer than its last runs, which took {duration_text(seconds)} for {counted(requests, 'request')}"
+    return f"expected to end at {instant_text(now + timedelta(seconds=seconds - lasts))}"
+
+
+def _allowance(tx: Transaction, now: datetime) -> str:
+    known = tx.buckets.get(PLATFORM)
+    rate = known.estimate.rate_per_s if known else None
+    shown = "" if rate is None else f", {rate * 60:,.0f} a minute"
+    return f"allowance of the platform: {level_text(known, now)}{shown}"

@@ -62,10 +62,8 @@ def one(visit: Visit) -> Response:
         "actions": list(_actions(visit, run, shown["open"])),
         "personal_address": visit.link("runs", run.id, show="data") if is_offered else "",
     }
-    response = visit.show("run.html", f"Run {run.id}", **shown)
-    if run.status == "running":
-        response.headers["refresh"] = "10"
-    return response
+    is_followed = run.status == "running" and not visit.query.get("show")  # each showing of personal data is logged
+    return visit.show("run.html", f"Run {run.id}", refreshes=5 if is_followed else 0, **shown)
 
 
 def _reader(visit: Visit) -> Reader:
@@ -87,7 +85,7 @@ def _actions(visit: Visit, run: RunRecord, opened: Mapping[str, Any]) -> Iterato
     if opened["rejected"] and visit.may(Role.OPERATOR):
         yield Link("Replay what was rejected", visit.link("do", "replay"))
     if visit.may(Role.ADMINISTRATOR):
-        yield Link("Plan to undo this run", visit.link("do", "undo", run=run.id))
+        yield Link("Undo this run", visit.link("do", "undo", run=run.id))
 
 
 def _row(visit: Visit, run: RunRecord) -> Iterator[Cell]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 
 from starlette.responses import Response
 
@@ -12,7 +11,6 @@ from crossdock.console.overviews import JobLine, Light, Overview, worst_first
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.people import Role
 from crossdock.console.remedies import Remedy, next_step, remedies
-from crossdock.console.run_progress import progress_text
 from crossdock.console.visits import Visit, link
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
@@ -21,6 +19,7 @@ _COLUMNS = ("job", "status", "business date", "since", "open", "next due", "what
 _REMEDIES = ("since", "what", "what to do")
 _TENANTS_SHOWN = 100
 _REMEDIES_SHOWN = 50
+_RENEWED_S = 30
 
 
 def of_all(visit: Visit) -> Response:
@@ -40,10 +39,12 @@ def of_all(visit: Visit) -> Response:
     )
     page = _number(visit.query.get("page"))
     part = shown[(page - 1) * _TENANTS_SHOWN : page * _TENANTS_SHOWN]
+    unread = sum(visit.person.role_at(name) is not None for name in known.unread)
     return visit.show(
         "today.html",
         "Today",
-        tenants=counted(len(seen) + len(errors), "tenant"),
+        refreshes=2 if unread else _RENEWED_S,
+        tenants=counted(len(seen) + len(errors) + unread, "tenant"),
         counts=[
             (light, sum(found.light is light for _, found in seen))
             for light in Light
@@ -51,10 +52,10 @@ def of_all(visit: Visit) -> Response:
         ],
         wanted=wanted,
         errors=errors,
-        unread=sum(visit.person.role_at(name) is not None for name in known.unread),
+        unread=unread,
         jobs=table(
             ("tenant", *_COLUMNS),
-            ((Link(name, link(name)), *cells) for name, found in part for cells in _rows(name, found, visit.now)),
+            ((Link(name, link(name)), *cells) for name, found in part for cells in _rows(name, found)),
         ),
         todo=_todo(todo, with_tenant=True),
         more_todo=max(len(todo) - _REMEDIES_SHOWN, 0),
@@ -69,6 +70,7 @@ def of_tenant(visit: Visit) -> Response:
     return visit.show(
         "today.html",
         name,
+        refreshes=_RENEWED_S,
         tenants="",
         counts=[],
         wanted="",
@@ -78,7 +80,7 @@ def of_tenant(visit: Visit) -> Response:
             (*_COLUMNS, "actions") if visit.may(Role.OPERATOR) else _COLUMNS,
             (
                 (*cells, _actions(visit, line)) if visit.may(Role.OPERATOR) else cells
-                for line, cells in zip(found.jobs, _rows(name, found, visit.now), strict=bool(found.jobs))
+                for line, cells in zip(found.jobs, _rows(name, found), strict=bool(found.jobs))
             ),
         ),
         actions=offered(visit, ("sync", {}), ("plan", {}), ("reconcile", {})),
@@ -93,7 +95,7 @@ def of_tenant(visit: Visit) -> Response:
     )
 
 
-def _rows(name: str, found: Overview, now: datetime) -> Iterator[tuple[Cell, ...]]:
+def _rows(name: str, found: Overview) -> Iterator[tuple[Cell, ...]]:
     if not found.jobs:
         yield (Link("no job and no run yet", link(name)), Light.NEW.value, "", "", "", "", "")
     for number, line in enumerate(found.jobs):
@@ -106,7 +108,11 @@ def _rows(name: str, found: Overview, now: datetime) -> Iterator[tuple[Cell, ...
             "" if line.since is None else instant_text(line.since),
             Link(f"{total:,}", link(name, "records")) if number == 0 and total else "",
             "" if line.next_due is None else instant_text(line.next_due),
-            _progress(line, now) if line.light is Light.RUNNING else Link(step.do, step.address) if step else "",
+            line.progress or "has begun"
+            if line.light is Light.RUNNING
+            else Link(step.do, step.address)
+            if step
+            else "",
         )
 
 
@@ -127,17 +133,13 @@ def _status(name: str, line: JobLine) -> Cell:
     return Link(line.light.value, link(name, "runs", line.run.id), kind=line.light.value)
 
 
-def _progress(line: JobLine, now: datetime) -> str:
-    return "has begun" if line.run is None else progress_text(line.run, line.expected, now)
-
-
 def _todo(found: Sequence[Remedy], *, with_tenant: bool) -> Table:
     columns = ("tenant", *_REMEDIES) if with_tenant else _REMEDIES
     rows = (
         (
             *((Link(each.tenant, link(each.tenant)),) if with_tenant else ()),
             "" if each.since is None else instant_text(each.since),
-            each.what,
+            [each.what, each.advice] if each.advice else each.what,
             Link(each.do, each.address),
         )
         for each in found[:_REMEDIES_SHOWN]

@@ -106,9 +106,14 @@ class Visit:
         """Return the address of a page of this tenant; parameters that are None or empty are left out."""
         return link(self.of_tenant.name, *parts, **query)
 
-    def show(self, template: str, title: str, /, http_status: int = 200, **values: object) -> Response:
-        """Show the page of *template* with *values*, and what all pages have."""
-        page = pages.render(template, **self._frame(title), **values)
+    def show(
+        self, template: str, title: str, /, http_status: int = 200, *, refreshes: int = 0, **values: object
+    ) -> Response:
+        """Show the page of *template* with *values*, and what all pages have.
+
+        The browser renews a page that *refreshes* after so many seconds, until one comes that does not.
+        """
+        page = pages.render(template, **self._frame(title), **values, refreshes=refreshes)
         return HTMLResponse(page, http_status)
 
     def go(self, address: str) -> Response:

@@ -40,10 +40,12 @@ class WaveStatus:
 
 
 def last_runs(tx: Transaction, migration: Migration | None) -> dict[str, MigrationRun]:
-    """Return the last run that loaded each wave, by the wave's name. Loads before an undo do not count."""
+    """Return the last run that loaded each wave, by the wave's name. Loads before their undo do not count."""
     found: dict[str, MigrationRun] = {}
     for run in tx.migrations.runs(migration.id) if migration else ():
-        if run.kind == "undo":
+        if run.kind == "undo" and run.wave is not None:
+            found.pop(run.wave, None)
+        elif run.kind == "undo":
             found.clear()
         elif run.wave is not None:
             found[run.wave] = run

@@ -35,6 +35,7 @@ class PlanFile(DigestFile):
     Attributes:
         kind: A sync, the repair of what a reconciliation found, or an undo.
         run: The run that is undone; None for a migration.
+        wave: The wave of the migration that is undone; None for all.
         remove_extra: Whether a repair deletes what only the platform has.
         decisions: SHA-256 over all operations, rejections and waiting records, in this order.
         sources: SHA-256 over what each stream reads, by its name.
@@ -45,6 +46,7 @@ class PlanFile(DigestFile):
 
     kind: Literal["sync", "repair", "undo"] = "sync"
     run: int | None = None
+    wave: str | None = None
     remove_extra: bool = False
     base_url: str
     tenant: str

@@ -12,16 +12,24 @@ from crossdock.cli.shared_options import example
 from crossdock.cli.undo import planned, undo_options
 
 
-@click.command(epilog=example("crossdock migrate undo -o undo.plan", "crossdock apply undo.plan"))
+@click.command(
+    epilog=example(
+        "crossdock migrate undo -o undo.plan", "crossdock apply undo.plan", "crossdock migrate undo invoices --execute"
+    )
+)
+@click.argument("wave", required=False)
 @undo_options
-def undo(config: Path, **options: Any) -> int:
-    """Plan to undo the migration: delete what it created, restore what it changed.
+def undo(wave: str | None, config: Path, **options: Any) -> int:
+    """Plan to undo the migration, or a WAVE of it: delete what it created, restore what it changed.
 
-    Reads the platform and changes nothing; 'crossdock apply' executes the plan. Records that others have changed
-    since are listed and left alone, and so is what cannot be undone, such as an invoice. After the undo the next load
-    reads the sources from their beginning.
+    Reads the platform and changes nothing; 'crossdock apply', or --execute, executes the plan. Records that others
+    have changed since are listed and left alone, and so is what cannot be undone, such as an invoice. After the undo
+    the next load reads the sources from their beginning.
 
     Exit codes: 0 everything can be undone; 1 some records stay as they are; 2 wrong usage or config; 3 the platform or
-    the state cannot be read; 4 operations are not settled, no migration has begun, or it is signed off.
+    the state cannot be read; 4 operations are not settled, no migration has begun, or it is signed off. With
+    --execute they are those of 'crossdock sync'.
     """
-    return planned(load(config), None, **options)
+    from crossdock.runs.undo import undo_plan
+
+    return planned(load(config), lambda session: undo_plan.of_migration(session, wave), **options)

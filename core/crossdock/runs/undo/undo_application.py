@@ -94,9 +94,10 @@ def give_up(project: Project, *, clock: Clock) -> GivenUp:
 class _Application:
     def __init__(self, session: Session, approved: PlanFile, progress: Progress, interrupt: threading.Event) -> None:
         self._session, self._approved, self._progress = session, approved, progress
-        self._undone = of_migration(session) if approved.run is None else of_run(session, approved.run)
+        run, wave = approved.run, approved.wave
+        self._undone = of_migration(session, wave) if run is None else of_run(session, run)
         migration = self._undone.migration_id
-        part = None if migration is None else MigrationPart(migration, "undo")
+        part = None if migration is None else MigrationPart(migration, "undo", wave)
         attempt = Attempt(command=f"apply: undo of {self._undone.title}", action="apply")
         self._run = ActiveRun(session, progress, interrupt, attempt=attempt, part=part, purpose=UNDO)
 

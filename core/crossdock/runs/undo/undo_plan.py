@@ -16,7 +16,7 @@ from crossdock.runs.still_referenced import StillReferenced
 from crossdock.runs.undo.changes_by_others import ChangesByOthers
 from crossdock.runs.undo.streams_to_undo import Covers, UndoneStreams
 from crossdock.runs.undo.undo_decisions import Undoing, UndoneRecord
-from crossdock.state import Scope, Transaction
+from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.progress import Progress
 
 
@@ -27,6 +27,7 @@ class UndoneRuns:
     title: str
     runs: frozenset[int]
     migration_id: int | None = None
+    wave: str | None = None
 
 
 @dataclass(slots=True)
@@ -59,9 +60,12 @@ def of_run(session: Session, run_id: int) -> UndoneRuns:
     return UndoneRuns(f"run {run_id}", frozenset({run_id}))
 
 
-def of_migration(session: Session) -> UndoneRuns:
+def of_migration(session: Session, wave: str | None = None) -> UndoneRuns:
+    """Return all runs of the open migration, or those that have loaded one of its waves."""
     with session.state.read_only() as tx:
         current, last = tx.migrations.current(), tx.migrations.last()
+        if current is not None and wave is not None:
+            return _of_wave(tx, current, wave)
         if current is not None:
             runs = frozenset(each.run_id for each in tx.migrations.runs(current.id))
             return UndoneRuns(f"migration {current.name}", runs, current.id)
@@ -69,6 +73,24 @@ def of_migration(session: Session) -> UndoneRuns:
         raise RefusedError("no migration has begun", hint="'crossdock migrate load' begins one")
     message = f"migration {last.name} was signed off by {last.signed_off_by}: its history is not kept any more"
     raise RefusedError(message, hint="'crossdock undo RUN' undoes a run as far as the state still knows it")
+
+
+def _of_wave(tx: Transaction, migration: Migration, wave: str) -> UndoneRuns:
+    if runs := runs_of_wave(tx, migration, wave):
+        return UndoneRuns(f"wave {wave} of migration {migration.name}", runs, migration.id, wave)
+    message = f"the migration {migration.name} has loaded no wave {wave}"
+    raise RefusedError(message, hint="'crossdock migrate status' lists the waves")
+
+
+def runs_of_wave(tx: Transaction, migration: Migration, wave: str) -> frozenset[int]:
+    """Return the runs that have loaded *wave*, or undone it alone, since the whole migration was undone."""
+    found = set[int]()
+    for run in tx.migrations.runs(migration.id):
+        if run.kind == "undo" and run.wave is None:
+            found.clear()
+        elif run.wave == wave:
+            found.add(run.run_id)
+    return frozenset(found)
 
 
 def plan(
@@ -125,6 +147,7 @@ def planned(undo: Undo, listener: Callable[[UndoneRecord], None], progress: Prog
     return found, PlanFile(
         kind="undo",
         run=None if undone.migration_id is not None else next(iter(undone.runs)),
+        wave=undone.wave,
         base_url=pin.base_url,
         tenant=pin.tenant,
         selection=tuple(found.streams),

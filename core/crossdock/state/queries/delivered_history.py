@@ -68,6 +68,13 @@ class DeliveredHistory:
                     retried.add(key_hash)
         return found
 
+    def counts(self, run_ids: Sequence[int]) -> list[tuple[str, str, int]]:
+        """Return how often *run_ids* have delivered each operation to a target, by stream."""
+        columns = (intents.c.stream, intents.c.operation)
+        query = select(*columns, func.count()).where(intents.c.run_id.in_(run_ids), intents.c.status == "delivered")
+        query = query.where(intents.c.untouched.is_not(True)).group_by(*columns).order_by(*columns)
+        return [(stream, operation, number) for stream, operation, number in self._connection.execute(query)]
+
     def unsettled(self, run_ids: Sequence[int]) -> int:
         query = select(func.count()).select_from(intents)
         query = query.where(intents.c.run_id.in_(run_ids), intents.c.status.in_(UNSETTLED))

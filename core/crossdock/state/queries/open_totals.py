@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, func, select
 
-from crossdock.state.db.schema import dead_letters, hints, intents, pending_removals, waiting_records
+from crossdock.state.db.schema import dead_letters, hints, intents, waiting_records
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.values.state_words import RecordState
 
@@ -44,11 +44,6 @@ class OpenTotals:
             number, since = (0, each.since) if known is None else (known.number, known.since)
             found[each.state] = OpenTotal(each.state, number + each.number, min(since, each.since))
         return [found[state] for state in RecordState if state in found]
-
-    def held(self) -> int:
-        """Return how many removals and updates exceed a limit and wait for a person."""
-        query = select(func.coalesce(func.sum(func.length(pending_removals.c["keys"])), 0))
-        return int(self._connection.execute(query.where(pending_removals.c.approved_at.is_(None))).scalar_one()) // 16
 
     def _counted(self) -> Iterator[OpenTotal]:
         rejected = dead_letters.c.status == "rejected"

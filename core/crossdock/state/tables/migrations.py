@@ -35,7 +35,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class MigrationPart:
-    """The part of a run in a migration. *wave* is None for a repair or an undo."""
+    """The part of a run in a migration. *wave* is None for a repair, and for an undo of all waves."""
 
     migration_id: int
     kind: RunKind

@@ -1,0 +1,48 @@
+"""Why a run of a job has not begun although it is due."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from crossdock.config.schedules.due_times import due
+from crossdock.config.schedules.job_config import JobConfig
+from crossdock.services.scheduler.due_jobs import DATES_AHEAD
+from crossdock.state import RunRecord, Transaction
+from crossdock.values.display_times import instant_text
+
+_LATEST = 5  # runs: one in progress is among them
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """The reason: a *run* in progress, or an earlier *job*, that it begins after; otherwise nothing has started it."""
+
+    text: str
+    run: RunRecord | None = None
+    job: str = ""
+
+
+def delay(tx: Transaction, jobs: Mapping[str, JobConfig], name: str, day: date, now: datetime) -> Delay:
+    """Return why *name* has not begun for the business date *day*, which is due by *now*."""
+    for other in jobs[name].after:
+        if not _has_ended(tx, jobs[other], other, day, now):
+            return Delay(f"it begins after {other}, which has not ended for {day}", job=other)
+    for run in tx.runs.listed(limit=_LATEST):
+        if run.status != "running":
+            continue
+        what = f"job {run.job}" if run.job else run.command or "started by hand"
+        since = instant_text(run.started_at)
+        return Delay(f"run {run.id} ({what}) has been in progress since {since}, and it begins after that", run=run)
+    last = max((each.started_at for each in tx.scheduled_runs.latest().values() if each.started_at), default=None)
+    since = "" if last is None else f"; the last scheduled run began at {instant_text(last)}"
+    return Delay(f"no scheduler has started it, and no run is in its way{since}")
+
+
+def _has_ended(tx: Transaction, job: JobConfig, name: str, day: date, now: datetime) -> bool:
+    found = tx.scheduled_runs.of_date(name, day)
+    if found:
+        return all(each.finished for each in found)
+    is_due = any(each.business_date == day for each in due(job.schedule, now - DATES_AHEAD, now))
+    return not is_due or name in tx.scheduled_runs.paused()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,9 +14,10 @@ from tests.browser import Tab
 from tests.consumers.generated_clients import HERE, install_npm_packages, npm_registry_answers
 from tests.e2e.test_console_actions import BAD
 from tests.e2e.test_folder_warehouse import serve_folder
-from tests.e2e.warehouse import Site
+from tests.e2e.warehouse import FORWARD, Front, Seen, Site
 from tests.plain_browser import Browser
 from tests.servers import require
+from tests.waiting import eventually
 
 from crossdock.console import server, tenants
 from crossdock.values.clock import SystemClock
@@ -104,3 +106,45 @@ def _axe(tab: Tab, address: str, axe: str, *, dark: bool) -> list[str]:
     answer = tab.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
     violations: list[str] = answer["result"]["value"]
     return [f"{address}: {each}" for each in violations if each.startswith(("serious", "critical"))]
+
+
+def test_long_tables_are_filtered_as_one_types(site: Site, base_url: str, tmp_path: Path) -> None:
+    """Rows without the text are hidden. Without the script there is no field for it, and the page is complete."""
+    site.export("INV_4.csv", BAD.splitlines()[0] + "\n" + "".join(f"{n};C1;P1;x;1.50;EUR\n" for n in range(100, 120)))
+    assert site.sync().code == 1
+    with browser.opened(tmp_path / "profile") as tab:
+        tab.open(f"{base_url}/t/{site.tenant}/records/rejected")
+        shown = "[...document.querySelectorAll('table.records tbody tr')].filter(row => !row.hidden).length"
+        assert tab.run(shown) == 22
+        tab.run(
+            "document.querySelector('table.records').parentElement.previousElementSibling.firstElementChild.focus()"
+        )
+        tab.call("Input.insertText", text="INV_4.csv:7")
+        assert tab.run(shown) == 1
+    assert "Filter these" not in Browser(base_url).open(f"/t/{site.tenant}/records/rejected").text
+
+
+def test_the_page_of_a_running_command_renews_itself(site: Site, front: Front, tmp_path: Path) -> None:
+    """It shows the end without being loaded again. Without the script the browser loads it again."""
+    serve_folder(site)
+    site.init()
+    site.fill()
+    goes_on = threading.Event()
+
+    def waits(_: Seen) -> str:
+        goes_on.wait(60)
+        return FORWARD
+
+    front.fate = waits
+    with server.serve(tenants.one([site.config]), SystemClock()) as base_url, browser.opened(tmp_path / "p") as tab:
+        visitor = Browser(base_url)
+        started = visitor.send(visitor.open(f"/t/{site.tenant}/do/sync"))
+        assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in started.html
+        tab.open(started.url)
+        text = "document.querySelector('main').textContent"
+        assert "It is running" in tab.run(text)
+        tab.run("window.wasNotLoadedAgain = true")
+        goes_on.set()
+        eventually(lambda: "done (exit code 0)" in tab.run(text))
+        assert tab.run("window.wasNotLoadedAgain") is True
+        assert tab.complaints == []

@@ -196,6 +196,23 @@ def test_why_is_this_job_late(site: Site, front: Front) -> None:
         running.join()
 
 
+def test_what_changed_since_the_config_edit(site: Site) -> None:
+    """The settings name the time of the edit, that of the last run, and the streams; a plan names the changed members."""
+    folder_site(site)
+    site.sync()
+    site.edit("unitPrice: {from: PRICE, as: decimal}", "unitPrice: {const: 2.00}", within="products:")
+    with operator(site.config) as who:
+        found = who.follow("Settings").text
+        assert re.search(r"crossdock.yaml \S+ \S+Z changed", found), found
+        assert re.search(r"wms.products \S+ \S+ \S+Z no, changed since the import of \S+ \S+Z", found), found
+        assert "wms.customers" in found
+        assert found.count("no, changed") == 1
+        who.follow("Plan a sync: wms.products")
+        who.send()
+        done = who.ended()
+        assert re.search(r"update wms.products P1 unitPrice: 1.5 -> 2 update wms.products P2", done), done
+
+
 def test_is_the_partner_throttling_us(site: Site, front: Front) -> None:
     """The page of connections says how many requests were refused for their rate, and in which run last."""
     front.fate = lambda seen: Reply(429, headers={"retry-after": "0"}) if seen.number % 4 == 2 else FORWARD

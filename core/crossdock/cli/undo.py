@@ -48,8 +48,8 @@ def undo(run: int, config: Path, **options: Any) -> int:
 
     Reads the platform and changes nothing; 'crossdock apply', or --execute, executes the plan. Records that somebody
     else, or a later run, has changed since are listed and left alone, and so is what cannot be undone, such as an
-    invoice, and what a record that stays refers to. The files that RUN has read are read again only if they are sent again or the
-    mapping is changed; an API gives the records again when they change there, or in a full list.
+    invoice, and what a record that stays refers to. The files that RUN has read are read again only if they are sent
+    again or the mapping is changed; an API gives the records again when they change there, or in a full list.
 
     Exit codes: 0 everything can be undone; 1 some records stay as they are; 2 wrong usage or config; 3 the platform or
     the state cannot be read; 4 operations of the run are not settled. With --execute they are those of 'crossdock

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from starlette.responses import Response
 
-from crossdock.console.actions import ACTIONS, Action, Fields, Preview
+from crossdock.console.actions import ACTIONS, GENERAL, Action, Fields, Preview, offered
 from crossdock.console.audit import subject_cell
 from crossdock.console.page_tables import Link, table
 from crossdock.console.started_commands import AlreadyRunningError, StartedCommand
@@ -22,14 +22,26 @@ _SOON = timedelta(hours=1)  # in which a command that was started makes its entr
 _CHANGED = "It has changed since it was shown, or somebody else was faster. Look again."
 _NEXT = {
     0: ("It is done, and nothing of it is left to do.", ""),
-    1: ("Look at what is open, or differs, and decide about it.", "records"),
+    1: ("Look at what is open, and decide about it.", "records"),
     2: ("Correct the config, or what was entered, as the message says, then start it again.", "settings"),
-    3: ("See what cannot be reached or used, as the message says, then start it again: it continues.", "connections"),
-    4: ("Decide about what was refused, as the message says: nothing of that was done.", "approvals"),
+    3: ("See what cannot be reached or used, as the message says, then start it again: it continues.", ""),
+    4: ("Decide about what was refused, as the message says: nothing of that was done.", ""),
     70: ("Report this defect of crossdock, with what it has printed.", "runs"),
     130: ("Start it again when it may go on: it continues from what was delivered.", ""),
 }
-"""What to do after each exit code, and the page where."""
+"""What to do after each exit code, and the page where; without a page, on the start page."""
+_AFTER = {
+    "approve": "Start the job or a sync: it makes exactly these changes. Otherwise the next run does.",
+    "records resolve": "What was not delivered is sent by the next run; nothing else is left to do.",
+    "records reopen": "Decide about the record again.",
+    "records drop": "Nothing: a new version from the source is processed as usual.",
+    "jobs pause": "Resume the job when its runs may start again.",
+    "jobs resume": "Nothing: it begins when it is due, if a scheduler runs.",
+    "stop": "Wait until the run has settled what it has sent. The next run continues.",
+    "migrate pause": "Resume the migration when its load may go on.",
+}
+"""What to do after a command has done its work, by how its arguments begin."""
+_REFUSED = 4
 _MEANINGS = {
     0: "done",
     1: "done, but records are open, or there are differences",
@@ -91,7 +103,12 @@ def listed(visit: Visit) -> Response:
         )
         for each in found
     )
-    return visit.show("commands.html", "Started commands", commands=table(_COLUMNS, rows))
+    return visit.show(
+        "commands.html",
+        "Started commands",
+        commands=table(_COLUMNS, rows),
+        actions=offered(visit, *((name, {}) for name in GENERAL)),
+    )
 
 
 def one(visit: Visit) -> Response:
@@ -100,13 +117,10 @@ def one(visit: Visit) -> Response:
     command = commands.get(visit.place["command"])
     if command is None:
         raise PageError(404, "There is no such command.", "Commands are kept for 90 days.")
-    do, page = _NEXT.get(command.exit_code or 0, ("Read what it has printed.", "runs"))
-    if command.has_plan and command.exit_code in {0, 1}:
-        do, page = "Read the plan, then execute it, or leave it: nothing is changed yet.", ""
     return visit.show(
         "command.html",
         command.title,
-        next_step=None if command.exit_code is None else Link(do, visit.link(page) if page else ""),
+        next_step=_next_step(visit, command),
         subject=_subject(visit, command),
         refreshes=3 if command.is_running else 0,
         command=command,
@@ -116,6 +130,21 @@ def one(visit: Visit) -> Response:
         can_apply=command.has_plan and command.exit_code in {0, 1} and visit.may(ACTIONS["apply"].role),
         apply=visit.link("do", "apply", plan=command.id),
     )
+
+
+def _next_step(visit: Visit, command: StartedCommand) -> Link | None:
+    if command.exit_code is None:
+        return None
+    if command.has_plan and command.exit_code in {0, 1}:
+        return Link("Read the plan, then execute it, or leave it: nothing is changed yet.", "")
+    do, page = _NEXT.get(command.exit_code, ("Read what it has printed.", ""))
+    if command.exit_code == _REFUSED:
+        with visit.reading() as tx:
+            page = "approvals" if any(each.approved_at is None for each in tx.approvals.listed()) else ""
+    if command.exit_code == 0:
+        words = f"{' '.join(command.arguments)} "
+        do = next((text for begin, text in _AFTER.items() if words.startswith(f"{begin} ")), do)
+    return Link(do, visit.link(*filter(None, [page])))
 
 
 def _subject(visit: Visit, command: StartedCommand) -> Link | None:

@@ -329,7 +329,7 @@ def _migration_preview(*lines: str) -> Callable[[Visit, Fields], Preview]:
 
 _DECISIONS = (
     ("delivered_as", "It was delivered; its id at the target is the one below"),
-    ("delivered", "It was delivered; the id is known"),
+    ("delivered", "It was delivered, and crossdock knows its id, as that of an update"),
     ("not_delivered", "It was not delivered: send it with the next sync"),
 )
 _HOW = Input(
@@ -417,7 +417,7 @@ ACTIONS: Mapping[str, Action] = {
             "plan",
             "Plan a sync",
             _OPERATOR,
-            lambda given: ["plan", "-o", PLAN, *_streams(given)],
+            lambda given: ["plan", "--limit", "200", "-o", PLAN, *_streams(given)],
             _says("The sources will be read, and what a sync would send is shown. Nothing is sent or changed."),
             ("streams",),
         ),
@@ -546,6 +546,9 @@ ACTIONS: Mapping[str, Action] = {
         ),
     )
 }
+
+GENERAL = ("sync", "plan", "reconcile")
+"""The actions that are about all streams."""
 
 
 def offered(visit: Visit, *wanted: tuple[str, Mapping[str, str | None]]) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.console.actions import ACTIONS
+from crossdock.console.actions import ACTIONS, offered
 from crossdock.console.page_tables import Link
 from crossdock.console.records import project_or_problem
 from crossdock.console.visits import Visit
@@ -42,6 +42,7 @@ def _approval(visit: Visit, tx: Transaction, pending: PendingApproval, scope: Sc
         "approved": "" if pending.approved_at is None else instant_text(pending.approved_at),
         "sample": [Link(key, visit.link("record", stream=pending.stream, key=key)) for key in sorted(keys)],
         "more": f"{pending.number - len(keys):,}" if pending.number > len(keys) else "",
+        "plan": offered(visit, ("plan", {"streams": pending.stream})),
         "approve": visit.link("do", "approve", stream=pending.stream, number=pending.number)
         if pending.approved_at is None and visit.may(ACTIONS["approve"].role)
         else "",

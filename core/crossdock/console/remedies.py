@@ -45,7 +45,7 @@ _GO_ON = {
     RecordState.INBOX: "Nothing: what webhooks have named is fetched by 'crossdock listen' or the next run.",
 }
 _AGAIN = "then start it again: it continues from what was delivered."
-_REPAIRS = {
+REPAIRS = {
     "config": (f"Correct the config where the error says, {_AGAIN}", ("settings",)),
     "unauthorized": (f"Correct the credentials or permissions that were refused, {_AGAIN}", ("connections",)),
     "unavailable": (f"See whether the other system answers again, {_AGAIN}", ("connections",)),
@@ -94,7 +94,7 @@ def _of_job(tenant: str, line: JobLine, found: Overview) -> Remedy | None:
         return None
     error = next((each for each in line.errors if not _is_limit(each, found)), None) or next(iter(line.errors), None)
     code = "not_started" if line.run is None else "" if error is None else error.code or ""
-    do, parts = _REPAIRS.get(code, (f"Read its errors and correct what they name, {_AGAIN}", ()))
+    do, parts = REPAIRS.get(code, (f"Read its errors and correct what they name, {_AGAIN}", ()))
     address = link(tenant, *(parts or ("runs", line.run.id))) if line.run else link(tenant, "runs", job=line.job)
     what = f"{name} for {line.business_date} did not end as it should: {_reason(line, error)}"
     return Remedy(tenant, what, do, address, line.since, _sentence(error.advice) if error and error.advice else "")

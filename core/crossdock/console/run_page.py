@@ -86,6 +86,7 @@ def values(
         "job": _job(run),
         "progress": _progress(tx, run, at),
         "actions": [],
+        "in_console": not reader.has_lists,
         "personal_address": "",
         "errors": errors,
         "imbalance": _imbalance(run, balanced),

@@ -21,6 +21,7 @@ from crossdock.writing.delivery.senders import Masks
 
 _COLUMNS = ("run", "what", "business date", "started", "duration", "status", "open", "requests", "errors")
 _LISTED = 50
+_AGAIN = frozenset({"incomplete", "failed"})
 
 
 def listed(visit: Visit) -> Response:
@@ -82,6 +83,12 @@ def _actions(visit: Visit, run: RunRecord, opened: Mapping[str, Any]) -> Iterato
         if visit.may(Role.OPERATOR):
             yield Link("Stop this run", visit.link("do", "stop-run", run=run.id))
         return
+    if run.status in _AGAIN and visit.may(Role.OPERATOR):
+        jobs, _ = visit.jobs()
+        if run.job in jobs:
+            yield Link(f"Start {run.job} again", visit.link("do", "start-job", job=run.job))
+        elif not run.job:
+            yield Link("Sync again", visit.link("do", "sync"))
     if opened["rejected"] and visit.may(Role.OPERATOR):
         yield Link("Replay what was rejected", visit.link("do", "replay"))
     if visit.may(Role.ADMINISTRATOR):

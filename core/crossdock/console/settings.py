@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from crossdock.config.project.effective_config import Setting, effective_settings
 from crossdock.config.project.project import Project
+from crossdock.console.actions import offered
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.schedule_calendar import DAYS, calendar
 from crossdock.console.visits import Visit
@@ -105,12 +106,13 @@ def _streams(visit: Visit, tx: Transaction, project: Project) -> Iterator[tuple[
                 Link(name, visit.link("records", stream=name)),
                 version[:8],
                 "" if finished is None else instant_text(finished.at),
-                f"no, changed {changed}: the next run maps all records again that the source still has"
-                if changed
-                else "yes"
-                if was_read
-                else "not read yet",
+                _changed_mapping(visit, name, changed) if changed else "yes" if was_read else "not read yet",
             )
+
+
+def _changed_mapping(visit: Visit, name: str, changed: str) -> Cell:
+    planned = [Link(f"{title}: {name}", address) for title, address in offered(visit, ("plan", {"streams": name}))]
+    return [Link(f"no, changed {changed}: the next run maps all records again that the source still has", ""), *planned]
 
 
 def _notes(tx: Transaction, project: Project) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from starlette.responses import Response
 
-from crossdock.console.actions import offered
+from crossdock.console.actions import GENERAL, offered
 from crossdock.console.overviews import JobLine, Light, Overview, worst_first
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.people import Role
@@ -20,6 +20,7 @@ _REMEDIES = ("since", "what", "what to do")
 _TENANTS_SHOWN = 100
 _REMEDIES_SHOWN = 50
 _RENEWED_S = 30
+_LABELS = {"start-job": "Start now", "stop-run": "Stop", "pause-job": "Pause", "resume-job": "Resume"}
 
 
 def of_all(visit: Visit) -> Response:
@@ -83,7 +84,7 @@ def of_tenant(visit: Visit) -> Response:
                 for line, cells in zip(found.jobs, _rows(name, found), strict=bool(found.jobs))
             ),
         ),
-        actions=offered(visit, ("sync", {}), ("plan", {}), ("reconcile", {})),
+        actions=offered(visit, *((name, {}) for name in GENERAL)),
         open=[
             (each.state.shown, each.state.meaning, link(name, "records", each.state.option), f"{each.number:,}")
             for each in found.open
@@ -124,7 +125,8 @@ def _actions(visit: Visit, line: JobLine) -> Sequence[Link]:
         wanted.append(("start-job", {"job": line.job}))
     if line.job:
         wanted.append(("resume-job" if line.is_paused else "pause-job", {"job": line.job}))
-    return [Link(title, address) for title, address in offered(visit, *wanted)]
+    names = [name for name, _ in wanted]
+    return [Link(_LABELS[name], address) for name, (_, address) in zip(names, offered(visit, *wanted), strict=True)]
 
 
 def _status(name: str, line: JobLine) -> Cell:

@@ -13,6 +13,7 @@ import pytest
 from tests.e2e import order_depot
 from tests.e2e.folder_project import table
 from tests.e2e.migrated_folder import STREAMS, MigratedFolder
+from tests.e2e.partner_files import PartnerFiles, later
 from tests.e2e.test_folder_warehouse import serve_folder
 from tests.e2e.warehouse import FORWARD, PRODUCTS, Front, Reply, Seen, Site
 from tests.plain_browser import Browser, Page
@@ -88,6 +89,22 @@ def test_which_orders_did_not_reach_the_3pl_and_why(tmp_path: Path) -> None:
             found = who.follow("1").text
             assert re.search("SO-900 wms.orders .*acme has no product '9999'", found), found
             assert "SO-001" not in found
+
+
+def test_which_acknowledgement_is_overdue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start page names the partner, the file and when it was due, whether or not a run has come since."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+    stage.sync()
+    clock = ManualClock(datetime.now(UTC) + timedelta(hours=9))
+    with operator(stage.config, clock) as who:
+        assert re.search(r"wms has not acknowledged ord_00001.csv with 2 records, .* due by \S+ \S+Z", who.page.text)
+        assert "SO-2 shop.orders" in who.follow("Ask the partner whether it has the file; after the next run").text
+    later(monkeypatch, hours=9)
+    stage.sync(1)
+    with operator(stage.config, clock) as who:
+        assert "SO-2 shop.orders" in who.follow("Ask the partner whether it has the file, then resolve").text
+        assert "The decision is about 2 operations." in who.follow("Resolve").text
 
 
 def test_replay_what_failed_for_a_missing_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

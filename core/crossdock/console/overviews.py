@@ -15,7 +15,7 @@ from crossdock.console.tenants import Tenant, Tenants
 from crossdock.errors import CrossdockError
 from crossdock.services.scheduler.delays import Delay, delay
 from crossdock.services.scheduler.due_jobs import DueJobs
-from crossdock.state import AuditFilter, RunRecord, ScheduledRun, Transaction
+from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.open_totals import OpenTotal
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import instant_text
@@ -24,6 +24,7 @@ from crossdock.values.run_messages import RunMessage
 FRESH_S = 5.0
 STALE_S = 30.0  # what is older is not shown if it can be read at once
 WAIT_S = 0.2  # for all overviews, before a page shows those that are read
+_LATE_FILES = 20
 LATE = timedelta(minutes=5)  # a scheduler looks every 30 seconds, and jobs of one tenant run one after the other
 _LOOKS_BACK = timedelta(days=8)  # a weekly job was due once in it
 
@@ -68,7 +69,12 @@ class JobLine:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All of a tenant. *held* changes of some streams are beyond a limit; those of *approved* ones may be made."""
+    """All of a tenant.
+
+    Attributes:
+        held: How many changes of *held_streams* are beyond a limit. Those of *approved* streams may be made.
+        late: Files that a partner has not acknowledged in time, and whether a run has marked them as overdue.
+    """
 
     jobs: tuple[JobLine, ...]
     open: tuple[OpenTotal, ...]
@@ -76,6 +82,7 @@ class Overview:
     held_since: datetime | None
     held_streams: frozenset[str]
     approved: frozenset[str]
+    late: tuple[tuple[OverdueBatch, bool], ...]
     at: datetime
 
     @property
@@ -95,6 +102,7 @@ def overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> O
         min((each.since for each in waiting), default=None),
         frozenset(each.stream for each in waiting),
         frozenset(each.stream for each in limited if each.approved_at is not None),
+        tuple(tx.batches.late(at=now, limit=_LATE_FILES)),
         now,
     )
 

@@ -32,10 +32,6 @@ class Remedy:
 _OPEN = {
     RecordState.REJECTED: ("rejected", "Correct the source or the mapping, then replay them."),
     RecordState.IN_DOUBT: ("in doubt", "Look whether the target has them, then resolve them."),
-    RecordState.OVERDUE: (
-        "not acknowledged in time",
-        "Ask the partner whether it has their files, then resolve them.",
-    ),
 }
 """What waits for a person. Waiting and pending records, and those of the inbox, go on by themselves."""
 _GO_ON = {
@@ -116,6 +112,15 @@ def _of_missing(tenant: str, name: str, line: JobLine) -> Remedy:
 
 def _of_records(tenant: str, found: Overview) -> Iterator[Remedy]:
     yield from _of_approvals(tenant, found)
+    for file, is_marked in found.late:
+        records, due = counted(file.records, "record"), instant_text(file.due_at)
+        what = f"{file.target} has not acknowledged {file.name} with {records}, which was due by {due}."
+        do = "Ask the partner whether it has the file, then resolve the records."
+        if not is_marked:
+            do = "Ask the partner whether it has the file; after the next run the records can be resolved."
+        state = RecordState.OVERDUE if is_marked else RecordState.HANDED_OVER
+        address = link(tenant, "records", state.option, stream=file.stream, batch=file.name)
+        yield Remedy(tenant, what, do, address, file.due_at)
     for each in found.open:
         if each.state in _OPEN:
             words, do = _OPEN[each.state]

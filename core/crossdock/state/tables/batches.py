@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import batches, intents, sequences
-from crossdock.state.tables.intents import Intent
+from crossdock.state.tables.intents import AWAITED, Intent
 
 _ANY = ""  # the last number that is left out for targets that have no file yet
 GAP = 1_000  # numbers that are left out after a backup was restored, whose files since then are unknown
@@ -145,6 +145,14 @@ class Batches:
         fields = intents.c.stream, batches.c.target, batches.c.name, batches.c.due_at
         query = select(*fields, func.count()).where(*own).group_by(*fields, batches.c.id).order_by(batches.c.id)
         return [OverdueBatch(*row) for row in self._connection.execute(query)]
+
+    def late(self, *, at: datetime, limit: int) -> list[tuple[OverdueBatch, bool]]:
+        """Return the first batches whose acknowledgement is late *at*, and whether a run has marked them as overdue."""
+        own = intents.c.batch_id == batches.c.id, intents.c.status.in_(AWAITED), batches.c.due_at < at
+        fields = intents.c.stream, batches.c.target, batches.c.name, batches.c.due_at
+        query = select(*fields, func.count(), func.max(intents.c.status)).where(*own).group_by(*fields, batches.c.id)
+        rows = self._connection.execute(query.order_by(batches.c.due_at, batches.c.id).limit(limit))
+        return [(OverdueBatch(*row), status == "overdue") for *row, status in rows]
 
     def identified(self, target: str, wanted: str | int) -> int | None:
         """Return the id of the batch of *target* with this name, in upper or lower case, or this number."""

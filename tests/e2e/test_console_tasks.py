@@ -214,7 +214,7 @@ def test_why_is_this_job_late(site: Site, front: Front) -> None:
 
 
 def test_what_changed_since_the_config_edit(site: Site) -> None:
-    """The settings name the time of the edit, that of the last run, and the streams; a plan names the changed members."""
+    """The settings name the times of the edit and of the last run, and the streams; a plan names the members."""
     folder_site(site)
     site.sync()
     site.edit("unitPrice: {from: PRICE, as: decimal}", "unitPrice: {const: 2.00}", within="products:")

@@ -248,7 +248,7 @@ def _undo_of(visit: Visit, tx: Transaction, what: str, runs: Sequence[int]) -> P
             f"This is about what {what} has delivered:",
             *(f"{stream}: {counted(each, 'record')} {words[operation]}." for stream, operation, each in counts),
             "What it created is deleted, and what it changed is restored. What it deleted stays deleted.",
-            "Records that others have changed since, or still refer to, are left alone and listed.",
+            "Left alone and listed is what others have changed since or refer to, and what is written once, as invoices.",
             _takes(tx, number, visit),
         ]
     )
@@ -257,7 +257,9 @@ def _undo_of(visit: Visit, tx: Transaction, what: str, runs: Sequence[int]) -> P
 def _takes(tx: Transaction, requests: int, visit: Visit) -> str:
     bucket = tx.buckets.get(PLATFORM)
     seconds = None if bucket is None else forecast(bucket, requests, visit.now.timestamp()).seconds
-    takes = "" if seconds is None else f", for which the rate limit allows {duration_text(round(seconds))}"
+    takes = "" if seconds is None else f", for which the rate limit asks for {duration_text(round(seconds))}"
+    if seconds is not None and seconds < 1:
+        takes = ", all of which the rate limit allows at once"
     return f"This takes at most {counted(requests, 'request')} that write{takes}."
 
 

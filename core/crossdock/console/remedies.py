@@ -119,7 +119,8 @@ def _of_records(tenant: str, found: Overview) -> Iterator[Remedy]:
         if not is_marked:
             do = "Ask the partner whether it has the file; after the next run the records can be resolved."
         state = RecordState.OVERDUE if is_marked else RecordState.HANDED_OVER
-        address = link(tenant, "records", state.option, stream=file.stream, batch=file.name)
+        batch = None if is_marked else file.name  # a list of one file has no action, because no command takes a file
+        address = link(tenant, "records", state.option, stream=file.stream, batch=batch)
         yield Remedy(tenant, what, do, address, file.due_at)
     for each in found.open:
         if each.state in _OPEN:

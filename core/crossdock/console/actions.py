@@ -248,7 +248,7 @@ def _undo_of(visit: Visit, tx: Transaction, what: str, runs: Sequence[int]) -> P
             f"This is about what {what} has delivered:",
             *(f"{stream}: {counted(each, 'record')} {words[operation]}." for stream, operation, each in counts),
             "What it created is deleted, and what it changed is restored. What it deleted stays deleted.",
-            "Left alone and listed is what others have changed since or refer to, and what is written once, as invoices.",
+            "What others have changed since or refer to, and what is written once, is left alone and listed.",
             _takes(tx, number, visit),
         ]
     )

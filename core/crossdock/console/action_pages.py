@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 from starlette.responses import Response
 
 from crossdock.console.actions import ACTIONS, GENERAL, Action, Fields, Preview, offered
 from crossdock.console.audit import subject_cell
 from crossdock.console.page_tables import Link, table
-from crossdock.console.started_commands import AlreadyRunningError, StartedCommand
+from crossdock.console.started_commands import About, AlreadyStartedError, StartedCommand
 from crossdock.console.visits import PageError, Visit
+from crossdock.printable import is_storable
 from crossdock.state import AuditFilter
+from crossdock.values.actor import Actor
 from crossdock.values.display_times import instant_text
 from crossdock.values.serving.page_forms import Fields as FormFields
 
@@ -63,30 +67,29 @@ def preview(visit: Visit) -> Response:
 def carry_out(visit: Visit) -> Response:
     """Start an action if it would still do what was shown."""
     form, action = _form(visit), _action(visit)
-    given = _given(action, {name: form.first_or_empty(name) for name in action.fields})
+    given, commands = _given(action, visit.query), visit.commands()
     found = action.preview(visit, given)
-    if found.obstacle or found.digest != form.first_or_empty("shown"):
+    if found.obstacle or _digest(visit, action, given, found) != form.first_or_empty("shown"):
         return _shown(visit, action, given, found, "" if found.obstacle else _CHANGED, http_status=409)
-    entered = given | {each.name: form.first_or_empty(each.name) for each in action.inputs}
+    entered = {each.name: _storable(each.name, form.first_or_empty(each.name)) for each in action.inputs}
     for each in action.inputs:
         if not each.accepts(entered[each.name]):
             return _shown(visit, action, given, found, f"{each.label}: choose or enter something.", http_status=400)
-    entered = {name: text for name, text in entered.items() if text}
-    if "plan" in entered:
-        entered["plan_file"] = str(visit.commands().plan_of(entered["plan"]))
-    commands = visit.commands()
+    fields = given | {name: text for name, text in entered.items() if text}
+    if "plan" in fields:
+        fields["plan_file"] = str(commands.plan_of(fields["plan"]))
     commands.remove_old(visit.now)
     try:
         started = commands.start(
             visit.of_tenant.files,
-            action.command(entered),
+            action.command(fields),
+            about=_about(action, given),
+            last=form.first_or_empty("last"),
             title=_title(action, given),
-            person=visit.person.name,
-            address=visit.address,
-            reason=form.first_or_empty("why")[:500],
+            who=Actor(visit.person.name, visit.address, form.first_or_empty("why")[:500]),
             at=visit.now,
         )
-    except AlreadyRunningError as error:
+    except AlreadyStartedError as error:
         return _shown(visit, action, given, found, _who_was_faster(error.command), http_status=409)
     return visit.go(visit.link("commands", started.id))
 
@@ -177,11 +180,27 @@ def _action(visit: Visit) -> Action:
 
 
 def _given(action: Action, values: Mapping[str, str]) -> dict[str, str]:
-    given = {name: values[name] for name in action.fields if values.get(name)}
+    given = {name: _storable(name, values[name]) for name in action.fields if values.get(name)}
     for name in action.required:
         if name not in given:
             raise PageError(400, f"The address does not say which {name} is meant.")
     return given
+
+
+def _storable(name: str, text: str) -> str:
+    if not is_storable(text):
+        raise PageError(400, f"There are characters in {name!r} that nothing is named with.")
+    return text
+
+
+def _about(action: Action, given: Fields) -> About:
+    return (action.name, *(f"{name}={text}" for name, text in given.items()))
+
+
+def _digest(visit: Visit, action: Action, given: Fields, found: Preview) -> str:
+    """Tell whether two previews are the same: of the same, with the same config."""
+    seen = [_about(action, given), list(found.lines), visit.of_tenant.stamp()]
+    return sha256(json.dumps(seen).encode()).hexdigest()[:32]
 
 
 def _form(visit: Visit) -> FormFields:
@@ -197,8 +216,9 @@ def _shown(
         action.title,
         http_status=http_status,
         action=action,
-        address=visit.link("do", action.name),
-        given=given,
+        address=visit.link("do", action.name, **given),
+        digest=_digest(visit, action, given, found),
+        last="" if found.obstacle else visit.commands().last(_about(action, given)),
         title=_title(action, given),
         found=found,
         warning=warning,
@@ -213,7 +233,8 @@ def _title(action: Action, given: Fields) -> str:
 def _who_was_faster(command: StartedCommand | None) -> str:
     if command is None:
         return "The same command is being started by somebody else."
-    return f"{command.person} has started the same at {_time(command.started_at)}, and it is running."
+    now = "it is running" if command.is_running else "it has ended"
+    return f"{command.person} has started the same at {_time(command.started_at)}, and {now}."
 
 
 def _time(text: str) -> str:

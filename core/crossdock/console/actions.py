@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 from crossdock.console.people import Role
 from crossdock.console.started_commands import PLAN
@@ -41,11 +40,6 @@ class Preview:
 
     lines: Sequence[str] = ()
     obstacle: str = ""
-
-    @property
-    def digest(self) -> str:
-        """Tells whether two previews are the same: an action is done only as it was shown."""
-        return sha256("\n".join((*self.lines, self.obstacle)).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +133,25 @@ def _resolve_command(given: Fields) -> list[str]:
     decisions = {
         "delivered": ["--delivered"],
         "not_delivered": ["--not-delivered"],
-        "delivered_as": ["--delivered-as", given.get("id", "")],
+        "delivered_as": [f"--delivered-as={given.get('id', '')}"],
     }
     if given["decision"] == "delivered_as" and not given.get("id"):
         raise PageError(400, "The id of the record at the target is missing.", "Go back and enter it.")
-    return ["records", "resolve", *decisions[given["decision"]], "--yes", "--", *_stream_and_key(given)]
+    return ["records", "resolve", *decisions[given["decision"]], "--yes", *_arguments(given, "stream", "key")]
 
 
-def _stream_and_key(given: Fields) -> list[str]:
-    return [given[name] for name in ("stream", "key") if name in given]
+def _arguments(given: Fields, *names: str) -> list[str]:
+    return _after_options(given[name] for name in names if name in given)
+
+
+def _after_options(texts: Iterable[str]) -> list[str]:
+    """Return arguments that may begin with a hyphen and still are no options."""
+    found = list(texts)
+    return ["--", *found] if found else []
 
 
 def _options(given: Fields, *names: str) -> list[str]:
-    return [part for name in names if name in given for part in (f"--{name}", given[name])]
+    return [f"--{name}={given[name]}" for name in names if name in given]
 
 
 def _sync_record_preview(visit: Visit, given: Fields) -> Preview:
@@ -168,6 +168,14 @@ def _sync_preview(visit: Visit, given: Fields) -> Preview:
     names = sorted(visit.project().selected(_streams(given)))
     lines = [f"These streams will be read, and what is new or changed delivered: {', '.join(names)}."]
     return Preview([*lines, "To see first what would be sent, plan it.", *_running(visit)])
+
+
+def _streams_preview(*lines: str) -> Callable[[Visit, Fields], Preview]:
+    def preview(visit: Visit, given: Fields) -> Preview:
+        visit.project().selected(_streams(given))
+        return Preview(lines)
+
+    return preview
 
 
 def _streams(given: Fields) -> list[str]:
@@ -352,7 +360,12 @@ ACTIONS: Mapping[str, Action] = {
             "replay",
             "Replay rejected records",
             _OPERATOR,
-            lambda given: ["records", "replay", *_options(given, "reason", "file"), "--", *_stream_and_key(given)],
+            lambda given: [
+                "records",
+                "replay",
+                *_options(given, "reason", "file"),
+                *_arguments(given, "stream", "key"),
+            ],
             _replay_preview,
             _RECORDS,
         ),
@@ -362,7 +375,7 @@ ACTIONS: Mapping[str, Action] = {
             _OPERATOR,
             lambda given: [
                 *("records", "drop", "--yes", *_options(given, "reason", "file", "state")),
-                *("--", *_stream_and_key(given)),
+                *_arguments(given, "stream", "key"),
             ],
             _drop_preview,
             (*_RECORDS, "state"),
@@ -382,7 +395,7 @@ ACTIONS: Mapping[str, Action] = {
             "candidates",
             "Look up what the target has",
             _OPERATOR,
-            lambda given: ["records", "resolve", "--", *_stream_and_key(given)],
+            lambda given: ["records", "resolve", *_arguments(given, "stream", "key")],
             _says("The target will be asked for what may be the record {key} of {stream}. Nothing is changed."),
             ("stream", "key"),
             ("stream", "key"),
@@ -391,7 +404,7 @@ ACTIONS: Mapping[str, Action] = {
             "reopen",
             "Reverse a decision",
             _OPERATOR,
-            lambda given: ["records", "reopen", "--", *_stream_and_key(given)],
+            lambda given: ["records", "reopen", *_arguments(given, "stream", "key")],
             _says("The record {key} of {stream} will be in doubt again."),
             ("stream", "key"),
             ("stream", "key"),
@@ -400,7 +413,7 @@ ACTIONS: Mapping[str, Action] = {
             "sync-record",
             "Sync a record now",
             _OPERATOR,
-            lambda given: ["sync", given["stream"], "--key", given["key"], "--live"],
+            lambda given: ["sync", "--live", *_options(given, "key"), *_arguments(given, "stream")],
             _sync_record_preview,
             ("stream", "key"),
             ("stream", "key"),
@@ -409,25 +422,34 @@ ACTIONS: Mapping[str, Action] = {
             "approve",
             "Approve removals or updates",
             _ADMINISTRATOR,
-            lambda given: ["approve", "--", given["stream"], given["number"]],
+            lambda given: ["approve", *_arguments(given, "stream", "number")],
             _approve_preview,
             ("stream", "number"),
             ("stream", "number"),
         ),
-        Action("sync", "Sync now", _OPERATOR, lambda given: ["sync", *_streams(given)], _sync_preview, ("streams",)),
+        Action(
+            "sync",
+            "Sync now",
+            _OPERATOR,
+            lambda given: ["sync", *_after_options(_streams(given))],
+            _sync_preview,
+            ("streams",),
+        ),
         Action(
             "plan",
             "Plan a sync",
             _OPERATOR,
-            lambda given: ["plan", "--limit", "200", "-o", PLAN, *_streams(given)],
-            _says("The sources will be read, and what a sync would send is shown. Nothing is sent or changed."),
+            lambda given: ["plan", "--limit", "200", "-o", PLAN, *_after_options(_streams(given))],
+            _streams_preview(
+                "The sources will be read, and what a sync would send is shown. Nothing is sent or changed."
+            ),
             ("streams",),
         ),
         Action(
             "apply",
             "Execute a plan",
             _ADMINISTRATOR,
-            lambda given: ["apply", given["plan_file"]],
+            lambda given: ["apply", *_arguments(given, "plan_file")],
             _apply_preview,
             ("plan",),
             ("plan",),
@@ -436,7 +458,7 @@ ACTIONS: Mapping[str, Action] = {
             "start-job",
             "Start a job",
             _OPERATOR,
-            lambda given: ["schedule", "--once", "latest", "--job", given["job"]],
+            lambda given: ["schedule", "--once", "latest", *_options(given, "job")],
             _job_preview,
             ("job",),
             ("job",),
@@ -445,7 +467,7 @@ ACTIONS: Mapping[str, Action] = {
             "pause-job",
             "Pause a job",
             _OPERATOR,
-            lambda given: ["jobs", "pause", "--", given["job"]],
+            lambda given: ["jobs", "pause", *_arguments(given, "job")],
             _pause_preview(paused=True),
             ("job",),
             ("job",),
@@ -454,19 +476,25 @@ ACTIONS: Mapping[str, Action] = {
             "resume-job",
             "Resume a job",
             _OPERATOR,
-            lambda given: ["jobs", "resume", "--", given["job"]],
+            lambda given: ["jobs", "resume", *_arguments(given, "job")],
             _pause_preview(paused=False),
             ("job",),
             ("job",),
         ),
         Action(
-            "stop-run", "Stop a run", _OPERATOR, lambda given: ["stop", given["run"]], _stop_preview, ("run",), ("run",)
+            "stop-run",
+            "Stop a run",
+            _OPERATOR,
+            lambda given: ["stop", *_arguments(given, "run")],
+            _stop_preview,
+            ("run",),
+            ("run",),
         ),
         Action(
             "undo",
             "Undo a run",
             _ADMINISTRATOR,
-            lambda given: ["undo", *_undo_options(given), "--", given["run"]],
+            lambda given: ["undo", *_undo_options(given), *_arguments(given, "run")],
             _undo_preview,
             ("run",),
             ("run",),
@@ -486,8 +514,8 @@ ACTIONS: Mapping[str, Action] = {
             "reconcile",
             "Compare with the platform",
             _OPERATOR,
-            lambda given: ["reconcile", "-o", PLAN, *_streams(given)],
-            _says(
+            lambda given: ["reconcile", "-o", PLAN, *_after_options(_streams(given))],
+            _streams_preview(
                 "The sources and the platform will be read completely, and differences listed. Nothing is changed.",
                 "Its repair can be executed after that.",
             ),
@@ -497,7 +525,7 @@ ACTIONS: Mapping[str, Action] = {
             "register-webhooks",
             "Register webhooks",
             _ADMINISTRATOR,
-            lambda given: ["listen", "register", "--", given["connection"]],
+            lambda given: ["listen", "register", *_arguments(given, "connection")],
             _connection_preview,
             ("connection",),
             ("connection",),
@@ -513,7 +541,7 @@ ACTIONS: Mapping[str, Action] = {
             "go",
             "Let a migration go on after a wave",
             _ADMINISTRATOR,
-            lambda given: ["migrate", "go", "--", given["wave"]],
+            lambda given: ["migrate", "go", *_arguments(given, "wave")],
             _migration_preview("The migration will go on after the wave {wave}, with what is open of it now."),
             ("wave",),
             ("wave",),

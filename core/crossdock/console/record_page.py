@@ -45,15 +45,12 @@ class _Data:
 
 def one(visit: Visit) -> Response:
     """Show the record that the address names by its stream and key, or by target, resource, namespace and key."""
-    named = {name: parameter(visit, name) for name in ("stream", "key", "target", "resource", "namespace")}
-    return _page(visit, named, None)
+    return _page(visit, _named(visit), None)
 
 
 def asked(visit: Visit) -> Response:
     """Ask the target what it holds now, with one request within its rate limit, and show it on the record's page."""
-    assert visit.form is not None
-    names = ("stream", "key", "target", "resource", "namespace")
-    named = {name: visit.form.first_or_empty(name) for name in names}
+    named = _named(visit)
     with visit.reading() as tx:
         history = _history(tx, visit.project(), named)
     binding = _binding(history)
@@ -62,6 +59,10 @@ def asked(visit: Visit) -> Response:
     with look_ups(visit.project(), visit.console.clock, history.scope.target) as target:
         held = target.look_up_record(history.scope.resource, binding["target_id"])
     return _page(visit, named, held or {})
+
+
+def _named(visit: Visit) -> dict[str, str]:
+    return {name: parameter(visit, name) for name in ("stream", "key", "target", "resource", "namespace")}
 
 
 def _page(visit: Visit, named: Mapping[str, str], held: Mapping[str, Any] | None) -> Response:
@@ -101,6 +102,7 @@ def _page(visit: Visit, named: Mapping[str, str], held: Mapping[str, Any] | None
         hidden_address=visit.link("record", **named, **_chosen_parameters(visit)),
         has_data=any(raw for _, raw, _ in data.raw),
         mapped=[_mapped(visit, project, *each) for each in data.raw] if shows_data and project else [],
+        asked_address=visit.link("record", **named),
         may_ask=may_see and _can_be_asked(visit, project, history),
         target=history.scope.target if history.scope else "",
         held=None if held is None or not may_see else _held(data.accepted, held, personal),

@@ -23,13 +23,24 @@ from secrets import token_hex
 from typing import Any
 
 from crossdock.errors import StateError
+from crossdock.printable import printable
+from crossdock.state import Pin
+from crossdock.values.actor import Actor
 from crossdock.values.json_times import time_text
 from crossdock.values.local_files import create_private, open_private, private_folder, read_regular, replace_file
 
-PLAN = "PLAN"  # in the arguments: the file in the folder of the command
+
+class PlanFile(str):
+    """Stands in the arguments for a file in the folder of the command; no text that a person has given is one."""
+
+    __slots__ = ()
+
+
+PLAN = PlanFile("PLAN")
 KEPT = timedelta(days=90)
 MOST_OUTPUT = 1 << 20  # bytes of its end that are shown
 _ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")
+_ID_BYTES = 24
 _FACTS_BYTES = 1 << 20
 _TRIES = 20
 
@@ -56,130 +67,136 @@ class StartedCommand:
     exit_code: int | None
 
 
-class AlreadyRunningError(Exception):
-    """The same command was started before and has not ended."""
+class AlreadyStartedError(Exception):
+    """Somebody has started a command about the same: it is running, or was not known to who starts this one."""
 
     def __init__(self, command: StartedCommand | None) -> None:
-        super().__init__("it is running already")
+        super().__init__("it was started already")
         self.command = command
 
 
-class StartedCommands:
-    """The commands of one state, in *folder*."""
+About = tuple[str, ...]
+"""What a command is about, whatever a person has decided: of the same, one is running at a time."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+
+class StartedCommands:
+    """The commands of the state with that *pin*. Several states may have the same *folder* for it."""
+
+    def __init__(self, folder: Path, pin: Pin) -> None:
+        self._folder = folder / _digest((pin.base_url, pin.tenant))
+
+    def last(self, about: About) -> str:
+        """Return the id of the last command about the same; empty if there was none."""
+        try:
+            return read_regular(self._lock_file(about), _ID_BYTES).decode()
+        except OSError:
+            return ""
 
     def start(
         self,
         config: Sequence[Path],
         arguments: Sequence[str],
         *,
+        about: About,
+        last: str,
         title: str,
-        person: str,
-        address: str,
-        reason: str,
+        who: Actor,
         at: datetime,
     ) -> StartedCommand:
-        """Start ``crossdock`` with *arguments*. Raises AlreadyRunningError if the same command is running.
+        """Start ``crossdock`` with *arguments*, if none was started *about* the same since *last*.
 
-        Raises StateError if the folder cannot be written.
+        Raises AlreadyStartedError, or StateError if the folder cannot be written.
         """
+        facts = {
+            "title": title,
+            "arguments": list(arguments),
+            "about": about,
+            "person": printable(who.name),
+            "address": printable(who.address),
+            "reason": printable(who.reason),
+            "started_at": time_text(at),
+        }
         try:
-            private_folder(
-                self._folder, "what commands have printed is kept in it", "choose another place of the state"
-            )
-            lock = open_private(self._folder / f"{_digest(arguments)}.lock")
-            with lock:
-                return self._start(lock.fileno(), config, arguments, title, person, address, reason, at)
+            for folder in (self._folder.parent, self._folder):
+                private_folder(folder, "what commands have printed is kept in it", "choose another place of the state")
+            with open_private(self._lock_file(about)) as lock:
+                self._lock(lock.fileno(), about, last)
+                started = self._start(lock.fileno(), config, arguments, f"{at:%Y%m%dT%H%M%S}-{token_hex(4)}", facts)
+                lock.write(started.id.encode())
+            return started
         except OSError as error:
             message = f"the command cannot be started: {error.strerror}"
             raise StateError(message, where=str(self._folder), hint="start it on the command line") from error
 
     def _start(
-        self,
-        lock: int,
-        config: Sequence[Path],
-        arguments: Sequence[str],
-        title: str,
-        person: str,
-        address: str,
-        reason: str,
-        at: datetime,
+        self, lock: int, config: Sequence[Path], arguments: Sequence[str], name: str, facts: Mapping[str, Any]
     ) -> StartedCommand:
-        self._lock(lock, arguments)
-        name = f"{at:%Y%m%dT%H%M%S}-{token_hex(4)}"
         folder = self._folder / name
         folder.mkdir(mode=0o700)
-        facts = {
-            "title": title,
-            "arguments": list(arguments),
-            "person": person,
-            "address": address,
-            "reason": reason,
-            "started_at": time_text(at),
-        }
         replace_file(folder / "command.json", json.dumps(facts).encode())
         files = [part for path in config for part in ("-C", str(path))]
-        given = [str(folder / "plan") if each == PLAN else each for each in arguments]
-        who = {"CROSSDOCK_PERSON": person, "CROSSDOCK_ADDRESS": address, "CROSSDOCK_REASON": reason}
+        given = [str(folder / "plan") if isinstance(each, PlanFile) else each for each in arguments]
+        who = {f"CROSSDOCK_{each.upper()}": facts[each] for each in ("person", "address", "reason")}
         with create_private(folder / "output") as output:
             process = subprocess.Popen(  # noqa: S603  no shell, and the arguments are those of an action
-                [sys.executable, "-m", "crossdock.console.started_process", str(folder), *files, *given],
+                [sys.executable, "-P", "-m", "crossdock.console.started_process", str(folder), *files, *given],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=os.environ | who,
-                cwd=config[-1].parent,
+                cwd=config[-1].parent,  # whose files are no modules: -P
                 pass_fds=(lock,),  # which it holds to its end
                 start_new_session=True,
             )
         _PROCESSES.append(process)
         return self._read(folder)
 
-    def _lock(self, lock: int, arguments: Sequence[str]) -> None:
+    def _lock(self, lock: int, about: About, last: str) -> None:
         for _ in range(_TRIES):
             with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if self.last(about) != last:
+                    raise AlreadyStartedError(self.get(self.last(about)))
                 return
-            same = (each for each in self.listed() if each.arguments == tuple(arguments) and each.is_running)
-            if (running := next(same, None)) is not None:
-                raise AlreadyRunningError(running)
+            running = self.get(self.last(about))
+            if running is not None and running.is_running:
+                raise AlreadyStartedError(running)
             time.sleep(0.05)  # somebody looks whether it is running, or it is starting
-        raise AlreadyRunningError(None)
+        raise AlreadyStartedError(None)
 
     def get(self, name: str) -> StartedCommand | None:
-        folder = self._folder / name
-        return self._read(folder) if _ID.fullmatch(name) and folder.is_dir() else None
+        if _ID.fullmatch(name):
+            with suppress(OSError, ValueError):  # it was removed, or its start was killed
+                return self._read(self._folder / name)
+        return None
 
     def listed(self) -> Iterator[StartedCommand]:
         """Yield the commands that are kept, newest first."""
         with suppress(OSError):
-            for name in sorted(
-                (each.name for each in self._folder.iterdir() if _ID.fullmatch(each.name)), reverse=True
-            ):
-                with suppress(OSError, ValueError):  # it was removed, or its start was killed
-                    yield self._read(self._folder / name)
+            for name in sorted((each.name for each in self._folder.iterdir()), reverse=True):
+                if (found := self.get(name)) is not None:
+                    yield found
 
     def plan_of(self, name: str) -> Path:
         return self._folder / name / "plan"
 
     def output(self, name: str) -> str:
         """Return the end of what the command has printed."""
-        path = self._folder / name / "output"
-        with path.open("rb") as file:
+        with suppress(OSError), (self._folder / name / "output").open("rb") as file:  # it may have been removed
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - MOST_OUTPUT))
             return file.read().decode(errors="replace")
+        return ""
 
     def remove_old(self, now: datetime) -> None:
         oldest = f"{now - KEPT:%Y%m%dT%H%M%S}"
         for each in list(self.listed()):
             if each.id < oldest and not each.is_running:
                 folder = self._folder / each.id
-                for file in folder.iterdir():
-                    file.unlink()
-                folder.rmdir()
+                with suppress(OSError):  # another console removes it
+                    for file in folder.iterdir():
+                        file.unlink()
+                    folder.rmdir()
 
     def _read(self, folder: Path) -> StartedCommand:
         _PROCESSES[:] = [each for each in _PROCESSES if each.poll() is None]
@@ -194,12 +211,15 @@ class StartedCommands:
             facts["reason"],
             facts["started_at"],
             (folder / "plan").is_file(),
-            code is None and self._holds_lock(facts["arguments"]),
+            code is None and self._is_locked(tuple(facts["about"])),
             code,
         )
 
-    def _holds_lock(self, arguments: Sequence[str]) -> bool:
-        with open_private(self._folder / f"{_digest(arguments)}.lock") as lock:
+    def _lock_file(self, about: About) -> Path:
+        return self._folder / f"{_digest(about)}.lock"
+
+    def _is_locked(self, about: About) -> bool:
+        with open_private(self._lock_file(about)) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -210,8 +230,8 @@ class StartedCommands:
 _PROCESSES: list[subprocess.Popen[bytes]] = []  # so that those that have ended are reaped
 
 
-def _digest(arguments: Sequence[str]) -> str:
-    return sha256(json.dumps(list(arguments)).encode()).hexdigest()[:32]
+def _digest(texts: Sequence[str]) -> str:
+    return sha256(json.dumps(texts).encode()).hexdigest()[:32]
 
 
 def _exit_code(folder: Path) -> int | None:

@@ -10,7 +10,7 @@ from crossdock.values.local_files import replace_file
 
 
 def main(folder: str, *arguments: str) -> None:
-    code = subprocess.run([sys.executable, "-m", "crossdock", *arguments], check=False).returncode  # noqa: S603  its own
+    code = subprocess.run([sys.executable, "-P", "-m", "crossdock", *arguments], check=False).returncode  # noqa: S603  its own
     replace_file(Path(folder) / "exit_code", str(code).encode())
 
 

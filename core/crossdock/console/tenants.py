@@ -35,10 +35,14 @@ class Tenant:
     def config(self) -> Path:
         return self.files[-1]
 
+    def stamp(self) -> FileStamp:
+        """Return what changes with the config files."""
+        return tuple(map(_stamp, self.files))
+
     def project(self) -> Project:
         """Return the loaded config, which is loaded again once a file has changed. Raises ConfigError."""
         with self._lock:
-            stamp = tuple(map(_stamp, self.files))
+            stamp = self.stamp()
             if self._loaded is None or self._loaded[0] != stamp:
                 self._loaded = stamp, project.load(*self.files)
             return self._loaded[1]
@@ -100,7 +104,7 @@ class Tenants:
 
     def _state(self, tenant: Tenant) -> _OpenState:
         """Take an open state out of those that nobody uses now, or open it."""
-        stamp = tuple(map(_stamp, tenant.files))
+        stamp = tenant.stamp()
         with self._lock:
             known = self._states.pop(tenant.name, None)
         if known is not None and known.stamp == stamp and known.opened.is_of_this_file():

@@ -11,7 +11,7 @@ from crossdock.console.overviews import JobLine, Light, Overview, worst_first
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.people import Role
 from crossdock.console.remedies import Remedy, next_step, remedies
-from crossdock.console.visits import Visit, link
+from crossdock.console.visits import Visit, address, link
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
 
@@ -154,8 +154,7 @@ def _number(text: str | None) -> int:
 
 
 def _pages(page: int, number: int, wanted: str) -> list[tuple[str, str]]:
-    show = f"&show={wanted}" if wanted else ""
     return [
-        *([("Previous", f"/?page={page - 1}{show}")] if page > 1 else []),
-        *([("Next", f"/?page={page + 1}{show}")] if page * _TENANTS_SHOWN < number else []),
+        *([("Previous", address(page=page - 1, show=wanted))] if page > 1 else []),
+        *([("Next", address(page=page + 1, show=wanted))] if page * _TENANTS_SHOWN < number else []),
     ]

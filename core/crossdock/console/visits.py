@@ -22,6 +22,7 @@ from crossdock.console.tenants import Tenant, Tenants
 from crossdock.errors import CrossdockError
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
+from crossdock.values.page_templates import Exact
 from crossdock.values.serving.page_forms import Fields, Session
 
 
@@ -52,7 +53,8 @@ class Visit:
         tenant: The tenant in the address; None for pages of all tenants.
         place: The other variable parts of the address.
         query: The first value of each parameter.
-        form: The fields of a form that was sent, whose token is valid; None for a page.
+        form: The fields of a form that was sent, whose token is valid; None for a page. What it is about is in `query`,
+            because browsers change line breaks in fields.
         session: The browser's.
         token: For the forms of the page.
         address: Where the request came from.
@@ -100,9 +102,10 @@ class Visit:
             return {}, f"The config cannot be loaded: {error.message}."
 
     def commands(self) -> StartedCommands:
-        return StartedCommands(self.project().beside_spool("console"))
+        project = self.project()
+        return StartedCommands(project.beside_spool("console"), project.pin)
 
-    def link(self, *parts: object, **query: object) -> str:
+    def link(self, *parts: object, **query: object) -> Exact:
         """Return the address of a page of this tenant; parameters that are None or empty are left out."""
         return link(self.of_tenant.name, *parts, **query)
 
@@ -155,7 +158,12 @@ MENU: Sequence[tuple[str, tuple[str, ...], Role]] = (
 Handler = Callable[[Visit], Response]
 
 
-def link(tenant: str, *parts: object, **query: object) -> str:
-    path = "/".join(quote(str(each), safe="") for each in ("t", tenant, *parts))
+def link(tenant: str, *parts: object, **query: object) -> Exact:
+    return address("t", tenant, *parts, **query)
+
+
+def address(*parts: object, **query: object) -> Exact:
+    """Return the address of a page from the parts of its path; parameters that are None or empty are left out."""
+    path = "/".join(quote(str(each), safe="") for each in parts)
     given = {name: str(value) for name, value in query.items() if value not in {None, ""}}
-    return f"/{path}" + (f"?{urlencode(given)}" if given else "")
+    return Exact(f"/{path}" + (f"?{urlencode(given)}" if given else ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -173,9 +174,14 @@ _FATAL = {
 def kills_process(project: Project, stream: str) -> bool:
     """Return whether a process that plans *stream*, and so reads all that a sync would read, is killed by a signal."""
     files = [part for file in (project.path, *project.overrides) for part in ("-C", str(file))]
-    command = [sys.executable, "-m", "crossdock", "plan", stream, "--limit", "0", *files]
+    command = [sys.executable, "-P", "-m", "crossdock", "plan", stream, "--limit", "0", *files]
+    modules = {"PYTHONPATH": os.pathsep.join(sys.path)}  # the same, and with -P no others of the working directory
     process = subprocess.Popen(  # noqa: S603
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | modules,
     )
     try:
         with suppress(OSError):  # where the kernel has it: without memory, it kills this process and not the run's

@@ -7,12 +7,22 @@ from collections.abc import Callable
 import jinja2
 
 
+class Exact(str):
+    """A text that is no shown text, and so only escaped: an address, or the value of a field. A filter makes it."""
+
+    __slots__ = ()
+
+
 class PageTemplates:
-    """The templates in the folder ``page_templates`` of a package. *shown* changes each text before it is escaped."""
+    """The templates in the folder ``page_templates`` of a package.
+
+    *shown* changes each text before it is escaped, but those that are `Exact`.
+    """
 
     def __init__(self, package: str, *, shown: Callable[[str], str] = str) -> None:
         def finalize(value: object) -> object:
-            return shown(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+            is_shown = isinstance(value, str) and not isinstance(value, Exact) and not hasattr(value, "__html__")
+            return shown(str(value)) if is_shown else value
 
         self._environment = jinja2.Environment(
             loader=jinja2.PackageLoader(package, "page_templates"),
@@ -23,6 +33,7 @@ class PageTemplates:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
+        self._environment.filters["exact"] = Exact
 
     def render(self, template: str, /, **values: object) -> str:
         return self._environment.get_template(template).render(**values)

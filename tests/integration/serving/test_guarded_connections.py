@@ -298,6 +298,29 @@ def test_the_oldest_idle_connection_makes_room(web: Web) -> None:
         assert web.connections == 3
 
 
+@limits(connections=3)
+@pytest.mark.parametrize(
+    "slow",
+    [
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+        b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+    ids=["body", "chunked body", "unread answer"],
+)
+def test_slow_clients_keep_nobody_out(web: Web, slow: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """Of the connections that wait for their clients, those that have waited longest are closed, before any deadline."""
+    with ExitStack() as stack:
+        for number in range(9):
+            stack.enter_context(closing(web.connect(slow)))
+            eventually(lambda least=min(number + 1, 3): web.connections == least)  # type: ignore[misc]  # bound now
+        for _ in range(2):
+            wire = stack.enter_context(closing(web.connect(GET)))
+            assert wire.recv(65536).startswith(b"HTTP/1.1 200 OK")
+        assert web.connections == 3
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []
+
+
 @limits(connections=2)
 def test_busy_connections_are_kept(web: Web) -> None:
     """If all are busy, the new one is closed."""

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
+from operator import itemgetter
 from typing import ClassVar, Literal
 
 import h11
@@ -26,7 +27,7 @@ class ConnectionLimits:
     header_s: float = 30.0  # from the connection or the first byte of a request to the end of its header section
     body_s: float = 60.0  # from there to the end of its body
     answer_s: float = 60.0  # for the client to read the rest of a response once it falls behind
-    connections: int | None = None  # one more closes the oldest idle one
+    connections: int | None = None  # one more closes the one that has waited longest for its client
 
 
 class GuardedConnection(H11Protocol):
@@ -35,6 +36,7 @@ class GuardedConnection(H11Protocol):
     limits: ClassVar[ConnectionLimits]
     malformed: Callable[[], None]  # called for each request that is not HTTP
     opened_at: float  # by the clock of the event loop
+    _part_since: float  # when the client was due with the next part, or to read what was sent
     _awaited: _Awaited | None = None
     _request_timer: asyncio.TimerHandle | None = None
     _answer_timer: asyncio.TimerHandle | None = None
@@ -44,7 +46,7 @@ class GuardedConnection(H11Protocol):
         self.logger = _DEFECTS
         # Writing is paused exactly while data waits for the client. At its limit, only TLS pauses already.
         transport.set_write_buffer_limits(1 if transport.get_extra_info("sslcontext") else 0)
-        self.opened_at = self.loop.time()
+        self.opened_at = self._part_since = self.loop.time()
         self._make_room()
         self._watch()
 
@@ -64,6 +66,7 @@ class GuardedConnection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        self._part_since = self.loop.time()
         self._answer_timer = self.loop.call_later(self.limits.answer_s, self.transport.abort)
 
     def resume_writing(self) -> None:
@@ -71,23 +74,35 @@ class GuardedConnection(H11Protocol):
         assert self._answer_timer is not None
         self._answer_timer.cancel()
 
+    @property
+    def waits_since(self) -> float | None:
+        """When it began to wait for its client to send or to read; None while its request is processed."""
+        if self.cycle is None or self.cycle.response_complete:
+            return self.opened_at
+        is_due = self.conn.their_state is h11.SEND_BODY or self.flow.write_paused
+        return self._part_since if is_due else None
+
     def _make_room(self) -> None:
-        """Close the oldest idle connection if there are too many, or this one if none is idle."""
+        """Close the connection that has waited longest for its client if there are too many, or this one if none does.
+
+        So clients that send slowly, or do not read, do not keep others out.
+        """
         limit = self.limits.connections
         if limit is None:
             return
         others = [each for each in self.connections if isinstance(each, GuardedConnection) and each is not self]
         open_ = [each for each in others if not each.transport.is_closing()]
         if len(open_) >= limit:
-            idle = (each for each in open_ if each.cycle is None or each.cycle.response_complete)
-            min(idle, key=lambda each: each.opened_at, default=self).transport.abort()
+            waiting = [(since, each) for each in open_ if (since := each.waits_since) is not None]
+            _, longest = min(waiting, key=itemgetter(0), default=(0.0, self))
+            longest.transport.abort()
 
     def _watch(self) -> None:
         """Set the deadline for what the client must send next. Sending a part of it does not extend the deadline."""
         awaited = self._next()
         if awaited == self._awaited:
             return
-        self._awaited = awaited
+        self._awaited, self._part_since = awaited, self.loop.time()
         if self._request_timer is not None:
             self._request_timer.cancel()
             self._request_timer = None

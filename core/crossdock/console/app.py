@@ -9,10 +9,10 @@ from importlib.resources import files
 from typing import Literal, TypedDict
 from urllib.parse import urlencode
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,6 +32,7 @@ _HEADERS = PAGE_HEADERS | {
         "style-src 'self'", "style-src 'self'; script-src 'self'; connect-src 'self'"
     )
 }
+_AT_ONCE = 8  # pages: each takes time from a scheduler in the same process. Who may not sign in keeps out nobody else.
 _STATUSES = {2: 400, 3: 503, 4: 409}  # by the exit code that a command would have
 
 
@@ -71,6 +72,7 @@ class _Answers:
     def __init__(self, console: Console, who_is: WhoIs) -> None:
         self._console, self._who_is = console, who_is
         self._tokens = FormTokens()
+        self._for_people, self._for_anybody = CapacityLimiter(_AT_ONCE), CapacityLimiter(_AT_ONCE)
 
     def of(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -81,11 +83,14 @@ class _Answers:
                     return session.keep(self._to_sign_in(page, request, visit), **_cookie(request))
                 visit = await self._admitted(page, request, visit)
                 form = await session.fields(request) if page.is_form else None
-                response = await run_in_threadpool(page.handler, replace(visit, form=form))
+                limiter = self._for_anybody if page.role is None else self._for_people
+                response = await to_thread.run_sync(page.handler, replace(visit, form=form), limiter=limiter)
             except PageError as error:
                 response = _error(visit, error)
             except FormError as error:
                 response = _error(visit, PageError(error.status, error.message))
+            except ClientDisconnect:
+                return Response(status_code=400)  # nobody reads it
             except CrossdockError as error:
                 response = _error(visit, PageError(_STATUSES.get(error.exit_code, 500), *_lines(error)))
             return session.keep(response, **_cookie(request))
@@ -121,7 +126,7 @@ class _Answers:
             raise PageError(403, f"{visit.person.name} may not do this: it needs the role {page.role.shown}.")
         if name is None:
             return visit
-        tenant = await run_in_threadpool(self._console.tenants.get, name)
+        tenant = await to_thread.run_sync(self._console.tenants.get, name, limiter=self._for_people)
         if tenant is None:
             raise PageError(404, f"There is no tenant {name}.")
         return replace(visit, tenant=tenant)

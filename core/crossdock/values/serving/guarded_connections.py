@@ -77,7 +77,8 @@ class GuardedConnection(H11Protocol):
     @property
     def waits_since(self) -> float | None:
         """When it began to wait for its client to send or to read; None while its request is processed."""
-        if self.cycle is None or self.cycle.response_complete:
+        first: bool = self.cycle is None
+        if first or self.cycle.response_complete:
             return self.opened_at
         is_due = self.conn.their_state is h11.SEND_BODY or self.flow.write_paused
         return self._part_since if is_due else None

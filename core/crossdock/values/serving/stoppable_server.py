@@ -8,6 +8,8 @@ import socket
 
 import uvicorn
 
+from crossdock.values.serving.guarded_connections import GuardedConnection
+
 _TICK_S = 0.1  # as uvicorn; it renews the date of answers
 
 
@@ -41,4 +43,12 @@ class StoppableServer(uvicorn.Server):
         for _ in range(3):  # idle connections end in the next rounds of the loop
             await asyncio.sleep(0)
         if self.server_state.connections or self.server_state.tasks:
+            # The second half of the time is for requests that are processed.
+            for_clients_s = (self.config.timeout_graceful_shutdown or 0) / 2
+            asyncio.get_running_loop().call_later(for_clients_s, self._leave_slow_clients)
             await super().shutdown(sockets=sockets)
+
+    def _leave_slow_clients(self) -> None:
+        for each in list(self.server_state.connections):
+            if isinstance(each, GuardedConnection) and each.waits_since is not None:
+                each.transport.abort()

@@ -1,0 +1,86 @@
+"""A scheduler that serves the console as well, and 300 clients that send slowly or do not read."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import resource
+import socket
+import threading
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import httpx
+from tests.e2e.test_schedule_in_trouble import UNWELL, Watched, assert_ends_well, every_second, until_well
+from tests.e2e.warehouse import Site
+from tests.waiting import WITHIN_S
+
+CLIENTS = 300
+POST = b"POST /t/{tenant}/do/sync HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+SLOW = (
+    b"",
+    b"GET / HTTP/1.1\r\nHost: {host}\r\nX: ",
+    POST + b"Content-Length: 1000\r\n\r\ncsrf_token=",
+    POST + b"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+    b"GET /t/{tenant}/settings HTTP/1.1\r\nHost: {host}\r\n\r\n" * 5,  # whose answers are not read
+)
+
+
+def slow_clients(base_url: str, tenant: str, ended: threading.Event) -> None:
+    """Keep 300 connections of slow clients open, with a new one for each that the server closes, until it has ended."""
+    address, texts, opened = urlsplit(base_url), itertools.cycle(SLOW), list[socket.socket]()
+    with suppress(ConnectionError):
+        while not ended.wait(0.05):
+            for each in [each for each in opened if is_closed(each)]:
+                opened.remove(each)
+            while len(opened) < CLIENTS:
+                opened.append(socket.create_connection((str(address.hostname), address.port or 0), timeout=WITHIN_S))
+                text = next(texts).replace(b"{host}", address.netloc.encode()).replace(b"{tenant}", tenant.encode())
+                with suppress(OSError):  # it was closed already
+                    opened[-1].sendall(text)
+                opened[-1].setblocking(False)
+    for each in opened:
+        each.close()
+
+
+def is_closed(wire: socket.socket) -> bool:
+    """Whether the server has closed it; then it is closed here as well."""
+    try:
+        if wire.recv(1, socket.MSG_PEEK):
+            return False
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    wire.close()
+    return True
+
+
+def answered(base_url: str, path: str) -> bool:
+    try:
+        return httpx.get(f"{base_url}{path}", trust_env=False, timeout=WITHIN_S).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_slow_clients_delay_no_run_and_keep_nobody_out(site: Site) -> None:
+    """With 256 open files: runs begin on time and deliver, pages are answered to others, and the log is not filled."""
+    every_second(site)
+    ended = threading.Event()
+    with Watched(site, "--console", "0", limits={resource.RLIMIT_NOFILE: 256}) as processes:
+        (base_url,) = re.findall(r"console at (http://\S+)", processes.log)
+        clients = threading.Thread(target=slow_clients, args=(base_url, site.tenant, ended))
+        clients.start()
+        try:
+            for page in ("", "/runs", "/records"):
+                processes.until(lambda page=page: answered(base_url, f"/t/{site.tenant}{page}"))  # type: ignore[misc]
+            site.fill()
+            until_well(site, processes)
+            assert not UNWELL.search(processes.log)
+            processes.until(lambda: answered(base_url, f"/t/{site.tenant}/runs"))
+            assert_ends_well(site, processes)
+        finally:
+            ended.set()
+            clients.join()
+        assert "Traceback" not in processes.log, processes.log
+        assert "Too many open files" not in processes.log

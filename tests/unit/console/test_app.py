@@ -1,0 +1,48 @@
+"""What the application does with requests, whatever their page is."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import httpx
+from starlette.responses import PlainTextResponse, Response
+from tests.consoles import make_fleet
+from tests.unit.console.visitor import HOST
+
+from crossdock.console import tenants
+from crossdock.console.app import Page, app
+from crossdock.console.overviews import Overviews
+from crossdock.console.people import user_of_this_machine
+from crossdock.console.visits import Console, Visit
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.serving import ServerNames
+
+
+def test_who_has_not_signed_in_keeps_out_nobody(tmp_path: Path) -> None:
+    """A hundred requests for an open page that takes long, as at a slow provider, leave room for people's pages."""
+    make_fleet(tmp_path / "tenants")
+    found, clock, go = tenants.fleet(str(tmp_path / "tenants"), ()), ManualClock(), threading.Event()
+
+    def slow(_: Visit) -> Response:
+        go.wait()
+        return PlainTextResponse("slow")
+
+    pages = (Page("/slow", slow, role=None), Page("/quick", lambda _: PlainTextResponse("quick")))
+    console = Console(found, Overviews(found, clock), clock)
+    served = app(console, pages, ServerNames((), ""), lambda *_: user_of_this_machine())
+
+    async def visit() -> tuple[str, set[int]]:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url=f"http://{HOST}") as client:
+            slow_ones = [asyncio.create_task(client.get("/slow")) for _ in range(100)]
+            await asyncio.sleep(0)  # they begin
+            quick = (await client.get("/quick")).text
+            go.set()
+            return quick, {(await each).status_code for each in slow_ones}
+
+    try:
+        assert asyncio.run(visit()) == ("quick", {200})
+    finally:
+        go.set()
+        found.close()

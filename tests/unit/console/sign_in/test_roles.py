@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from http.client import HTTPConnection
+from itertools import product
 
 import httpx
 import pytest
@@ -93,13 +95,64 @@ def test_the_start_page_shows_the_tenants_of_the_person(console: ServedConsole, 
     assert "Today: 1 tenant<" in page
 
 
-def test_other_methods_reach_nothing(console: ServedConsole) -> None:
-    """Of no address, also not for an administrator."""
-    browser = signed_in(console, "anna")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "GET_")
+OVERRIDING = {
+    "x-http-method-override": "GET",
+    "x-method-override": "POST",
+    "x-original-url": "/t/b",
+    "forwarded": "for=::1",
+}
+
+
+@pytest.mark.parametrize("role", [None, Role.VIEWER, Role.OPERATOR, Role.ADMINISTRATOR])
+def test_every_method_needs_the_role_of_its_address(
+    console: ServedConsole, accounts: AccountFile, role: Role | None
+) -> None:
+    """HEAD is a GET without a body; a method that an address does not have is answered 405, whoever asks."""
+    accounts.add("eve", PASSWORD, {"b": Role.ADMINISTRATOR} | ({} if role is None else {"a": role}))
+    eve, nobody = signed_in(console, "eve"), console.browser()
+    methods: dict[str, dict[str, Page]] = {}
     for page in PROTECTED:
-        address = re.sub(r"\{[^}]*\}", "1", page.path.replace("{tenant}", "a"))
-        for method in ("PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
-            assert browser.client.request(method, address).status_code == 405, (method, page.path)
+        found = methods.setdefault(page.path.replace("{tenant}", "a"), {})
+        found.update({"POST": page} if page.is_form else {"GET": page, "HEAD": page})
+    for path, pages in methods.items():
+        address = re.sub(r"\{[^}]*\}", "1", path)
+        for method in METHODS:
+            if method not in pages:
+                answers = (each.client.request(method, address, headers=OVERRIDING) for each in (eve, nobody))
+                assert {each.status_code for each in answers} == {405}, (method, address)
+                continue
+            page = pages[method]
+            at_a = role if "{tenant}" in page.path else Role.ADMINISTRATOR
+            answer = eve.client.request(method, address)
+            is_refused = answer.status_code == 403 and (method == "HEAD" or "it needs the role" in answer.text)
+            assert is_refused is ((at_a or 0) < (page.role or 0)), (method, address)
+            assert nobody.client.request(method, address).status_code == (401 if method == "POST" else 303)
+            assert (method == "HEAD") <= (answer.content == b""), address
+
+
+SPELLINGS = (
+    "/t/%61{rest}", "//t/a{rest}", "/t//a{rest}", "/t/b/../a{rest}", "/t/b%2f..%2fa{rest}", "/t/b/%2e%2e/a{rest}",
+    "/t/b/..;/a{rest}", "/t/b\\..\\a{rest}", "/t/..%2ft%2fa{rest}", "/t/a%00{rest}", "/t/a%20{rest}", "/t/A{rest}",
+    "/t/a;b{rest}", "/t/a%2f{rest}", "/t/a%c0%af{rest}", "/t/a.{rest}", "/t/a%0a{rest}", "/t/%2561{rest}", "/T/a{rest}",
+    "/t/a{rest}/", "/t/a{rest}%2f", "/t/a{rest}?tenant=b", "/t/a{rest}#/t/b", "http://127.0.0.1/t/a{rest}",
+    "/sign-in/../t/a{rest}", "/console.js/../t/a{rest}", "*", "/t/a%2fdo%2fsync", "/t/*{rest}",
+)  # fmt: skip
+
+
+def test_no_spelling_of_an_address_reaches_another_tenant(console: ServedConsole, accounts: AccountFile) -> None:
+    """An administrator of "b" is refused, or told that there is no such page; nobody without a session sees more."""
+    accounts.add("eve", PASSWORD, {"b": Role.ADMINISTRATOR})
+    cookies = "; ".join(f"{name}={value}" for name, value in signed_in(console, "eve").client.cookies.items())
+    rests = sorted({page.path.removeprefix("/t/{tenant}") for page in PROTECTED if "{tenant}" in page.path})
+    connection = HTTPConnection(console.url.removeprefix("http://"), timeout=60)
+    for spelling, rest, signed in product(SPELLINGS, rests, (True, False)):
+        path = spelling.format(rest=re.sub(r"\{[^}]*\}", "1", rest))
+        connection.request("GET", path, headers={**OVERRIDING, "cookie": cookies if signed else ""})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status in {400, 403, 404, 405} | (set() if signed else {303}), (path, answer.status)
+    connection.close()
 
 
 def test_a_form_needs_the_token_of_its_session(console: ServedConsole) -> None:

@@ -240,8 +240,8 @@ class TargetContract(TargetRequestContract):
                 is_graphql = _protocol_of(request) == "graphql"
                 hint = "select it in the query" if is_graphql else "return the record in held"
                 assert not lacking, (
-                    f"{where}: what was found lacks {', '.join(lacking)}, as it was sent; {hint}, or name the members"
-                    " that look-ups show as they were sent in TargetResource(shown=frozenset(...))"
+                    f"{where}: what was found lacks {', '.join(lacking)}, as it was sent; {hint}, "
+                    "or name the members that look-ups show as they were sent in TargetResource(shown=frozenset(...))"
                 )
 
     def test_a_look_up_finds_nothing_that_is_missing(self) -> None:
@@ -266,7 +266,7 @@ class TargetContract(TargetRequestContract):
             shown = self.removed(one.resource, self._record(one))
             answer = self.missing(one.resource) if shown is None else self._answer(one, "look_up", shown)
             request = one.target.look_up(one.resource, None, one.target_id)
-            outcome = one.target.found(one.resource, answer, one.expected(request, one.target_id))
+            outcome = one.target.found(one.resource, selected(request, answer), one.expected(request, one.target_id))
             where = one.method("found")
             assert self._is_missing(one, outcome), (
                 f"{where}, look_up by id: a removed record is {outcome.kind} instead of absent; return "

@@ -9,7 +9,7 @@ from typing import Any
 from unittest import SkipTest
 
 from crossdock.errors import RecordError
-from crossdock.targets import ApiTarget, ConnectorTarget, Request, TargetResource
+from crossdock.targets import ApiTarget, ConnectorTarget, Request
 from crossdock.testing.connector_under_test import method_of
 from crossdock.testing.example_gaps import gaps_of_drafts
 from crossdock.testing.expected_members import mismatch
@@ -251,10 +251,9 @@ class TargetRequestContract(TargetUnderTest):
                 if not self._has_keys_of_the_partner:  # such as an order and a number, which a query has apart
                     _check_query_by_name(one, f"{where} by name", made[0])
             one = self.example(target, resource)
-            if {*self.operations(resource)} - {"create"} and _is_found_by_shape(target):
-                kind, place = target.resources[resource], target.resources[resource].shape.found
-                request = target.look_up(resource, None, one.target_id)
-                _check_selection(f"{one.method('look_up')} by id", request, place, kind)
+            if {*self.operations(resource)} - {"create"}:
+                request, place = target.look_up(resource, None, one.target_id), target.resources[resource].shape.found
+                _check_selection(one, f"{one.method('look_up')} by id", request, place)
 
     def test_headers_are_as_declared(self) -> None:
         """The idempotency key and the version are in the headers that `EndpointProfile` declares."""
@@ -309,20 +308,20 @@ def _check_query_by_name(one: Example, where: str, request: Request) -> None:
         f"{where}: the query asks by {names}, and the external id is in {kind.name_member}: it would find no record, "
         f"or another one; ask by {kind.name_member}, or set look_up_filter of the resource to the argument for it"
     )
-    if _is_found_by_shape(one.target):
-        _check_selection(where, request, kind.shape.found if kind.shape.finds_one else kind.shape.listed or "", kind)
+    _check_selection(one, where, request, kind.shape.found if kind.shape.finds_one else kind.shape.listed or "")
 
 
-def _is_found_by_shape(target: ConnectorTarget) -> bool:
-    """Return whether the `RecordShape` says where a look-up has its record, and no code of the author."""
-    return type(unguarded(target)).found is ApiTarget.found
+def _check_selection(one: Example, where: str, request: Request, place: str) -> None:
+    """Fail if a GraphQL query does not select the id and the external id of the record at *place* in its answer.
 
-
-def _check_selection(where: str, request: Request, place: str, kind: TargetResource) -> None:
-    """Fail if a GraphQL query does not select the id and the external id of the record at *place* in its answer."""
-    asked = GraphQLRequest.of(request.body)
+    Code of the author may find the record elsewhere.
+    """
+    asked, kind = GraphQLRequest.of(request.body), one.target.resources[one.resource]
+    is_own_code = type(unguarded(one.target)).found is not ApiTarget.found
+    if asked is None or (is_own_code and not asked.selects(place)):
+        return
     names = [kind.shape.id, kind.name_pointer if kind.name_member is not None else None]
-    lacking = [f"{place}{name}" for name in names if asked and name and not asked.selects(f"{place}{name}")]
+    lacking = [f"{place}{name}" for name in names if name and not asked.selects(f"{place}{name}")]
     assert not lacking, (
         f"{where}: its answer cannot be told from that of another record: the query lacks {', '.join(lacking)}; "
         "ask for it, or correct the RecordShape"

@@ -28,7 +28,7 @@ def throttled(answer: ApiAnswer) -> bool | float:
 class Mutations(Depot):
     """Orders, sent by mutations, and looked up in a connection that has edges alone."""
 
-    members = "id reference placed_at address { street city region } lines { sku quantity price }"
+    members = "id reference state placed_at address { street city region } lines { sku quantity price }"
     by_name = "query ($name: String!) { orders(reference: $name) { edges { node { MEMBERS } } } }"
     resources: Mapping[str, TargetResource] = {
         "orders": replace(

@@ -282,7 +282,7 @@ def test_limits_and_their_approval_are_logged(site: Site) -> None:
     assert (wrong["outcome"], "3 records, not 4" in wrong["error"]) == ("refused", True)
     (given,) = audited.added("approve wms.products 3")
     assert (given["subject"], given["before"]) == ("stream wms.products", {"approved": False})
-    assert given["after"] == {"approved": True, "delete product in wms": 3}
+    assert given["after"] == {"approved": True, "delete product of wms on the platform": 3}
 
 
 def test_a_row_that_cannot_be_written_is_said(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -16,7 +17,7 @@ from tests.consoles import make_fleet
 from tests.e2e.test_console_actions import BAD, at, ended
 from tests.e2e.test_folder_warehouse import serve_folder
 from tests.e2e.warehouse import Site
-from tests.plain_browser import Browser
+from tests.plain_browser import Browser, Page
 
 from crossdock.console import server, tenants
 from crossdock.console.actions import ACTIONS
@@ -54,6 +55,11 @@ def browser(depot: Site) -> Iterator[Browser]:
         yield Browser(base_url)
 
 
+def sent_forms(page: Page) -> list[dict[str, Any]]:
+    """Return the forms that change something; the search of each page does not."""
+    return [form for form in page.forms if form["method"] == "post"]
+
+
 def rejected(depot: Site) -> set[str]:
     return {each["key"] for each in depot.listed("--state", "rejected", "--limit", "1000")}
 
@@ -83,7 +89,7 @@ def test_what_an_action_is_about_is_no_option(depot: Site, browser: Browser) -> 
     ):
         for action in ("sync", "plan", "reconcile"):
             page = browser.open(at(depot, f"do/{action}?streams={quote(streams)}"))
-            assert (page.status, page.forms) == (400, []), (action, streams)
+            assert (page.status, sent_forms(page)) == (400, []), (action, streams)
 
 
 def test_what_no_command_can_take_is_refused(depot: Site, browser: Browser) -> None:
@@ -92,7 +98,7 @@ def test_what_no_command_can_take_is_refused(depot: Site, browser: Browser) -> N
         for name in action.fields:
             fields = "&".join(f"{each}={'%00' if each == name else '1'}" for each in action.fields)
             page = browser.open(at(depot, f"do/{action.name}?{fields}"))
-            assert (page.status, page.forms) == (400, []), (action.name, name)
+            assert (page.status, sent_forms(page)) == (400, []), (action.name, name)
 
 
 def test_a_reason_is_only_a_text(depot: Site, browser: Browser) -> None:

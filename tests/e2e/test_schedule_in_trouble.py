@@ -255,7 +255,9 @@ def test_the_health_page_answers_to_the_names_that_are_allowed(site: Site) -> No
     [
         (
             ("--allow-host", "metrics.example"),
-            "--allow-host applies to the health endpoints, which are not served\n  Add --health PORT.",
+            """\
+--allow-host applies to the health endpoints and the console, which are not served
+  Add --health PORT or --console PORT.""",
         ),
         (
             ("--health", "0", "--allow-host", "http://metrics.example"),

@@ -190,7 +190,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 return page_routes.answer_documentation(request)
             if path != "/" and not path.startswith((page_routes.PREFIX, "/_sandbox/")):
                 return openapi_answer(request)
-            if peer is None or not is_loopback(peer.host):
+            is_forwarded = any(each.strip(", ") for each in request.headers.getlist("x-forwarded-for"))
+            if peer is None or is_forwarded or not is_loopback(peer.host):
                 raise ProblemError(403, "The page and /_sandbox answer only requests from this machine.")
             if not path.startswith("/_sandbox/"):
                 return await self._page.answer(request)

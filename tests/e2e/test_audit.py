@@ -147,8 +147,9 @@ class Audited:
 
 
 @pytest.fixture
-def audited(site: Site, front: Front, state_url: StateUrl) -> Audited:
+def audited(site: Site, front: Front, state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> Audited:
     """A site after a first sync, with an invoice that was rejected, one that waits and one in doubt."""
+    monkeypatch.chdir(site.folder)  # where reports are written
     site.setenv("CROSSDOCK_PERSON", "Ann Lee")
     site.setenv("CROSSDOCK_ADDRESS", "10.0.0.7")
     site.setenv("CROSSDOCK_REASON", "told by Bob")

@@ -31,7 +31,7 @@ class Visitor:
         self._served, self._cookies = served, httpx.Cookies()
 
     def html(self, path: str, status: int = 200) -> str:
-        answer = self._answer("GET", path)
+        answer = self.answer("GET", path)
         assert answer.status_code == status, answer.text
         return answer.text
 
@@ -40,19 +40,19 @@ class Visitor:
 
     def redirected(self, path: str) -> str:
         """The address to which the page leads at once."""
-        answer = self._answer("GET", path)
+        answer = self.answer("GET", path)
         assert answer.status_code == 303, answer.text
         return answer.headers["location"]
 
     def send(self, path: str, fields: dict[str, str], *, at: str, status: int = 200) -> Page:
         """Send a form of the page *at*, with its token."""
         (token, *_) = re.findall(r'name="csrf_token" value="([^"]+)"', self.html(at))
-        answer = self._answer("POST", path, data={"csrf_token": token, **fields})
+        answer = self.answer("POST", path, data={"csrf_token": token, **fields})
         assert answer.status_code == status, answer.text
         return Page(answer.text)
 
-    def _answer(self, method: str, path: str, data: Mapping[str, str] | None = None) -> httpx.Response:
-        async def answer() -> httpx.Response:
+    def answer(self, method: str, path: str, data: Mapping[str, str] | None = None) -> httpx.Response:
+        async def sent() -> httpx.Response:
             transport = httpx.ASGITransport(self._served)
             async with httpx.AsyncClient(
                 transport=transport, base_url=f"http://{HOST}", cookies=self._cookies
@@ -61,7 +61,7 @@ class Visitor:
                 self._cookies.update(client.cookies)
                 return found
 
-        return asyncio.run(answer())
+        return asyncio.run(sent())
 
 
 @contextmanager

@@ -315,7 +315,7 @@ def _commands(commands: StartedCommands, text: Text) -> None:
         kept = folder / f"20990101T00000{number}-0000000{number}"
         kept.mkdir(mode=0o700)
         names = ("title", "person", "address", "reason")
-        facts = {name: text() for name in names} | {"started_at": "2099-01-01T00:00:00+00:00"}
+        facts: dict[str, Any] = {name: text() for name in names} | {"started_at": "2099-01-01T00:00:00+00:00"}
         facts |= {"arguments": ["plan", text()], "about": [text()]}
         replace_file(kept / "command.json", json.dumps(facts).encode())
         replace_file(kept / "output", "\n".join(text() for _ in range(200)).encode(errors="replace"))

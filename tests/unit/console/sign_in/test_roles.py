@@ -131,6 +131,19 @@ def test_every_method_needs_the_role_of_its_address(
             assert (method == "HEAD") <= (answer.content == b""), address
 
 
+def test_every_answer_is_protected(console: ServedConsole) -> None:
+    """Whoever asks, and whatever is answered: no other site shows or reads it, and no browser keeps it."""
+    anna, nobody = signed_in(console, "anna"), console.browser()
+    addresses = {re.sub(r"\{[^}]*\}", "1", page.path.replace("{tenant}", "a")) for page in PAGES} | {"/none", "/t/none"}
+    for browser, address, method in product((anna, nobody), addresses, ("GET", "POST", "PUT")):
+        headers = browser.client.request(method, address).headers
+        assert headers["cache-control"] == "no-store", (method, address)
+        assert "frame-ancestors 'none'" in headers["content-security-policy"], (method, address)
+        assert "unsafe" not in headers["content-security-policy"], (method, address)
+        assert headers["x-content-type-options"] == "nosniff", (method, address)
+        assert headers["referrer-policy"] == "same-origin", (method, address)
+
+
 SPELLINGS = (
     "/t/%61{rest}", "//t/a{rest}", "/t//a{rest}", "/t/b/../a{rest}", "/t/b%2f..%2fa{rest}", "/t/b/%2e%2e/a{rest}",
     "/t/b/..;/a{rest}", "/t/b\\..\\a{rest}", "/t/..%2ft%2fa{rest}", "/t/a%00{rest}", "/t/a%20{rest}", "/t/A{rest}",

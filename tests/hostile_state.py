@@ -26,19 +26,18 @@ Text = Callable[[], str]
 """Gives the text for the next place."""
 
 
-def make(folder: Path, text: Text, *, now: datetime | None = None) -> Path:
+def make(folder: Path, text: Text, state: str = "sqlite:///state.db") -> Path:
     """Make a config with its state; return the config's path."""
     (folder / "out").mkdir(parents=True)
     config = folder / "crossdock.yaml"
-    config.write_text(yaml.safe_dump(_config(text), allow_unicode=True), encoding="utf-8")
+    config.write_text(yaml.safe_dump(_config(text) | {"state": state}, allow_unicode=True), encoding="utf-8")
     loaded = project.load(config)
     loaded.init()
-    rows = _Rows(text, now or datetime.now(UTC))
-    engine = create_engine(f"sqlite:///{folder / 'state.db'}")
+    rows = _Rows(text, datetime.now(UTC))
+    engine = create_engine(loaded.state_url)
     with engine.begin() as connection:
         for table, found in rows.tables():
-            if written := list(found):
-                connection.execute(insert(table), written)
+            connection.execute(insert(table), [_fitting(table, row) for row in found])
     engine.dispose()
     _commands(StartedCommands(loaded.beside_spool("console"), loaded.pin), text)
     return config
@@ -50,7 +49,6 @@ def _config(text: Text) -> dict[str, Any]:
     schedule = {"cron": "15 2 * * *", "time_zone": "UTC"}
     return {
         "platform": {"base_url": "http://127.0.0.1:9", "tenant": "acme", "auth": {"kind": "api_key", "token": "env:X"}},
-        "state": "sqlite:///state.db",
         "connections": {
             "wms": {"kind": "folder_warehouse", "path": "out", "streams": {"items": stream | {"map": mapped}}}
         },
@@ -62,6 +60,12 @@ def _config(text: Text) -> dict[str, Any]:
 def _plain(text: str) -> str:
     """Return what a config may have of *text*."""
     return "".join(each for each in text[:200] if each.isprintable() and each not in "\\*?[]{}$") or "x"
+
+
+def _fitting(table: Table, row: dict[str, Any]) -> dict[str, Any]:
+    """Cut off the texts that a column is too short for, as crossdock does."""
+    lengths = {name: getattr(table.c[name].type, "length", None) for name in row}
+    return {name: value[: lengths[name]] if isinstance(value, str) else value for name, value in row.items()}
 
 
 class _Rows:
@@ -170,7 +174,7 @@ class _Rows:
 
     def _batches(self) -> Iterator[dict[str, Any]]:
         for number in range(1, 4):
-            texts = {name: self._text() for name in ("name", "destination", "receipt")}
+            texts = {name: self._text()[:900] for name in ("name", "destination", "receipt")}
             facts = {"target": "platform", "resource": "product", "number": number, "key": f"b{number}", "sha256": "ab"}
             times = {"created_at": self._at(9), "handed_over_at": self._at(9), "due_at": self._at(8)}
             yield {"run_id": 1, "records": 1, **facts, **times, **texts}
@@ -240,7 +244,6 @@ class _Rows:
             parents = [{name: self._text() for name in ("resource", "namespace", "key")} for _ in range(1 + number % 3)]
             yield {
                 **self._record(key, digest, number),
-                "step": "whole",
                 "waits_for": parents,
                 "since": self._at(number),
             }

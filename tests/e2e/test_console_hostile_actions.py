@@ -149,11 +149,12 @@ def test_a_config_that_was_changed_since_it_was_shown(depot: Site, browser: Brow
 
 
 def test_who_presses_after_the_other_has_ended_is_told(depot: Site, browser: Browser) -> None:
-    """Their pages were loaded before: the command runs once, although nothing else has changed."""
-    second = Browser(browser.base_url)
-    preview, other = (each.open(at(depot, "do", "sync")) for each in (browser, second))
-    ended(browser, browser.send(preview))
-    answer = second.send(other)
+    """Their pages were loaded before, also of two consoles: it is done once, although nothing else has changed."""
+    with server.serve(tenants.one([depot.config]), SystemClock()) as base_url:
+        second = Browser(base_url)
+        preview, other = (each.open(at(depot, "do", "sync")) for each in (browser, second))
+        ended(browser, browser.send(preview))
+        answer = second.send(other)
     assert answer.status == 409
     assert re.search("has started the same at .* and it has ended", answer.text)
     assert len(depot.run("runs", "--json").json) == 2

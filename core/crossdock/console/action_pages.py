@@ -71,9 +71,9 @@ def carry_out(visit: Visit) -> Response:
     found = action.preview(visit, given)
     if found.obstacle or _digest(visit, action, given, found) != form.first_or_empty("shown"):
         return _shown(visit, action, given, found, "" if found.obstacle else _CHANGED, http_status=409)
-    entered = {each.name: _storable(each.name, form.first_or_empty(each.name)) for each in action.inputs}
+    entered = {each.name: form.first_or_empty(each.name) for each in action.inputs}
     for each in action.inputs:
-        if not each.accepts(entered[each.name]):
+        if not (each.accepts(entered[each.name]) and is_storable(entered[each.name])):
             return _shown(visit, action, given, found, f"{each.label}: choose or enter something.", http_status=400)
     fields = given | {name: text for name, text in entered.items() if text}
     if "plan" in fields:
@@ -180,17 +180,11 @@ def _action(visit: Visit) -> Action:
 
 
 def _given(action: Action, values: Mapping[str, str]) -> dict[str, str]:
-    given = {name: _storable(name, values[name]) for name in action.fields if values.get(name)}
+    given = {name: values[name] for name in action.fields if values.get(name)}
     for name in action.required:
         if name not in given:
             raise PageError(400, f"The address does not say which {name} is meant.")
     return given
-
-
-def _storable(name: str, text: str) -> str:
-    if not is_storable(text):
-        raise PageError(400, f"There are characters in {name!r} that nothing is named with.")
-    return text
 
 
 def _about(action: Action, given: Fields) -> About:

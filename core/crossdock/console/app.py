@@ -20,7 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from crossdock.console.people import NOBODY, Person, Role
 from crossdock.console.visits import Console, Handler, PageError, Visit
 from crossdock.errors import CrossdockError
-from crossdock.values.serving import ServerNames
+from crossdock.printable import is_storable
+from crossdock.values.serving import ServerNames, is_of_other_site
 from crossdock.values.serving.page_forms import FormError, FormTokens, Session
 from crossdock.values.serving.page_headers import PAGE_HEADERS
 
@@ -118,8 +119,10 @@ class _Answers:
         return response
 
     async def _admitted(self, page: Page, request: Request, visit: Visit) -> Visit:
-        """Return *visit* with its tenant, or raise PageError if the person may not see the page."""
+        """Return *visit* with its tenant, or raise PageError if the person may not see the page, or there is none."""
         name = request.path_params.get("tenant")
+        if not all(map(is_storable, (*visit.query.values(), *visit.place.values()))):
+            raise PageError(400, "The address has characters that nothing is named with.")
         if page.role is None:
             return visit
         if not visit.person.may(page.role, name):
@@ -144,6 +147,7 @@ class _Answers:
             session=session,
             token=session.token(),
             address=request.client.host if request.client else "",
+            by_other_site=is_of_other_site(request.headers),
             origin=f"{request.url.scheme}://{request.headers.get('host', '')}",
             now=self._console.clock.now(),
         )

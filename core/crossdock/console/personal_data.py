@@ -16,10 +16,10 @@ _WAITS_S = 1.0  # for other writers: the person waits for the page
 def is_shown(visit: Visit, subject: str) -> bool:
     """Return whether the page shows the personal data of *subject*, as ``show=data`` in its address asks; log it if so.
 
-    *subject* is as in the audit log, such as ``record STREAM KEY``. Raises PageError if the person may not see it, or
-    if it cannot be logged at once.
+    Another site, whose link a person follows, asks in vain. *subject* is as in the audit log, such as ``record STREAM
+    KEY``. Raises PageError if the person may not see it, or if it cannot be logged at once.
     """
-    if visit.query.get("show") != "data":
+    if visit.query.get("show") != "data" or visit.by_other_site:  # the log would say that the person asked
         return False
     if not visit.sees_personal_data:
         raise PageError(403, f"{visit.person.name} may not see personal data: it needs the role operator.")

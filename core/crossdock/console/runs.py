@@ -51,14 +51,14 @@ def listed(visit: Visit) -> Response:
 
 def one(visit: Visit) -> Response:
     number = _number(visit.place["run"])
-    reader = _reader(visit)
+    reader, is_personal = _reader(visit)
     with visit.reading() as tx:
         run = None if number is None else tx.runs.get(number)
         if run is None:
             raise PageError(404, f"There is no run {visit.place['run']}.", "The list of runs has those that were kept.")
         tenant = visit.of_tenant
         shown = run_page.values(tx, run, at=visit.now, tenant=tenant.name, config=tenant.config, reader=reader)
-    is_offered = visit.sees_personal_data and not visit.query.get("show") and reader.masks is not None
+    is_offered = visit.sees_personal_data and not is_personal and reader.masks is not None
     shown |= {
         "actions": list(_actions(visit, run, shown["open"])),
         "personal_address": visit.link("runs", run.id, show="data") if is_offered else "",
@@ -67,15 +67,18 @@ def one(visit: Visit) -> Response:
     return visit.show("run.html", f"Run {run.id}", refreshes=5 if is_followed else 0, **shown)
 
 
-def _reader(visit: Visit) -> Reader:
-    """Return who reads the page. If the config cannot be loaded, personal members are unknown, and none is shown."""
+def _reader(visit: Visit) -> tuple[Reader, bool]:
+    """Return who reads the page, and whether it shows personal values.
+
+    If the config cannot be loaded, personal members are unknown, and none is shown.
+    """
     try:
         masks = visit.project().masks
     except CrossdockError:
         masks = None
-    if masks is not None and is_shown(visit, f"run {visit.place['run']}"):
-        masks = Masks({})
-    return Reader(visit.link, masks, visit.may(Role.OPERATOR), has_lists=False)
+    is_personal = masks is not None and is_shown(visit, f"run {visit.place['run']}")
+    masks = Masks({}) if is_personal else masks
+    return Reader(visit.link, masks, visit.may(Role.OPERATOR), has_lists=False), is_personal
 
 
 def _actions(visit: Visit, run: RunRecord, opened: Mapping[str, Any]) -> Iterator[Link]:

@@ -59,6 +59,7 @@ class Visit:
         token: For the forms of the page.
         address: Where the request came from.
         origin: Scheme and host of this server as the browser names it.
+        by_other_site: Whether a page of another site has opened this one, such as a ticket with its address.
     """
 
     console: Console
@@ -72,6 +73,7 @@ class Visit:
     token: str
     address: str
     origin: str
+    by_other_site: bool
     now: datetime
 
     @property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.browser import Tab
 from tests.consoles import PASSWORD, ServedConsole, make_fleet, served
 from tests.servers import served as serving
 
+from crossdock.config.project import project
 from crossdock.console.people import Role
 from crossdock.console.protection import Protection
 from crossdock.console.sign_in.accounts import AccountFile
@@ -131,12 +133,15 @@ def other_site(page: str) -> Iterator[str]:
 def test_a_page_of_another_port_sees_and_does_nothing(tmp_path: Path, accounts: AccountFile) -> None:
     """Although it is of the same site and the browser sends the session: no frame, no script, no answer, no form."""
     make_fleet(tmp_path / "tenants")
+    with closing(project.load(tmp_path / "tenants" / "a.yaml").open_state()) as state, state.begin() as tx:
+        tx.runs.start(business_date="2026-03-29", at=datetime.now(UTC))
     with (
         served(tmp_path / "tenants", Protection(accounts=accounts.path)) as console,
         browser.opened(tmp_path / "profile") as tab,
     ):
         signed_in(tab, console)
         page = f"""<iframe src="{console.url}/t/a"></iframe><script src="{console.url}/t/a"></script>
+        <img src="{console.url}/t/a/runs/1?show=data"><a href="{console.url}/t/a/runs/1?show=data">run</a>
         <object data="{console.url}/t/a"></object><embed src="{console.url}/t/a"><img src="{console.url}/t/a">
         <form method="post" action="{console.url}/sign-out"></form><script>
         const tries = ["cors", "no-cors"].map(mode => fetch("{console.url}/t/a", {{mode, credentials: "include"}}));
@@ -151,5 +156,11 @@ def test_a_page_of_another_port_sees_and_does_nothing(tmp_path: Path, accounts: 
             tab.run("document.querySelector('form').submit()")
             tab.wait_for("Page.loadEventFired")
             assert "Origin is another site" in str(tab.run("document.body.innerText"))
-        tab.open(f"{console.url}/t/a")
-        assert tab.run("location.pathname") == "/t/a"
+            tab.open(url)
+            tab.click("document.querySelector('a')")
+            assert tab.run("document.querySelector('h1').innerText").startswith("Run 1")
+        tab.open(f"{console.url}/t/a/audit")
+        assert "view personal data" not in str(tab.run("document.body.innerText"))
+        tab.open(f"{console.url}/t/a/runs/1?show=data")
+        tab.open(f"{console.url}/t/a/audit")
+        assert "view personal data" in str(tab.run("document.body.innerText"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import cycle
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -18,6 +19,7 @@ from tests.unit.console.visitor import Visitor, visiting
 
 from crossdock.console.actions import ACTIONS
 from crossdock.console.routes import PAGES
+from crossdock.state import StateUrl
 from crossdock.values.state_words import RecordState
 
 ADDRESSES = [page.path for page in PAGES if page.role is not None and not page.is_form]
@@ -45,10 +47,11 @@ VALUES = st.one_of(
 )
 
 
-@pytest.fixture(scope="module")
-def visitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
+@pytest.fixture
+def visitor(tmp_path: Path, state_url: StateUrl) -> Iterator[Visitor]:
     texts = cycle(PAYLOADS)
-    with visiting(hostile_state.make(tmp_path_factory.mktemp("state") / "made", lambda: next(texts))) as visitor:
+    address = state_url.render_as_string(hide_password=False)
+    with visiting(hostile_state.make(tmp_path / "made", lambda: next(texts), address)) as visitor:
         yield visitor
 
 

@@ -140,3 +140,25 @@ def test_invalid_allowed_names_are_refused(name: str) -> None:
     """The error for a URL or a pattern names the option and an example."""
     with pytest.raises(ConfigError, match="--allow-host: .* is not a valid host\n  Use HOST or HOST:PORT"):
         ServerNames([name], "crossdock schedule")
+
+
+@pytest.mark.parametrize(
+    ("site", "mode", "dest", "is_answered"),
+    [
+        ("none", "navigate", "document", True),
+        ("same-origin", "cors", "empty", True),
+        ("cross-site", "navigate", "document", True),
+        ("same-site", "navigate", "document", True),
+        ("cross-site", "no-cors", "image", False),
+        ("same-site", "no-cors", "script", False),
+        ("cross-site", "navigate", "iframe", False),
+        ("same-site", "cors", "empty", False),
+        ("cross-site", "navigate", "object", False),
+    ],
+)
+def test_parts_of_pages_of_other_sites_are_refused(site: str, mode: str, dest: str, *, is_answered: bool) -> None:
+    """A link to an address is answered; as an image, a script or a frame it is not, before anything is done."""
+    given = {"host": "localhost:8080", "sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+    headers = [(name.encode(), value.encode()) for name, value in given.items()]
+    refused = NAMES.refusal({"type": "http", "headers": headers, "server": ("127.0.0.1", 8080)})
+    assert (refused is None) is is_answered

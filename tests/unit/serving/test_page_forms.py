@@ -58,3 +58,16 @@ def test_the_memory_of_used_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     assert [refusal(tokens, "a", token) for token in issued[:30]] == [403] * 20 + [409] * 10
     for token in reversed(issued[30:]):
         tokens.use("a", token)
+
+
+def test_nobody_uses_up_the_tokens_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many forms other sessions send, also of people who have not signed in."""
+    monkeypatch.setattr(page_forms, "_SESSIONS", 10)
+    tokens = FormTokens()
+    mine = tokens.issue("a")
+    for number in range(500):
+        session = f"b{number % 50}"
+        tokens.use(session, tokens.issue(session))
+    tokens.use("a", mine)
+    assert refusal(tokens, "a", mine) == 409
+    assert len(tokens._used) == 10

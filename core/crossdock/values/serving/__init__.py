@@ -6,7 +6,7 @@ sandbox uses it as well.
 
 from crossdock.values.serving.body_budget import BodyBudget, HeldBody, OverBudgetError
 from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection
-from crossdock.values.serving.host_names import ServerNames
+from crossdock.values.serving.host_names import ServerNames, is_of_other_site
 from crossdock.values.serving.problem_responses import problem
 from crossdock.values.serving.served_thread import ServerLimits, serve_in_thread
 from crossdock.values.serving.stoppable_server import StoppableServer
@@ -22,6 +22,7 @@ __all__ = [
     "ServerNames",
     "StoppableServer",
     "config",
+    "is_of_other_site",
     "problem",
     "serve_in_thread",
 ]

@@ -1,7 +1,8 @@
 """The host names that a server answers to.
 
 A web page of another site can send requests to a server on this machine: directly, and as if it had the same origin
-if its name resolves to 127.0.0.1 (DNS rebinding). The first is visible in Origin, the second in Host.
+if its name resolves to 127.0.0.1 (DNS rebinding). The first is visible in Origin, or as an image or a frame in the
+Fetch Metadata (https://www.w3.org/TR/fetch-metadata/), the second in Host.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class ServerNames:
         own = {f"https://{host}"} if has_tls else {f"http://{host}", f"https://{host}"}  # https: a proxy may have TLS
         if any(origin.lower() not in own for origin in headers.getlist("origin")):
             return "Origin is another site. Send the request from a page of this server, or without Origin."
+        if is_of_other_site(headers) and not _opens_a_page(headers):
+            return "The request is part of a page of another site. Open the address itself."
         return None
 
     def _is_ours(self, host: str, local: str, local_port: int, default_port: int) -> bool:
@@ -56,6 +59,16 @@ class ServerNames:
             return True
         address = name.strip("[]")
         return port == local_port and (is_loopback(address) or _is_same(address, local))
+
+
+def is_of_other_site(headers: Headers) -> bool:
+    """Return whether a browser says that a page of another site, or of another port, has caused the request."""
+    return headers.get("sec-fetch-site") in {"cross-site", "same-site"}
+
+
+def _opens_a_page(headers: Headers) -> bool:
+    """Return whether it opens a tab, as by a link in a ticket: such a page cannot see what is answered."""
+    return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
 
 
 def _is_same(address: str, other: str) -> bool:

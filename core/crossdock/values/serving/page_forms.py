@@ -6,6 +6,8 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import parse_qsl
 
@@ -19,7 +21,8 @@ FIELD = "csrf_token"
 _MEDIA_TYPE = "application/x-www-form-urlencoded"
 _MAX_BODY_BYTES = 64 << 10
 _MAX_FIELDS = 1_000
-_REMEMBERED = 10_000  # tokens that were used; an older one is refused, used or not
+_REMEMBERED = 100  # used tokens of a session, so that nobody makes those of others too old
+_SESSIONS = 1_000  # that sent forms last; of another one, a form can be sent twice
 _SESSION = re.compile(r"[0-9a-f]{64}")
 _TOKEN = re.compile(r"([0-9]{1,15})\.([0-9a-f]{64})")
 
@@ -81,13 +84,21 @@ class Session:
         return Fields([(name, value) for name, value in pairs if name != FIELD])
 
 
+@dataclass(slots=True)
+class _UsedTokens:
+    """Serial numbers of one session. Those up to *expired* are too old, used or not."""
+
+    serials: set[int] = field(default_factory=set)
+    expired: int = 0
+
+
 class FormTokens:
     """CSRF tokens: a serial number, signed with the id of its session. They are valid until the process ends."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
-        self._issued = self._expired = 0  # serial numbers: the last one, and the last one that is too old
-        self._used: dict[int, None] = {}
+        self._issued = 0  # the last serial number
+        self._used: OrderedDict[str, _UsedTokens] = OrderedDict()
 
     def issue(self, session: str) -> str:
         self._issued += 1
@@ -98,16 +109,18 @@ class FormTokens:
         found = _TOKEN.fullmatch(token)
         if found is None or not hmac.compare_digest(self._signature(session, int(found[1])), found[2]):
             raise FormError(403, "The form is not valid in this session, or the server was restarted. Send it again.")
-        serial = int(found[1])
-        if serial in self._used:
+        serial, used = int(found[1]), self._used.setdefault(session, _UsedTokens())
+        self._used.move_to_end(session)
+        if serial in used.serials:
             raise FormError(409, "This form was already sent. The page shows its effect.")
-        if serial <= self._expired:
+        if serial <= used.expired:
             raise FormError(403, "The form is too old. Send it again.")
-        self._used[serial] = None
-        if len(self._used) > _REMEMBERED:
-            oldest = min(self._used)
-            del self._used[oldest]
-            self._expired = max(self._expired, oldest)
+        used.serials.add(serial)
+        if len(used.serials) > _REMEMBERED:
+            used.expired = min(used.serials)
+            used.serials.remove(used.expired)
+        if len(self._used) > _SESSIONS:
+            self._used.popitem(last=False)
 
     def _signature(self, session: str, serial: int) -> str:
         return hmac.new(self._secret, f"{session}.{serial}".encode(), hashlib.sha256).hexdigest()

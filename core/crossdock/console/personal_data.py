@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from crossdock.console.visits import PageError, Visit
+from crossdock.console.visits import PageError, Visit, address
 from crossdock.errors import CrossdockError
 from crossdock.state import AuditEntry
 from crossdock.state.tables.audit_log import VIEWED
 from crossdock.values.actor import Actor, acting_as
 
+_ASKED = "show"
 _WAITS_S = 1.0  # for other writers: the person waits for the page
+
+
+def address_without(visit: Visit) -> str | None:
+    """Return where the page is without personal data, if another site asks for it: the log would name the person."""
+    if not (_is_asked(visit) and visit.by_other_site):
+        return None
+    others = {name: text for name, text in visit.query.items() if name != _ASKED}
+    return address(*visit.path.lstrip("/").split("/"), **others)
 
 
 def is_shown(visit: Visit, subject: str) -> bool:
     """Return whether the page shows the personal data of *subject*, as ``show=data`` in its address asks; log it if so.
 
-    Another site, whose link a person follows, asks in vain. *subject* is as in the audit log, such as ``record STREAM
-    KEY``. Raises PageError if the person may not see it, or if it cannot be logged at once.
+    *subject* is as in the audit log, such as ``record STREAM KEY``. Raises PageError if the person may not see it, or
+    if it cannot be logged at once.
     """
-    if visit.query.get("show") != "data" or visit.by_other_site:  # the log would say that the person asked
+    if not _is_asked(visit):
         return False
     if not visit.sees_personal_data:
         raise PageError(403, f"{visit.person.name} may not see personal data: it needs the role operator.")
@@ -32,3 +41,7 @@ def is_shown(visit: Visit, subject: str) -> bool:
         message = "The personal data is not shown, because the audit log could not be written."
         raise PageError(503, message, f"Load the page again. {error.message}") from error
     return True
+
+
+def _is_asked(visit: Visit) -> bool:
+    return visit.query.get(_ASKED) == "data"

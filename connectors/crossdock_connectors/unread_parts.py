@@ -84,7 +84,7 @@ class UnreadParts:
     def add(self, name: str, reason: str) -> None:
         """Note that the record *name* was set aside."""
         message, hint = f"could not be read in part: {name}: {reason}", f"{_OTHERS}; {_ASK}"
-        self._note(DoubtfulListError(message, hint=hint))
+        self._note(DoubtfulListError(message, hint=hint, code="list_incomplete"))
 
     @contextmanager
     def reading(self, name: str) -> Iterator[None]:
@@ -108,7 +108,7 @@ class UnreadParts:
             if self._in_a_row == MOST_IN_A_ROW:
                 raise
             hint = "; ".join(filter(None, (error.hint, _OTHERS)))
-            self._note(DoubtfulListError(error.message, where=error.where, hint=hint))
+            self._note(DoubtfulListError(error.message, where=error.where, hint=hint, code=error.code))
             return
         self._in_a_row = 0
 
@@ -121,4 +121,6 @@ class UnreadParts:
         if self._first is not None:
             more = f", and {self._number - 1:,} more" if self._number > 1 else ""
             place = self._first.where or where
-            raise DoubtfulListError(f"{self._first.message}{more}", where=place, hint=self._first.hint)
+            raise DoubtfulListError(
+                f"{self._first.message}{more}", where=place, hint=self._first.hint, code=self._first.code
+            )

@@ -3,12 +3,14 @@
 A connector is written with the names of this module: `Connector`, `Stream`, `Settings`, `Context`, `RawBatch`, `Record`
 and the drafts of the platform's resources; `crossdock.resources` has what is in them, such as `ShippingAddress` and
 `Tracking`. `crossdock.sources` has files and paged HTTP, `crossdock.targets` what a target needs, `crossdock.testing`
-servers to test with. `crossdock.run` runs a config from another program. A name is imported when it is first used, so
-that commands start fast.
+servers to test with. `init`, `check`, `plan` and `run` do from another program what the commands of these names do;
+`run` returns a `Report` and logs to ``crossdock.run``. A name is imported when it is first used, so that commands start
+fast.
 """
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +35,13 @@ if TYPE_CHECKING:
         Reference,
         WarehouseBinDraft,
     )
-    from crossdock.runs.run import run
+    from crossdock.runs.plan_result import PlanListener, PlanResult
+    from crossdock.runs.run import init, plan, run
+    from crossdock.runs.run_report import Report
+    from crossdock.services.system_check.check import CheckResult, check
     from crossdock.values.config_models import ConfigModel, SecretRef
+    from crossdock.values.progress import Progress
+    from crossdock.values.tally import Tally
 
 _NAMES = {
     "values.config_models": "ConfigModel SecretRef",
@@ -46,18 +53,26 @@ _NAMES = {
     "mapping.ordering": "OrderBy",
     "mapping.repairs_and_filters": "Filter Repair",
     "records": "RawBatch Record",
-    "runs.run": "run",
+    "runs.run": "init plan run",
+    "runs.run_report": "Report",
+    "runs.plan_result": "PlanListener PlanResult",
+    "services.system_check.check": "CheckResult check",
+    "values.progress": "Progress",
+    "values.tally": "Tally",
     "resources": "Address CustomerDraft InventoryLotDraft InvoiceDraft LedgerAccountDraft LineDraft OrderDraft"
     " ProductDraft Reference WarehouseBinDraft",
 }
+logging.getLogger("crossdock").addHandler(logging.NullHandler())  # the program decides where messages go
+
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Address", "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft", "DeclaredStream",
-    "FailureLimits", "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft", "LedgerAccountDraft",
-    "LineDraft", "OrderBy", "OrderDraft", "ProductDraft", "RawBatch", "Record", "RecordError", "Reference",
-    "RefusedError", "Repair", "SecretRef", "Settings", "Stream", "StreamConfig",
-    "WarehouseBinDraft", "convert", "run",
+    "Address", "CheckResult", "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft",
+    "DeclaredStream", "FailureLimits", "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft",
+    "LedgerAccountDraft", "LineDraft", "OrderBy", "OrderDraft", "PlanListener", "PlanResult", "ProductDraft",
+    "Progress", "RawBatch", "Record", "RecordError", "Reference", "RefusedError", "Repair", "Report",
+    "SecretRef", "Settings", "Stream", "StreamConfig", "Tally", "WarehouseBinDraft", "check", "convert", "init",
+    "plan", "run",
 ]  # fmt: skip
 
 

@@ -36,17 +36,18 @@ class CrossdockError(Exception):
         message: What happened, without the place.
         where: The place: ``file:line:column``, a config path, a host.
         hint: What to do about it.
-
-    Attributes:
-        code: The kind of error, for scripts.
+        code: What happened as one word, for scripts and for ``crossdock explain``; by default that of the class.
     """
 
     exit_code = 70
-    code = "internal"
+    code: str = "internal"
 
-    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, where: str | None = None, hint: str | None = None, code: str | None = None
+    ) -> None:
         self.message = printable(str(message))  # an author may give an exception
         super().__init__(self.message)
+        self.code = code or type(self).code
         self.where = where and printable(where)
         self.hint = hint and printable(hint)
 
@@ -65,6 +66,8 @@ class ConfigError(CrossdockError):
 class FindingsError(ConfigError):
     """Several findings in one config file, a line each with its place."""
 
+    code = "config_invalid"
+
     def __init__(self, findings: Iterable[str]) -> None:
         lines = [printable(finding) for finding in findings]
         super().__init__("; ".join(lines))
@@ -76,6 +79,8 @@ class FindingsError(ConfigError):
 
 class NotConfirmedError(ConfigError):
     """A person did not confirm what a command was about to do, or nobody could be asked. Nothing was changed."""
+
+    code = "not_confirmed"
 
 
 class StateError(CrossdockError):
@@ -110,8 +115,7 @@ class RecordError(CrossdockError):
     exit_code = 1
 
     def __init__(self, code: str, message: str, *, pointer: str | None = None) -> None:
-        super().__init__(message, where=pointer)
-        self.code = code
+        super().__init__(message, where=pointer, code=code)
         self.pointer = self.where
         self.line: int | None = None
 
@@ -150,7 +154,7 @@ class UnavailableError(RemoteError):
 class ClockError(RemoteError):
     """The clocks of the other system and this machine differ too much to trust a date."""
 
-    code = "clock"
+    code = "clock_differs"
 
 
 class StoppedError(CrossdockError):
@@ -164,6 +168,12 @@ class InternalError(CrossdockError):
     """A defect of crossdock."""
 
     exit_code = 70
+
+
+def with_code(text: str, code: str | None) -> str:
+    """Return *text*, the text of an error, with its code at the end of the first line."""
+    first, newline, others = text.partition("\n")
+    return f"{first} [{code}]{newline}{others}" if code else text
 
 
 def without_traceback(error: _Error) -> _Error:

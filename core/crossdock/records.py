@@ -132,7 +132,7 @@ class RawBatch:
     def __post_init__(self) -> None:
         if isinstance(self.cursor, str) and not is_storable(self.cursor):
             hint = "it contains NUL or a lone surrogate: correct the source, or use another value as the cursor"
-            raise RefusedError("its cursor cannot be stored", where=self.source, hint=hint)
+            raise RefusedError("its cursor cannot be stored", where=self.source, hint=hint, code="connector_rows_wrong")
         if isinstance(self.source, str):  # the engine reports other types
             object.__setattr__(self, "source", printable(self.source))
 
@@ -202,7 +202,7 @@ def _json_rows(
             if explode and size > MAX_EXPLODED:
                 hint = "request smaller pages, or pass only the members that the mapping needs"
                 message = f"the rows of explode={explode!r} exceed {MAX_EXPLODED >> 20:,} MiB"
-                raise RefusedError(message, where=source, hint=hint)
+                raise RefusedError(message, where=source, hint=hint, code="file_too_large")
             for path in paths:
                 columns[path].append(text_of(at_path(row, path)))
             columns[JSON].append(text)

@@ -113,7 +113,7 @@ def _answered(
     try:
         sent = request_templates.with_key([member.params, member.body, member.variables], values, member.numbers)
     except ValueError:
-        raise RefusedError("has no whole number for the request", where=key) from None
+        raise RefusedError("has no whole number for the request", where=key, code="answer_misplaced") from None
     params, body, variables = sent
     request: Any = {"params": params, "json": body, "graphql": member.graphql, "variables": variables}
     if member.records is None:
@@ -121,9 +121,11 @@ def _answered(
         found = found_at(answer.body, member.record)
         if sign := error_instead(answer, member.record, paging.ignored, answers.get(key)):
             message = f"has no record at {member.record or 'the top'}: {sign}"
-            raise RefusedError(message, where=answer.address, hint=_ERROR_HINT)
+            raise RefusedError(message, where=answer.address, hint=_ERROR_HINT, code="answer_misplaced")
         if not isinstance(found, dict):
-            raise RefusedError(f"has no record at {member.record or 'the top'}", where=answer.address)
+            raise RefusedError(
+                f"has no record at {member.record or 'the top'}", where=answer.address, code="answer_misplaced"
+            )
         answers[key] = answer
         return found
     paginator, listed = paging.paginator(member.records), list[Any]()
@@ -131,6 +133,8 @@ def _answered(
     for page in pages:
         found = page.at(member.records)
         if not isinstance(found, list):
-            raise RefusedError(f"has no list at {member.records or 'the top'}", where=page.address)
+            raise RefusedError(
+                f"has no list at {member.records or 'the top'}", where=page.address, code="answer_misplaced"
+            )
         listed += found
     return listed

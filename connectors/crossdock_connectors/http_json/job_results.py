@@ -83,7 +83,7 @@ def _rows(content: bytes, each: JobResults) -> Iterator[Any]:
 
 
 def _wrong(message: str) -> RefusedError:
-    return RefusedError(message, hint=_HINT)
+    return RefusedError(message, hint=_HINT, code="job_results_differ")
 
 
 def _text(value: Any) -> str:

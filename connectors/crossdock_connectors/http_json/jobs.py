@@ -156,7 +156,9 @@ class _Exchange:
                 raise _GoneError("is null", where=request.path)
         if not isinstance(state, str):
             hint = f"correct {self._place}.state in the config"
-            raise RefusedError(f"the answer has no text at {request.state}", where=request.path, hint=hint)
+            raise RefusedError(
+                f"the answer has no text at {request.state}", where=request.path, hint=hint, code="answer_misplaced"
+            )
         return state, said if isinstance(said, str) and said else "without a reason"
 
     def _results(self, message: str, *, has_failed: bool) -> Answer:
@@ -170,7 +172,7 @@ class _Exchange:
                 found = list(results_in(content, each, self._target.api.max_answer_bytes))
             except RefusedError as error:
                 where, hint = f"{self._place}.results.{number}", error.hint or _AGAIN
-                raise RefusedError(error.message, where=where, hint=hint) from None
+                raise RefusedError(error.message, where=where, hint=hint, code=error.code) from None
             results["by_name" if each.record is not None else "by_place"] += found
         failure = f"the job failed: {message}" if has_failed else ""
         facts = {
@@ -234,7 +236,7 @@ class _Exchange:
                 return self._judged(client.send(method, path, **sent), what, host)
         except TooLargeError as error:
             hint = f"raise {self._target.place}.max_answer_bytes, or lower records_per_file for later files; {_AGAIN}"
-            raise RefusedError(f"{what}: {error.message}", where=self._place, hint=hint) from None
+            raise RefusedError(f"{what}: {error.message}", where=self._place, hint=hint, code=error.code) from None
 
     def _given(self, name_in_braces: str) -> Any:
         return self._kept[name_in_braces[1:-1]]
@@ -244,12 +246,16 @@ class _Exchange:
         try:
             parts = urlsplit(urljoin(f"{self._target.address}/", url))
         except ValueError:
-            raise RefusedError(f"{what}: the API gave an address that cannot be read", where=self._place) from None
+            raise RefusedError(
+                f"{what}: the API gave an address that cannot be read", where=self._place, code="next_address_refused"
+            ) from None
         own, host = urlsplit(self._target.address), f"{parts.scheme}://{parts.netloc}"
         is_own, is_named = parts[:2] == own[:2], any(_is_host(parts.netloc, each) for each in self._config.hosts)
         if not is_own and (not is_named or "@" in parts.netloc or parts.scheme not in {"https", own.scheme}):
             hint = f"if the API means this host, name it in {self._place}.hosts; it must be https, without a user"
-            raise RefusedError(f"{what} is on another host", where=host.rpartition("@")[2], hint=hint)
+            raise RefusedError(
+                f"{what} is on another host", where=host.rpartition("@")[2], hint=hint, code="next_address_refused"
+            )
         return host, parts._replace(scheme="", netloc="", fragment="").geturl() or "/", is_own
 
     def _judged(self, answer: Answer, what: str, where: str) -> Answer:
@@ -270,9 +276,11 @@ class _Exchange:
         if judged.kind in {"in_doubt", "unavailable"} or answer.status == _TOO_EARLY:
             raise AmbiguousError(message, where=where)
         if judged.kind == "unauthorized":
-            raise UnauthorizedError(message, where=where, hint=self._target.advice(self._resource, 401))
+            raise UnauthorizedError(
+                message, where=where, hint=self._target.advice(self._resource, 401), code="credential_refused"
+            )
         hint = f"correct {self._place} in the config, or ask what the API lacks; {_AGAIN}"
-        raise RefusedError(message, where=where, hint=hint)
+        raise RefusedError(message, where=where, hint=hint, code="job_failed")
 
     def _texts(self) -> dict[str, Any]:
         """Return what requests have of the kept values, those of members by dotted names as well."""
@@ -287,7 +295,7 @@ class _Exchange:
         filled = path_of(path or "", values)
         if filled is None:
             message = f"one of {', '.join(values)}, which an answer gave, cannot be a part of the path {path}"
-            raise RefusedError(message, where=self._place)
+            raise RefusedError(message, where=self._place, code="next_address_refused")
         return filled
 
     def _form(self, fields: Any, content: bytes) -> tuple[str, bytes]:
@@ -295,7 +303,11 @@ class _Exchange:
         data = _part(fields)
         if not isinstance(data, Mapping):
             hint = f"correct {self._place}.upload.form in the config"
-            raise RefusedError("the fields of the form are not a list of objects with name and value", hint=hint)
+            raise RefusedError(
+                "the fields of the form are not a list of objects with name and value",
+                hint=hint,
+                code="answer_misplaced",
+            )
         file = (self._kept[NAME], content, self._config.upload.content_type)
         made = httpx.Request("POST", "https://form.invalid", data=data, files={"file": file})
         return made.headers["content-type"], made.read()

@@ -132,5 +132,7 @@ def _number(name: str, text: str) -> Decimal:
     except InvalidOperation:
         found = Decimal("NaN")
     if not found.is_finite():
-        raise RefusedError(f"numbers has {name!r}, but its value {text!r} is no number", hint="see time_format")
+        raise RefusedError(
+            f"numbers has {name!r}, but its value {text!r} is no number", hint="see time_format", code="number_invalid"
+        )
     return found

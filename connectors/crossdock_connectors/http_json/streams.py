@@ -157,7 +157,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if not isinstance(items, list):
             key = f"connections.{ctx.connection}.streams.{self.name}.records"
             message = f"has no list at {self._config.records or 'the top'}, as {key} says"
-            raise RefusedError(message, where=page.address, hint=_what_is_there(page, self._config.records))
+            raise RefusedError(
+                message, where=page.address, hint=_what_is_there(page, self._config.records), code="answer_misplaced"
+            )
         number = len(items) if expand is None else expand
         items = [*self._expanded(ctx, items[:number]), *items[number:]]
         explode, is_proof = self._config.explode, self.on_gone != "nothing" and self.mode == "snapshot"
@@ -221,7 +223,12 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return item
         if len(self.key) > 1:
             message = f"lists texts or numbers, but the key of {self.name} has {len(self.key)} columns"
-            raise RefusedError(message, where=page.address, hint=f"it needs objects with {', '.join(self.key)}")
+            raise RefusedError(
+                message,
+                where=page.address,
+                hint=f"it needs objects with {', '.join(self.key)}",
+                code="answer_misplaced",
+            )
         return {self.key[0]: item}
 
     @property
@@ -249,7 +256,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 continue
             if sign := error_instead(answer, fetch.record, self._pagination.ignored, other):
                 message = f"has no record at {fetch.record or 'the top'}: {sign}"
-                raise RefusedError(message, where=answer.address, hint=_NOT_DELETED)
+                raise RefusedError(message, where=answer.address, hint=_NOT_DELETED, code="answer_misplaced")
             if fetch.is_post and found_at(answer.body, fetch.record) in (None, []):  # the member is there
                 yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._deleted(own))
             else:
@@ -275,7 +282,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if not isinstance(found, dict | list):
             key = f"connections.{ctx.connection}.streams.{self.name}.fetch.record"
             message = f"has no record at {place or 'the top'}, as {key} says"
-            raise RefusedError(message, where=answer.address, hint=_what_is_there(answer, place))
+            raise RefusedError(
+                message, where=answer.address, hint=_what_is_there(answer, place), code="answer_misplaced"
+            )
         found = found if isinstance(found, list) else [found]
         return self._rows(self._expanded(ctx, found), answer.address)
 

@@ -90,7 +90,9 @@ class HttpJsonTarget(ApiTarget):
             known = {config.batch.id: int(target_id) if config.batch.numbers else target_id} if config.batch.id else {}
         except ValueError:
             place = f"{self.place}.target.resources.{resource}.batch"
-            raise RemoteError("a record's id is no whole number, as its numbers say", where=place) from None
+            raise RemoteError(
+                "a record's id is no whole number, as its numbers say", where=place, code="answer_misplaced"
+            ) from None
         return Request.json(*request, _in_body(config, record) | known)
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
@@ -120,7 +122,9 @@ class HttpJsonTarget(ApiTarget):
         if target_id is not None:
             if config.read is None:
                 place = f"{self.place}.target.resources.{resource}"
-                raise RemoteError("has no request that reads a record by its id", where=place)
+                raise RemoteError(
+                    "has no request that reads a record by its id", where=place, code="look_up_impossible"
+                )
             if isinstance(config.read, PostedRequest):
                 return self._posted(config.read, {"id": target_id})
             return Request(*_of_one(config.read, target_id))
@@ -145,7 +149,9 @@ class HttpJsonTarget(ApiTarget):
             body = request.content(values, numbers) if request.is_post else None
         except ValueError:
             place = f"{self.place}.target.resources"
-            raise RemoteError("a record's id is no whole number, as its numbers say", where=place) from None
+            raise RemoteError(
+                "a record's id is no whole number, as its numbers say", where=place, code="answer_misplaced"
+            ) from None
         method = request.method if isinstance(request, PostedRequest) else "POST"
         return Request(method, _with_query(request, {name: values.get(name) for name in ("name", "id")}), body)
 

@@ -33,7 +33,9 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     are further ones, the next sync stops again.
     """
     if (stream is None) is not (number is None):
-        raise ConfigError("name a stream and the number of records; 'crossdock approve' lists both")
+        raise ConfigError(
+            "name a stream and the number of records; 'crossdock approve' lists both", code="options_incomplete"
+        )
     if stream is None or number is None:
         with read_state(config) as (tx, _):
             listed = tx.approvals.listed()
@@ -68,9 +70,13 @@ def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> Pend
     check_not_undone(tx, stream, loaded.scopes)
     pending = tx.approvals.get(stream)
     if pending is None:
-        raise ConfigError(f"nothing of {stream} needs approval", hint="'crossdock approve' lists what does")
+        raise ConfigError(
+            f"nothing of {stream} needs approval",
+            hint="'crossdock approve' lists what does",
+            code="approval_not_needed",
+        )
     if pending.number != number:
-        raise ConfigError(f"to be approved: {_summary(pending)}, not {number:,}")
+        raise ConfigError(f"to be approved: {_summary(pending)}, not {number:,}", code="approval_differs")
     now = SystemClock().now()
     tx.approvals.approve(pending, at=now)
     tx.inbox.hasten(stream, pending.key_hashes, at=now)

@@ -76,11 +76,15 @@ def _declared(loaded: Project, config: Path, name: str) -> tuple[Api, Authorizat
     connections = {each.name: each for each in loaded.connections}
     if name not in connections:
         advice = config_file.unknown_key(name, list(connections)).removeprefix("unknown key; ")
-        raise ConfigError(f"no connection is called {name!r}; {advice}", where=str(config))
+        raise ConfigError(f"no connection is called {name!r}; {advice}", where=str(config), code="connection_unknown")
     api = connections[name].api
     if api is None or not isinstance(api.auth, AuthorizationCodeAuth):
         hint = "crossdock check tests its credentials"
-        raise ConfigError(f"{name} needs no crossdock connect: its auth is not of kind authorization_code", hint=hint)
+        raise ConfigError(
+            f"{name} needs no crossdock connect: its auth is not of kind authorization_code",
+            hint=hint,
+            code="choice_unsuitable",
+        )
     return api, api.auth
 
 
@@ -95,7 +99,7 @@ def _by_browser(
         try:
             attempt = account_owner_consent.BrowserAccess(api, auth, web_address(redirect_url))
         except ValueError as error:
-            raise ConfigError(f"--redirect-url {error}") from None
+            raise ConfigError(f"--redirect-url {error}", code="option_value_invalid") from None
         _show(attempt.address, opens=opens)
         say("Then paste the address at which the browser ends:", err=True)
         attempt.take_address(sys.stdin.readline())

@@ -125,5 +125,7 @@ def _password() -> str:
         return given
     line = sys.stdin.readline().rstrip("\r\n")
     if not line:
-        raise ConfigError("there is no password in standard input", hint="send it as the first line")
+        raise ConfigError(
+            "there is no password in standard input", hint="send it as the first line", code="options_incomplete"
+        )
     return line

@@ -55,7 +55,7 @@ def run(
     """Run the service, or show the runs of the next *days*. *others* are options that ``--fleet`` refuses."""
     if given := [name for name, value in others.items() if value is not None]:
         hint = f"for one tenant: crossdock -C BASE -C TENANT schedule {given[0]}"
-        raise ConfigError(f"{given[0]} does not go with --fleet", hint=hint)
+        raise ConfigError(f"{given[0]} does not go with --fleet", hint=hint, code="options_conflict")
     return serve(pattern, base_files, options) if days is None else preview(pattern, base_files, days, as_json=as_json)
 
 
@@ -75,7 +75,9 @@ def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> in
     base, executor = load_base(*base_files), executors.chosen_executor(options.executor)
     if executor.kind.on_other_hosts and base.database.drivername == "sqlite":
         message = "the database of the fleet is a file of one host, and runs may be on other hosts"
-        raise ConfigError(message, where="fleet.database", hint="database: postgresql://user@host/database")
+        raise ConfigError(
+            message, where="fleet.database", hint="database: postgresql://user@host/database", code="fleet_state_local"
+        )
     clock, daemon = SystemClock(), Daemon(1)
     metrics = Metrics(clock, of_fleet=True)
     files = TenantFiles(pattern, base, on_other_hosts=executor.kind.on_other_hosts, loading=metrics.beat)

@@ -65,7 +65,9 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
     if fleet is not None:
         if openapi is not None:
             raise ConfigError(
-                "--openapi does not go with --fleet", hint="crossdock -C BASE -C TENANT check --openapi FILE"
+                "--openapi does not go with --fleet",
+                hint="crossdock -C BASE -C TENANT check --openapi FILE",
+                code="options_conflict",
             )
         return _check_fleet(FleetStates(fleet, fleet_base(config)), as_json=as_json)
     loaded = load(config)

@@ -85,7 +85,9 @@ def _set_paused(job: str, config: Path, *, paused: bool) -> None:
 
     loaded = load(config)
     if job not in loaded.jobs:
-        raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs) or 'none'}")
+        raise ConfigError(
+            f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs) or 'none'}", code="job_unknown"
+        )
     clock, action, states = SystemClock(), "pause" if paused else "resume", ("active", "paused")
     with (
         changing(loaded, f"jobs {action}", f"job {job}", clock=clock) as change,

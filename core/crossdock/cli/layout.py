@@ -174,12 +174,18 @@ def _layout_of(config: Path, name: str) -> tuple[FileFormat, Sequence[WrapperSet
     project = load(config)
     wanted = project.selected([name])
     if len(wanted) > 1:
-        raise ConfigError(f"{name!r} has {len(wanted)} streams", hint=f"name one of them: {', '.join(sorted(wanted))}")
+        raise ConfigError(
+            f"{name!r} has {len(wanted)} streams",
+            hint=f"name one of them: {', '.join(sorted(wanted))}",
+            code="choice_unsuitable",
+        )
     (selected,) = wanted
     bound = project.stream(selected)
     found = getattr(bound, "format", None)
     if not isinstance(found, FileLayout):
-        raise ConfigError(f"{name} reads no files", hint="name a stream of a warehouse that exports files")
+        raise ConfigError(
+            f"{name} reads no files", hint="name a stream of a warehouse that exports files", code="choice_unsuitable"
+        )
     return found, getattr(bound, "wrapped", ())
 
 
@@ -221,7 +227,10 @@ def _refuse_table(file: Path, head: bytes) -> None:
             f"see its rows as a stream reads them: crossdock layout show {file} --stream CONNECTION.STREAM; and write"
         )
         raise ConfigError(
-            f"is {kind}, so it has no lines", where=str(file), hint=f"{hint} its layout: crossdock layout guess {file}"
+            f"is {kind}, so it has no lines",
+            where=str(file),
+            hint=f"{hint} its layout: crossdock layout guess {file}",
+            code="choice_unsuitable",
         )
 
 

@@ -39,13 +39,15 @@ def write(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, a
     from crossdock.values.record_keys import key_text
 
     if not raw and out is None:
-        raise ConfigError("the file may have personal values: give --raw to show it, or -o FILE")
+        raise ConfigError(
+            "the file may have personal values: give --raw to show it, or -o FILE", code="personal_data_withheld"
+        )
     place = placed(out)
     loaded = load(config)
     check_writable(place)
     if stream not in loaded.scopes:
         loaded.selected([stream])
-        raise ConfigError(f"{stream!r} is a connection: name one of its streams")
+        raise ConfigError(f"{stream!r} is a connection: name one of its streams", code="choice_unsuitable")
     name, body = file_of_record(loaded, stream, key if {"%", "|"} & set(key) else key_text([key]), SystemClock())
     if place is not None:
         replace_file(place, body)

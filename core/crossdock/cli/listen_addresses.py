@@ -25,7 +25,7 @@ def listen_address(_: click.Context, option: click.Parameter, text: str | None) 
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found["port"]) > 65_535:
         hint = "for example 8090 or 0.0.0.0:8090"
-        raise ConfigError(f"{text!r} is not [HOST:]PORT", where=option.opts[0], hint=hint)
+        raise ConfigError(f"{text!r} is not [HOST:]PORT", where=option.opts[0], hint=hint, code="option_value_invalid")
     return ListenAddress((found["host"] or "127.0.0.1").strip("[]"), int(found["port"]))
 
 

@@ -21,7 +21,7 @@ import click
 
 from crossdock.cli.plain_text import say
 from crossdock.cli.shared_options import selected_config
-from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError
+from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError, with_code
 from crossdock.printable import printable, printable_lines
 
 _GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and the default of 700 scans them repeatedly
@@ -60,6 +60,7 @@ _COMMANDS = {  # command -> module
     "state": "state",
     "config": "config",
     "schema": "config",
+    "explain": "explain",
 }
 
 
@@ -98,7 +99,8 @@ class LazyGroup(click.Group):
     home="crossdock.cli",
     homes=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with 'crossdock demo'. The --help of each command has an example.",
+    epilog="Start with 'crossdock demo'. The --help of each command has an example. An error ends with its code in"
+    " brackets, which 'crossdock explain CODE' explains.",
 )
 @click.version_option(package_name="crossdock", prog_name="crossdock")
 @click.option(
@@ -171,7 +173,7 @@ def _run(command: Callable[[], Any]) -> int:
     try:
         result = command()
     except CrossdockError as error:
-        say(*f"crossdock: {error}".split("\n"), err=True)
+        say(*with_code(f"crossdock: {error}", error.code).split("\n"), err=True)
         return error.exit_code
     except click.ClickException as error:
         _show_usage(error)
@@ -190,7 +192,7 @@ def _failed(error: BaseException) -> int:
 
     found = error_of_author(error)
     if found is not None:
-        say(*f"crossdock: {found}".split("\n"), err=True)
+        say(*with_code(f"crossdock: {found}", found.code).split("\n"), err=True)
         return found.exit_code
     if isinstance(error, SystemExit):
         raise error
@@ -199,8 +201,8 @@ def _failed(error: BaseException) -> int:
 
 
 def _show_usage(error: click.ClickException) -> None:
-    shown = printable_lines if isinstance(error, click.exceptions.NoArgsIsHelpError) else printable
-    message = shown(error.format_message())
+    is_help = isinstance(error, click.exceptions.NoArgsIsHelpError)
+    message = printable_lines(error.format_message()) if is_help else f"{printable(error.format_message())} [usage]"
     error.format_message = lambda: message  # type: ignore[method-assign]  # `show` calls it
     error.show()
 

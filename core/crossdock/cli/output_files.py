@@ -21,4 +21,6 @@ def check_writable(*paths: Path | None) -> None:
             check_replaceable(path)
         except OSError as error:
             hint = "nothing was done; name a file in a folder that exists and can be written"
-            raise ConfigError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from error
+            raise ConfigError(
+                f"cannot be written: {error.strerror}", where=str(path), hint=hint, code="file_unwritable"
+            ) from error

@@ -142,12 +142,16 @@ def reconciled(
 
 def _check_options(out: Path | None, sample: int | None, seed: int | None, *, remove_extra: bool) -> None:
     if sample is not None and out is not None:
-        raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample")
+        raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample", code="options_conflict")
     if sample is None and seed is not None:
-        raise ConfigError("--seed chooses the records of a sample", hint="add --sample N, or leave --seed out")
+        raise ConfigError(
+            "--seed chooses the records of a sample",
+            hint="add --sample N, or leave --seed out",
+            code="options_conflict",
+        )
     if remove_extra and out is None:
         hint = "add -o PLAN, and apply it with 'crossdock apply PLAN'"
-        raise ConfigError("--remove-extra is part of a repair, which is not saved", hint=hint)
+        raise ConfigError("--remove-extra is part of a repair, which is not saved", hint=hint, code="options_conflict")
     check_writable(out)
 
 

@@ -127,7 +127,9 @@ def _drop(
     if choice.key is not None or not number:
         operator_actions.check_not_in_doubt(doubtful)
     if not number:
-        raise ConfigError("no such record", hint="'crossdock records list' shows the existing ones")
+        raise ConfigError(
+            "no such record", hint="'crossdock records list' shows the existing ones", code="record_unknown"
+        )
     if choice.key is None:
         confirm(f"drop {counted(number, 'record')} of {choice.stream} ({_numbers(chosen)})", yes=yes)
     at = SystemClock().now()
@@ -135,7 +137,11 @@ def _drop(
     def drop(tx: Transaction) -> None:
         now = _chosen(tx, choice, state)
         if now != chosen:
-            raise ConfigError("the records changed meanwhile; nothing was dropped", hint="list them and try again")
+            raise ConfigError(
+                "the records changed meanwhile; nothing was dropped",
+                hint="list them and try again",
+                code="selection_changed",
+            )
         operator_actions.drop(tx, *now, at=at)
         only = {"reason": choice.code, "file": choice.source}
         before = _by_state(chosen) | {name: value for name, value in only.items() if value}
@@ -154,7 +160,11 @@ def _drop_hints(loaded: Project, choice: DeadLetterFilter, change: Change, *, ye
     with closing(loaded.open_state()) as state:
         hints = state.run_read_only(lambda tx: tx.inbox.listed(limit=MOST, choice=choice))
         if not hints:
-            raise ConfigError("no such record", hint="'crossdock records list --state inbox' shows the existing ones")
+            raise ConfigError(
+                "no such record",
+                hint="'crossdock records list --state inbox' shows the existing ones",
+                code="record_unknown",
+            )
         if choice.key is None:
             confirm(f"drop {counted(len(hints), 'record')} of {choice.stream} from the inbox", yes=yes)
         number = len(hints)

@@ -62,10 +62,14 @@ def resolve_(
     from crossdock.writing.delivery import operator_actions
 
     if stream is None:
-        raise ConfigError("name a stream, and a key unless you mean all its records in doubt")
+        raise ConfigError(
+            "name a stream, and a key unless you mean all its records in doubt", code="options_incomplete"
+        )
     decisions = [delivered_as is not None, delivered, not_delivered].count(True)
     if decisions > 1 or (decisions == 0 and key is None):
-        raise ConfigError("give exactly one of --delivered-as ID, --delivered and --not-delivered")
+        raise ConfigError(
+            "give exactly one of --delivered-as ID, --delivered and --not-delivered", code="options_conflict"
+        )
     loaded, choice = load(config), selection(stream, key, None, None)
     if decisions == 0:
         _show_candidates(loaded, _in_doubt(loaded, choice)[0], as_json=as_json)
@@ -104,7 +108,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     scope = loaded.scopes.get(stream)
     if scope is None or choice.key is None:
         loaded.selected([stream])
-        raise ConfigError(f"{stream!r} is a connection: name one of its streams")
+        raise ConfigError(f"{stream!r} is a connection: name one of its streams", code="choice_unsuitable")
     key_hash = key_hashes([choice.key])[choice.key]
 
     def reopen(tx: Transaction, change: Change) -> Intent:
@@ -125,7 +129,7 @@ def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
         intents = operator_actions.undecided_intents(tx, choice)
     if not intents:
         hint = "'crossdock records list' lists them, and --state handed-over what is not due yet"
-        raise ConfigError("no such record is in doubt or overdue", hint=hint)
+        raise ConfigError("no such record is in doubt or overdue", hint=hint, code="record_unknown")
     return _with_names(loaded, intents)
 
 
@@ -156,7 +160,9 @@ def _resolve(
     def resolve(tx: Transaction) -> None:
         intents = operator_actions.undecided_intents(tx, choice)
         if [each.id for each in intents] != [each.id for each in shown]:
-            raise ConfigError("other records are in doubt by now; nothing was changed", hint="try again")
+            raise ConfigError(
+                "other records are in doubt by now; nothing was changed", hint="try again", code="selection_changed"
+            )
         before = Counter(each.status for each in intents)
         for intent, named in zip(intents, shown, strict=True):
             intent.target_id = intent.target_id or named.target_id
@@ -192,11 +198,16 @@ def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
             files = tx.batches.facts([intent.batch_id or 0]).values()
         where = "".join(f" in {file.name}" for file in files)
         message = f"the {intent.operation} of {intent.target_id} was handed over{where}, or may have been"
-        raise ConfigError(message, hint="ask the partner whether it has it, then give --delivered or --not-delivered")
+        raise ConfigError(
+            message,
+            hint="ask the partner whether it has it, then give --delivered or --not-delivered",
+            code="decision_impossible",
+        )
     if intent.operation != "create":
         raise ConfigError(
             f"the {intent.operation} of {intent.target_id} is in doubt: compare the record at the target",
             hint="then give --delivered or --not-delivered",
+            code="decision_impossible",
         )
     with look_ups(loaded, SystemClock(), intent.scope.target) as target:
         candidates, complete = target.candidates(intent)

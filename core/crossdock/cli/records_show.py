@@ -47,6 +47,7 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
             f"no record {key!r} of stream {stream!r} is rejected, waiting, in doubt, pending, unverified, dropped or in"
             " the inbox",
             hint=f"'crossdock trace {key} --stream {stream}' shows the history of one that was delivered",
+            code="record_unknown",
         )
     if as_json:
         terminal_output.print_json(shown)

@@ -46,11 +46,13 @@ def report(run: int | None, month: str | None, out: Path | None, config: Path, *
     """
     if month is None:
         if as_json:
-            raise ConfigError("--json is for --month", hint="'crossdock show RUN --json' prints a run")
+            raise ConfigError(
+                "--json is for --month", hint="'crossdock show RUN --json' prints a run", code="options_conflict"
+            )
         _report_run(run, out, config)
         return
     if run is not None:
-        raise ConfigError("give either RUN or --month")
+        raise ConfigError("give either RUN or --month", code="options_conflict")
     _report_month(month, out, config, as_json=as_json)
 
 
@@ -71,7 +73,7 @@ def _report_month(text: str, out: Path | None, config: Path, *, as_json: bool) -
 
     first = month_of(text)
     if first is None:
-        raise ConfigError(f"{text!r} is not a month", hint="write it like 2026-11")
+        raise ConfigError(f"{text!r} is not a month", hint="write it like 2026-11", code="option_value_invalid")
     loaded, now = load(config), SystemClock().now()
     with loaded.read_state() as tx:
         month = month_summary(tx, loaded.jobs, loaded.resources, first, now)

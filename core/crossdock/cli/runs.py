@@ -49,7 +49,11 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
     """List runs, newest first."""
     if fleet is None:
         if out is not None:
-            raise ConfigError("-o is for --fleet", hint="'crossdock show RUN -o FILE' writes a page about one run")
+            raise ConfigError(
+                "-o is for --fleet",
+                hint="'crossdock show RUN -o FILE' writes a page about one run",
+                code="options_conflict",
+            )
         with read_state(config) as (tx, _):
             found, total = tx.runs.listed(limit=limit), tx.runs.count()
         _print_runs([(None, run) for run in found], as_json=as_json)
@@ -147,11 +151,11 @@ def found_run(tx: Transaction, run: int | None) -> RunRecord:
     if run is None:
         newest = tx.runs.listed(limit=1)
         if not newest:
-            raise ConfigError("there is no run yet", hint="start one with 'crossdock sync'")
+            raise ConfigError("there is no run yet", hint="start one with 'crossdock sync'", code="run_unknown")
         run = newest[0].id
     found = tx.runs.get(run)
     if found is None:
-        raise ConfigError(f"there is no run {run}", hint="'crossdock runs' lists them")
+        raise ConfigError(f"there is no run {run}", hint="'crossdock runs' lists them", code="run_unknown")
     return found
 
 

@@ -68,5 +68,5 @@ def revoke(data: Path, client_id: str, *, as_json: bool) -> None:
     with OAuthClients(existing(data)) as stored:
         if not stored.revoke(client_id):
             hint = "'crossdock sandbox clients list' shows the ids."
-            raise ConfigError("no client has this id", where=str(data), hint=hint)
+            raise ConfigError("no client has this id", where=str(data), hint=hint, code="sandbox_credential_unknown")
     print_result(f"revoked {client_id}", {"revoked": client_id}, as_json=as_json)

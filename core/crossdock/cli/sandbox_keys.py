@@ -83,7 +83,10 @@ def revoke(data: Path, key_id: str, *, as_json: bool) -> None:
     with Keyring(existing(data)) as keyring:
         if not keyring.revoke(key_id):
             raise ConfigError(
-                "no key has this id", where=str(data), hint="'crossdock sandbox keys list' shows the ids."
+                "no key has this id",
+                where=str(data),
+                hint="'crossdock sandbox keys list' shows the ids.",
+                code="sandbox_credential_unknown",
             )
     print_result(f"revoked {key_id}", {"revoked": key_id}, as_json=as_json)
 
@@ -114,5 +117,10 @@ def existing(data: Path) -> Path:
     from crossdock.sandbox.database import FILE_NAME
 
     if not (data / FILE_NAME).is_file():
-        raise ConfigError("there is no sandbox in this folder", where=str(data), hint="Name its folder with --data.")
+        raise ConfigError(
+            "there is no sandbox in this folder",
+            where=str(data),
+            hint="Name its folder with --data.",
+            code="sandbox_missing",
+        )
     return data

@@ -92,7 +92,7 @@ def schedule(
 
     if allow_host and health is None and console.address is None:
         message = "--allow-host applies to the health endpoints and the console, which are not served"
-        raise ConfigError(message, hint="Add --health PORT or --console PORT.")
+        raise ConfigError(message, hint="Add --health PORT or --console PORT.", code="options_conflict")
     if fleet is not None:
         from crossdock.cli import fleet_schedule
 
@@ -105,7 +105,7 @@ def schedule(
         hint = "docs/schedule.md has an example"
         if listen is not None:
             hint += "; 'crossdock listen' receives webhooks without jobs"
-        raise ConfigError("has no jobs", where=str(config), hint=hint)
+        raise ConfigError("has no jobs", where=str(config), hint=hint, code="jobs_missing")
     if days is not None:
         return _preview(loaded, days, as_json=as_json)
     if once is not None:
@@ -121,10 +121,10 @@ def _check_options_of_one(executor: str | None, at_once: int | None) -> None:
     from crossdock.errors import ConfigError
 
     if executor is not None:
-        raise ConfigError("--executor applies to a fleet", hint="Add --fleet PATTERN.")
+        raise ConfigError("--executor applies to a fleet", hint="Add --fleet PATTERN.", code="options_conflict")
     if at_once is not None and at_once > MOST_AT_ONCE:
         hint = "With --fleet it is at most 1000."
-        raise ConfigError(f"--at-once is at most {MOST_AT_ONCE} for one config", hint=hint)
+        raise ConfigError(f"--at-once is at most {MOST_AT_ONCE} for one config", hint=hint, code="option_value_invalid")
 
 
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:

@@ -41,7 +41,7 @@ def run(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, a
     """Run what is due for the date *text*, or what was due last if it is `LATEST`. Return the most severe exit code."""
     day = _day(text)
     if job is not None and job not in loaded.jobs:
-        raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}")
+        raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}", code="job_unknown")
     clock = SystemClock()
     now, codes = clock.now(), [0]
     with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace:
@@ -60,7 +60,7 @@ def _day(text: str) -> date | None:
         return date.fromisoformat(text)
     except ValueError:
         hint = f"For example: --once 2026-11-20, or --once {LATEST}"
-        raise ConfigError(f"--once {text!r} is not a date", hint=hint) from None
+        raise ConfigError(f"--once {text!r} is not a date", hint=hint, code="option_value_invalid") from None
 
 
 def _asked(loaded: Project, job: str, day: date | None, now: datetime) -> deque[Due]:

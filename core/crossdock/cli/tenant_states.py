@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from crossdock.cli.plain_text import say
-from crossdock.errors import ConfigError, CrossdockError, worst_exit_code
+from crossdock.errors import ConfigError, CrossdockError, with_code, worst_exit_code
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -38,11 +38,16 @@ class FleetStates:
                 try:
                     place, result = future.result()
                     if (first := tenants.setdefault(place, path.stem)) != path.stem:
-                        raise ConfigError(f"has the same state as {first}", where=str(path), hint=_OWN_STATE)
+                        raise ConfigError(
+                            f"has the same state as {first}",
+                            where=str(path),
+                            hint=_OWN_STATE,
+                            code="fleet_state_shared",
+                        )
                     yield path.stem, result
                 except CrossdockError as error:
                     self.errors[path.stem] = error
-                    say(*f"crossdock: {path.stem}: {error}".split("\n"), err=True)
+                    say(*with_code(f"crossdock: {path.stem}: {error}", error.code).split("\n"), err=True)
 
     def _read(self, path: Path, read: Callable[[Project], T]) -> tuple[str, T]:
         from crossdock.config.project import project

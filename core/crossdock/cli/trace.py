@@ -63,9 +63,15 @@ def _not_found(name: str, stream: str | None, elsewhere: list[History], *, in_in
 
     if in_inbox:
         why = f"crossdock records list --state inbox --key {name}"
-        return ConfigError(f"a webhook has named {name!r}, which is not fetched yet", hint=f"'{why}' says why")
+        return ConfigError(
+            f"a webhook has named {name!r}, which is not fetched yet", hint=f"'{why}' says why", code="record_unknown"
+        )
     if elsewhere:
         others = sorted({owner(each) for each in elsewhere})
-        return ConfigError(f"the state has no record {name!r} of {stream}", hint=f"it has one of {', '.join(others)}")
+        return ConfigError(
+            f"the state has no record {name!r} of {stream}",
+            hint=f"it has one of {', '.join(others)}",
+            code="record_unknown",
+        )
     hint = "give a record's key, its externalId or id on the platform, an idempotency key, or FILE:LINE"
-    return ConfigError(f"the state has no record {name!r}", hint=hint)
+    return ConfigError(f"the state has no record {name!r}", hint=hint, code="record_unknown")

@@ -23,7 +23,7 @@ def load(name: str) -> Connector[Any]:
     if name not in found:
         advice = unknown_key(name, list(found)).removeprefix("unknown key; ")
         hint = "install the package of the connector with pip"
-        raise ConfigError(f"no connector is called {name!r}; {advice}", hint=hint)
+        raise ConfigError(f"no connector is called {name!r}; {advice}", hint=hint, code="connector_unknown")
     try:
         connector = found[name].load()
     except BaseException as error:  # any class: the module is foreign code
@@ -31,9 +31,17 @@ def load(name: str) -> Connector[Any]:
             raise
         raise _unloadable(found[name], error) from error
     if not isinstance(connector, Connector):
-        raise ConfigError(f"{found[name].value} is {type_text(connector)} instead of a Connector", hint=_ADVICE)
+        raise ConfigError(
+            f"{found[name].value} is {type_text(connector)} instead of a Connector",
+            hint=_ADVICE,
+            code="connector_invalid",
+        )
     if wrong := misspelt(connector, lambda _, value: callable(value)):
-        raise ConfigError(f"the connector {name!r}: {wrong[1]}", hint=f"fix class {described_class(wrong[0])}")
+        raise ConfigError(
+            f"the connector {name!r}: {wrong[1]}",
+            hint=f"fix class {described_class(wrong[0])}",
+            code="connector_invalid",
+        )
     return connector
 
 
@@ -42,7 +50,11 @@ def _unloadable(point: EntryPoint, error: BaseException) -> ConfigError:
     message = f"the connector {point.name!r} cannot be loaded"
     if isinstance(error, ImportError):
         what = f"{brief(type(error).__name__)}: {text_of(error)}"
-        return ConfigError(f"{message}: {what}", hint=f"is {package} installed with its extras?")
+        return ConfigError(
+            f"{message}: {what}", hint=f"is {package} installed with its extras?", code="connector_invalid"
+        )
     if isinstance(error, AttributeError) and not is_by_author(error):
-        return ConfigError(f"{message}: {point.module} has no {point.attr}", hint=_ADVICE)
-    return ConfigError(f"{message}: {described(error, None, '')}", hint="fix the code at this place")
+        return ConfigError(f"{message}: {point.module} has no {point.attr}", hint=_ADVICE, code="connector_invalid")
+    return ConfigError(
+        f"{message}: {described(error, None, '')}", hint="fix the code at this place", code="connector_invalid"
+    )

@@ -22,7 +22,7 @@ def read_subscription(item: Any, source: str, *, topic: str, address: str, activ
     found[topic] = ",".join(filter(_is_text, topics)) if isinstance(topics, list) else topics
     for name, value in found.items():
         if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-            raise RefusedError(f"has a subscription without {name}", where=source)
+            raise RefusedError(f"has a subscription without {name}", where=source, code="answer_misplaced")
     return Subscription(str(found["id"]), str(found[topic]), str(found[address]), active)
 
 

@@ -30,7 +30,9 @@ def write(path: Path, page: str) -> None:
     try:
         replace_file(path, page.encode())
     except OSError as error:
-        raise ConfigError(f"the report cannot be written: {error.strerror}", where=str(path)) from error
+        raise ConfigError(
+            f"the report cannot be written: {error.strerror}", where=str(path), code="file_unwritable"
+        ) from error
 
 
 @cache

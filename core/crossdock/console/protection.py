@@ -48,17 +48,31 @@ class Protection:
             with suppress(ValueError):
                 ipaddress.ip_network(each)
                 continue
-            raise ConfigError(f"{each!r} is no address or network of a proxy", where="--behind-proxy")
+            raise ConfigError(
+                f"{each!r} is no address or network of a proxy", where="--behind-proxy", code="option_value_invalid"
+            )
         if self.key is not None and self.certificate is None:
-            raise ConfigError("a key needs its certificate", where="--tls-key", hint="add --tls-certificate FILE")
+            raise ConfigError(
+                "a key needs its certificate",
+                where="--tls-key",
+                hint="add --tls-certificate FILE",
+                code="options_incomplete",
+            )
         if not self._is_reachable(host):
             return
         if self.certificate is None and not self.proxies:
             hint = "add --tls-certificate FILE and --tls-key FILE, or --behind-proxy ADDRESS of a proxy that has TLS"
-            raise ConfigError("the console is not served without TLS beyond this machine", where=host, hint=hint)
+            raise ConfigError(
+                "the console is not served without TLS beyond this machine",
+                where=host,
+                hint=hint,
+                code="console_unprotected",
+            )
         if self.accounts is None and self.oidc is None:
             hint = "add --accounts FILE, which 'crossdock console account add' creates, or --oidc FILE"
-            raise ConfigError("whoever reaches the console could do everything", where=host, hint=hint)
+            raise ConfigError(
+                "whoever reaches the console could do everything", where=host, hint=hint, code="console_unprotected"
+            )
 
     def sign_in(self, clock: Clock) -> SignIn | None:
         """Return how people sign in; None if nobody needs to. Raises ConfigError."""

@@ -21,7 +21,11 @@ def digest_of(content: bytes) -> str:
     digest = sha256(above).hexdigest()
     if content != above + _last_line(digest):
         hint = "it was changed, or cut off, or it is not a sign-off report; take a copy from the archive"
-        raise RefusedError(f"the last line does not name the SHA-256 of the lines above it, {digest}", hint=hint)
+        raise RefusedError(
+            f"the last line does not name the SHA-256 of the lines above it, {digest}",
+            hint=hint,
+            code="sign_off_invalid",
+        )
     return digest
 
 

@@ -38,7 +38,9 @@ def serve(
 
     def refused(error: OSError) -> ConfigError:
         hint = "Stop the process that listens there, or use another port."
-        return ConfigError(f"cannot serve the console: {error.strerror}", where=f"{host}:{port}", hint=hint)
+        return ConfigError(
+            f"cannot serve the console: {error.strerror}", where=f"{host}:{port}", hint=hint, code="port_unavailable"
+        )
 
     protection.check(host)
     sign_in, user = protection.sign_in(clock), user_of_this_machine()

@@ -79,8 +79,8 @@ def _below(each: Setting, section: tuple[str | int, ...]) -> str:
 def _origin(each: Setting, folder: Path) -> str:
     if each.origin is None:
         return "default"
-    path, line, _ = each.origin
-    return f"{_shown_path(Path(path), folder)}:{line}"
+    path, *place = each.origin
+    return ":".join([_shown_path(Path(path), folder), *map(str, place[:1])])
 
 
 def _shown_path(path: Path, folder: Path) -> str:

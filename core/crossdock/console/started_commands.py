@@ -126,7 +126,9 @@ class StartedCommands:
             return started
         except OSError as error:
             message = f"the command cannot be started: {error.strerror}"
-            raise StateError(message, where=str(self._folder), hint="start it on the command line") from error
+            raise StateError(
+                message, where=str(self._folder), hint="start it on the command line", code="command_not_started"
+            ) from error
 
     def _start(
         self, lock: int, config: Sequence[Path], arguments: Sequence[str], name: str, facts: Mapping[str, Any]

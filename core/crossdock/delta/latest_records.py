@@ -124,7 +124,9 @@ class LatestRecords:
         self._add_small(tally, advance)
         if self._lists_all and self._units and not tally.rows_read and self._stream.empty != "all_gone":
             hint = "check the source; a page without rows does not show that records are gone"
-            raise RefusedError("is a snapshot without rows", where=self._units[-1].source, hint=hint)
+            raise RefusedError(
+                "is a snapshot without rows", where=self._units[-1].source, hint=hint, code="snapshot_empty"
+            )
         self._close_group()
         self._select_latest(tally)
         tally.count("read", self.latest.height)
@@ -150,7 +152,9 @@ class LatestRecords:
         names = self._stream.key
         if wrong := next((key for key in batch.deleted if len(key) != len(names)), None):
             message = f"a deleted record has a key of {len(wrong)} parts instead of {len(names)}"
-            raise RefusedError(message, where=batch.source, hint=f"the key is {', '.join(names)}")
+            raise RefusedError(
+                message, where=batch.source, hint=f"the key is {', '.join(names)}", code="deleted_keys_wrong"
+            )
         cells = pl.DataFrame(batch.deleted, schema=dict.fromkeys(names, pl.String), orient="row")
         keys = keys_only(self._stream, batch.source, cells)
         frame = cells.with_columns(keys).with_columns(
@@ -353,7 +357,7 @@ class SuspiciousCells:
             if self.number > self._limit.at_most:
                 hint = "Have the sender correct the export; suspicious.at_most is how many such cells are accepted."
                 message = f"{self.number:,} suspicious cells, and at most {self._limit.at_most:,} are accepted; {each}"
-                raise RefusedError(message, where=f"{source}:{each.line}", hint=hint)
+                raise RefusedError(message, where=f"{source}:{each.line}", hint=hint, code="cells_suspicious")
         return rows
 
     @property

@@ -71,7 +71,7 @@ def zones_differ(one: str, other: str) -> pl.Expr:
 
 def mixed_zones(where: str) -> RefusedError:
     message = "order_by compares text, and this time has another UTC offset than the one stored for the record"
-    return RefusedError(message, where=where, hint=_HINT)
+    return RefusedError(message, where=where, hint=_HINT, code="order_incomparable")
 
 
 class TimeNotations:
@@ -89,7 +89,10 @@ class TimeNotations:
                 if first != notation:
                     message = f"column {column!r} has times written as {notation} and, at {place}, as {first}"
                     raise RefusedError(
-                        f"{message}, which order_by compares as text", where=f"{source}:{line}", hint=_HINT
+                        f"{message}, which order_by compares as text",
+                        where=f"{source}:{line}",
+                        hint=_HINT,
+                        code="order_incomparable",
                     )
 
 

@@ -58,10 +58,15 @@ def _single_row_records(
         done += rows.height
         found = rows if KEY in rows.columns else with_key_columns(stream, rows)
         if not found[KEY_HASH].equals(part[KEY_HASH]):
-            raise ConnectorError(message, where=name, hint=_LINES)
+            raise ConnectorError(message, where=name, hint=_LINES, code="connector_rows_wrong")
         yield from _of_rows(stream, name, found, part, [unit.source] * part.height)
     if done != wanted.height:
-        raise ConnectorError(message, where=name, hint="RawBatch.again must return the row of every requested line")
+        raise ConnectorError(
+            message,
+            where=name,
+            hint="RawBatch.again must return the row of every requested line",
+            code="connector_rows_wrong",
+        )
 
 
 def held_records(
@@ -74,7 +79,7 @@ def held_records(
         found = places.slice(start, AT_ONCE).join(held, on=[UNIT, LINE], how="inner", maintain_order="left")
         if not found[KEY_HASH].equals(part[KEY_HASH]):
             message = f"{sources[start]} has several rows with the same line number"
-            raise ConnectorError(message, where=name, hint=_LINES)
+            raise ConnectorError(message, where=name, hint=_LINES, code="connector_rows_wrong")
         yield from _of_rows(stream, name, found, part, sources[start : start + AT_ONCE])
 
 

@@ -67,7 +67,12 @@ def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str]
         is_first = pl.col(KEY_HASH) == pl.lit(differing[KEY_HASH][0], fingerprint.HASH)
         first, second = (place(*row) for row in differing.filter(is_first)[[UNIT, LINE]].rows()[:2])
         hint = "Ask the sender which row is right; order_by or duplicates can say which one counts, if one always does."
-        raise RefusedError(f"duplicate of the record at {first}, with different content", where=second, hint=hint)
+        raise RefusedError(
+            f"duplicate of the record at {first}, with different content",
+            where=second,
+            hint=hint,
+            code="records_repeated",
+        )
 
 
 def in_batch_order(candidates: pl.DataFrame) -> pl.DataFrame:

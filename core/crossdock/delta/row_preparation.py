@@ -108,7 +108,9 @@ def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataF
     """Compute `KEY` and `KEY_HASH` as `prepare` does, for rows without other columns; null for records of others."""
     frame = with_paths(frame, stream.key)
     if missing := sorted(set(stream.key) - set(frame.columns)):
-        raise RefusedError(f"missing column {', '.join(map(repr, missing))}, a part of the key", where=source)
+        raise RefusedError(
+            f"missing column {', '.join(map(repr, missing))}, a part of the key", where=source, code="column_missing"
+        )
     repaired, plain = _repaired(stream, _with_own_keys(stream.own_keys, frame))
     return repaired.select(_key_columns(stream, repaired, plain))
 
@@ -168,7 +170,7 @@ def _check_types(source: str, frame: pl.DataFrame) -> None:
         wrong.append(f"missing column {LINE!r} (UInt64)")
     if wrong:
         hint = f"a connector returns text columns, and the line number of each row in {LINE!r}"
-        raise RefusedError(", ".join(wrong), where=source, hint=hint)
+        raise RefusedError(", ".join(wrong), where=source, hint=hint, code="column_missing")
 
 
 def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
@@ -177,10 +179,12 @@ def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) ->
         frame = with_paths(frame, needed)
     except ValueError:
         message = f"column {JSON!r} contains text that is not JSON"
-        raise RefusedError(message, where=source, hint="make the rows with RawBatch.json") from None
+        raise RefusedError(
+            message, where=source, hint="make the rows with RawBatch.json", code="column_missing"
+        ) from None
     if missing := sorted(needed - (set(frame.columns) - {LINE})):
         message = f"missing column {', '.join(map(repr, missing))}, which stream {stream.name!r} uses"
-        raise RefusedError(message, where=f"{source}:1", hint=hint_for(needed, frame))
+        raise RefusedError(message, where=f"{source}:1", hint=hint_for(needed, frame), code="column_wrong")
     return frame
 
 
@@ -244,6 +248,7 @@ class RowsWithoutKey:
                 f"{len(self.dead_letters) + rows.height:,} rows have no key, too many to keep as dead letters",
                 where=f"{source}:{rows[LINE][-1]}",
                 hint="check that `key` names the right columns",
+                code="rows_without_key",
             )
         self.dead_letters += [self._dead_letter(source, row) for row in rows.iter_rows(named=True)]
 

@@ -29,11 +29,14 @@ def opened(project: Project) -> Iterator[tuple[Transaction, Migration]]:
 
 def none_open(last: Migration | None) -> RefusedError:
     if last is None or last.signed_off_at is None:
-        return RefusedError("no migration has begun", hint="'crossdock migrate load' begins one")
+        return RefusedError(
+            "no migration has begun", hint="'crossdock migrate load' begins one", code="migration_missing"
+        )
     when = instant_text(last.signed_off_at)
     return RefusedError(
         f"{last.name}: signed off {when} by {last.signed_off_by}",
         hint="'crossdock sync' delivers changes; 'crossdock migrate load --again' begins another migration",
+        code="migration_ended",
     )
 
 
@@ -62,7 +65,9 @@ def approve(project: Project, wave: NumberedWave, *, clock: Clock, by: str) -> W
         status = wave_status(tx, project, migration, wave)
         if status.state != "done":
             hint = "'crossdock migrate load' loads it; 'crossdock migrate status' shows how far it is"
-            raise RefusedError(f"{wave}: {status.state}, so nobody knows what remains open", hint=hint)
+            raise RefusedError(
+                f"{wave}: {status.state}, so nobody knows what remains open", hint=hint, code="wave_incomplete"
+            )
         tx.migrations.approve(migration.id, WaveApproval(wave.name, clock.now(), by, status.open))
         approved = wave_status(tx, project, migration, wave)
         gates = [None if each.gate is None else {"gate": each.gate.state} for each in (status, approved)]

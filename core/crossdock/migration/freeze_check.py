@@ -60,7 +60,10 @@ def _checked(project: Project, wait: timedelta, change: Change, *, clock: Clock,
     if changed:
         names = ", ".join(changed)
         raise RefusedError(
-            f"the source has changed within {duration_text(wait)}", where=names, hint="stop its users, then load again"
+            f"the source has changed within {duration_text(wait)}",
+            where=names,
+            hint="stop its users, then load again",
+            code="source_changed",
         )
     _refuse_operations(second)
     unchanged = earlier is not None and earlier["sources"] == second.sources
@@ -80,4 +83,5 @@ def _refuse_operations(planned: PlanResult) -> None:
             f"a load would still send {operations:,} {'request' if operations == 1 else 'requests'}",
             where=", ".join(sorted(streams)) or None,
             hint="run 'crossdock migrate load', then check again",
+            code="source_changed",
         )

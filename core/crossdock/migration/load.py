@@ -145,7 +145,11 @@ class _Load:
         """Refuse ``--again`` while a migration is open, unless this load has begun it before a wait."""
         if current is not None and self._choice.again and not self._has_begun_another:
             hint = "leave --again out to go on with it, or sign it off first: crossdock migrate sign-off"
-            raise ConfigError(f"the migration {current.name} is open, so --again cannot begin another one", hint=hint)
+            raise ConfigError(
+                f"the migration {current.name} is open, so --again cannot begin another one",
+                hint=hint,
+                code="migration_open",
+            )
 
     def _percent(self) -> int:
         return min(self._choice.percent, self._config.percent(self._clock.now()))
@@ -158,7 +162,9 @@ class _Load:
                 when = instant_text(last.signed_off_at)
                 hint = "'crossdock sync' delivers changes; 'crossdock migrate load --again' begins another migration"
                 raise RefusedError(
-                    f"the migration {last.name} was signed off {when} by {last.signed_off_by}", hint=hint
+                    f"the migration {last.name} was signed off {when} by {last.signed_off_by}",
+                    hint=hint,
+                    code="migration_ended",
                 )
             if current is None:
                 self._has_begun_another = True
@@ -231,5 +237,9 @@ def _refuse_closed(status: WaveStatus) -> None:
     wave, look = status.wave, "'crossdock records list' shows what is open"
     go = f"'crossdock migrate go {wave.name}' lets it go on"
     if status.gate.state == "closed":
-        raise RefusedError(f"the gate is closed: {status.gate.why}", hint=f"{look}; fix it and load again, or {go}")
-    raise RefusedError(f"a person must let the migration go on: {status.gate.why}", hint=f"{look}; {go}")
+        raise RefusedError(
+            f"the gate is closed: {status.gate.why}", hint=f"{look}; fix it and load again, or {go}", code="gate_closed"
+        )
+    raise RefusedError(
+        f"a person must let the migration go on: {status.gate.why}", hint=f"{look}; {go}", code="gate_closed"
+    )

@@ -30,11 +30,15 @@ def check_same_waves(project: Project, rehearsal: Rehearsal) -> None:
     pin = project.pin
     hint = "rehearse with this config: crossdock migrate rehearse -o FILE"
     if (rehearsal.base_url, rehearsal.tenant) != (pin.base_url, pin.tenant):
-        raise RefusedError(f"the rehearsal is of {rehearsal.base_url}, tenant {rehearsal.tenant}", hint=hint)
+        raise RefusedError(
+            f"the rehearsal is of {rehearsal.base_url}, tenant {rehearsal.tenant}", hint=hint, code="rehearsal_differs"
+        )
     for wave in numbered_waves(project):
         rehearsed = rehearsal.waves.get(wave.name)
         if rehearsed is None or rehearsed.streams.keys() != wave.streams:
-            raise RefusedError(f"the rehearsal has other streams in the wave {wave.name}", hint=hint)
+            raise RefusedError(
+                f"the rehearsal has other streams in the wave {wave.name}", hint=hint, code="rehearsal_differs"
+            )
 
 
 def of_state(rehearsal: dict[str, Any] | None) -> Rehearsal | None:
@@ -58,7 +62,9 @@ def checked_source(
     for name in sorted(names):
         if found.sources.get(name) != expected[name]:
             message, hint = _CHANGED
-            raise RefusedError(f"{message}; nothing of the wave was sent", where=name, hint=hint)
+            raise RefusedError(
+                f"{message}; nothing of the wave was sent", where=name, hint=hint, code="rehearsal_differs"
+            )
 
     def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
         if bound.name not in expected:

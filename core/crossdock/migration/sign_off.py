@@ -65,11 +65,14 @@ def _open_migration(tx: Transaction) -> Migration:
     if current is not None:
         return current
     if last is None or last.signed_off_at is None:
-        raise RefusedError("no migration has begun", hint="'crossdock migrate load' begins one")
+        raise RefusedError(
+            "no migration has begun", hint="'crossdock migrate load' begins one", code="migration_missing"
+        )
     when = instant_text(last.signed_off_at)
     raise RefusedError(
         f"{last.name}: already signed off {when} by {last.signed_off_by}",
         hint=f"the SHA-256 of its report is {last.report_sha256}; compare it with 'crossdock migrate verify'",
+        code="migration_ended",
     )
 
 
@@ -83,6 +86,8 @@ class Obstacle(NamedTuple):
 
 class NotReadyError(RefusedError):
     """A migration cannot be signed off yet. Each obstacle takes two lines."""
+
+    code = "sign_off_incomplete"
 
     def __init__(self, name: str, obstacles: Sequence[Obstacle]) -> None:
         lines = [f"{name} cannot be signed off:"]

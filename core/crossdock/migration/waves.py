@@ -28,7 +28,9 @@ class NumberedWave:
 def migration_config(project: Project) -> MigrationConfig:
     if project.migration is None:
         hint = "add 'migration: {waves: {NAME: {streams: [...]}}}'; see docs/migrate.md"
-        raise ConfigError("the config has no section 'migration'", where=str(project.path), hint=hint)
+        raise ConfigError(
+            "the config has no section 'migration'", where=str(project.path), hint=hint, code="migration_not_configured"
+        )
     return project.migration
 
 
@@ -52,4 +54,4 @@ def wave_named(waves: Sequence[NumberedWave], name: str) -> NumberedWave:
         if wave.name == name:
             return wave
     advice = config_file.unknown_key(name, [wave.name for wave in waves]).removeprefix("unknown key; ")
-    raise ConfigError(f"no wave is called {name!r}; {advice}")
+    raise ConfigError(f"no wave is called {name!r}; {advice}", code="wave_unknown")

@@ -44,4 +44,4 @@ class AuthorizedClient(HttpClient):
         try:
             return self._credential.authorization()
         except UnavailableError as error:
-            raise NotSentError(f"{error.where}: {error.message}", where=self._base_url) from error
+            raise NotSentError(f"{error.where}: {error.message}", where=self._base_url, code=error.code) from error

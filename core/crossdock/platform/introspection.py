@@ -31,12 +31,18 @@ def granted_scopes(profile: Profile, url: str, credential: Credential) -> tuple[
         answer = client.send("POST", "", body=urlencode(form).encode())
     if answer.status in {401, 403}:
         hint = "see platform.auth, or remove platform.introspection_url"
-        raise UnauthorizedError(f"refused the introspection (HTTP {answer.status})", where=url, hint=hint)
+        raise UnauthorizedError(
+            f"refused the introspection (HTTP {answer.status})", where=url, hint=hint, code="introspection_failed"
+        )
     found = oauth_messages.members(answer.body)
     active, scope = found.get("active"), found.get("scope", "")
     if answer.status != 200 or not isinstance(active, bool) or not isinstance(scope, str):
         hint = "platform.introspection_url is the address of an RFC 7662 endpoint"
-        raise UnavailableError(f"gave no introspection answer (HTTP {answer.status})", where=url, hint=hint)
+        raise UnavailableError(
+            f"gave no introspection answer (HTTP {answer.status})", where=url, hint=hint, code="introspection_failed"
+        )
     if not active:
-        raise UnauthorizedError("the credential is not active", where=url, hint="see platform.auth")
+        raise UnauthorizedError(
+            "the credential is not active", where=url, hint="see platform.auth", code="credential_refused"
+        )
     return tuple(scope.split()) if "scope" in found else None

@@ -41,7 +41,7 @@ class OpenApi:
                 return value
             beside = {name: inner for name, inner in value.items() if name != "$ref"}
             value = {**self._named(reference), **beside}
-        raise ConfigError("a $ref refers to itself", where=self._place_of(reference))
+        raise ConfigError("a $ref refers to itself", where=self._place_of(reference), code="openapi_unsuitable")
 
     def schema(self, value: object) -> Json:
         """Resolve and merge a schema to one object. A choice with null is reduced; of others only types remain."""
@@ -74,13 +74,15 @@ class OpenApi:
         if not reference.startswith("#/"):
             message = f"$ref: {reference} is outside of this document"
             hint = "bundle the document into one file first"
-            raise ConfigError(message, where=self._place_of(reference), hint=hint)
+            raise ConfigError(message, where=self._place_of(reference), hint=hint, code="openapi_unsuitable")
         value: Any = self.data
         for part in reference[2:].split("/"):
             name = unquote(part).replace("~1", "/").replace("~0", "~")
             value = value.get(name) if isinstance(value, Mapping) else None
         if not isinstance(value, Mapping):
-            raise ConfigError(f"$ref: there is nothing at {reference}", where=self._place_of(reference))
+            raise ConfigError(
+                f"$ref: there is nothing at {reference}", where=self._place_of(reference), code="openapi_unsuitable"
+            )
         return value
 
     def _place_of(self, reference: object) -> str:
@@ -118,9 +120,9 @@ def parsed(path: Path) -> object:
         with open_regular(path) as file:
             text = read_bounded(file, MAX_BYTES).decode("utf-8-sig")
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror or error}", where=name) from error
+        raise ConfigError(f"cannot be read: {error.strerror or error}", where=name, code="file_unreadable") from error
     except UnicodeDecodeError:
-        raise ConfigError("is not UTF-8 text", where=name) from None
+        raise ConfigError("is not UTF-8 text", where=name, code="openapi_unsuitable") from None
     return _parsed(text, name)
 
 
@@ -128,9 +130,11 @@ def document(data: object, name: str) -> OpenApi:
     """Return *data* as a document, if it is one of version 3.0 or 3.1."""
     version = data.get("openapi") if isinstance(data, Mapping) else None
     if not isinstance(data, Mapping) or not str(version).startswith(("3.0", "3.1")):
-        raise ConfigError("is not an OpenAPI 3.0 or 3.1 document: see its member openapi", where=name)
+        raise ConfigError(
+            "is not an OpenAPI 3.0 or 3.1 document: see its member openapi", where=name, code="openapi_unsuitable"
+        )
     if not isinstance(data.get("paths"), Mapping):
-        raise ConfigError("has no paths", where=name)
+        raise ConfigError("has no paths", where=name, code="openapi_unsuitable")
     return OpenApi(name, data)
 
 
@@ -139,7 +143,7 @@ def _parsed(text: str, name: str) -> object:
         try:
             return exact_json.loads(text)
         except ValueError as error:
-            raise ConfigError(f"is not valid JSON: {error}", where=name) from None
+            raise ConfigError(f"is not valid JSON: {error}", where=name, code="openapi_unsuitable") from None
     return yaml_reader.parse(text, name, None).data
 
 

@@ -43,7 +43,8 @@ class TokenEndpoint:
         secret = self._rule.client_secret.reveal()
         if not secret.isprintable():
             raise ConfigError(
-                f"{self._rule.client_secret.reference} contains characters that no client secret can have"
+                f"{self._rule.client_secret.reference} contains characters that no client secret can have",
+                code="secret_invalid",
             )
         self._secret = secret
 
@@ -65,7 +66,9 @@ class TokenEndpoint:
                     return self._token(client.send("POST", "", body=body), requested_at)
                 except UnavailableError as error:
                     reason = error.message
-        raise UnavailableError(f"no token obtained: {reason} ({ATTEMPTS} attempts)", where=self._url)
+        raise UnavailableError(
+            f"no token obtained: {reason} ({ATTEMPTS} attempts)", where=self._url, code="token_unavailable"
+        )
 
     def _form(self) -> tuple[bytes, dict[str, str]]:
         rule, form = self._rule, {"grant_type": "client_credentials"}
@@ -78,14 +81,16 @@ class TokenEndpoint:
     def _token(self, answer: Answer, requested_at: float) -> GrantedToken:
         status, members = answer.status, oauth_messages.members(answer.body)
         if oauth_messages.is_passing(status, members):
-            raise UnavailableError(f"HTTP {status}")
+            raise UnavailableError(f"HTTP {status}", code="token_unavailable")
         if not 200 <= status < 300:
             raise self._rejection(status, members.get("error"))
         token, kind = members.get("access_token"), members.get("token_type", "Bearer")
         if not oauth_messages.is_token(token):
-            raise UnavailableError("the response has no access_token that can be sent in a header")
+            raise UnavailableError(
+                "the response has no access_token that can be sent in a header", code="token_unavailable"
+            )
         if not (isinstance(kind, str) and kind.lower() == "bearer"):
-            raise UnavailableError("the token_type is not Bearer")
+            raise UnavailableError("the token_type is not Bearer", code="token_unavailable")
         scopes, extra = self._scopes(members.get("scope"))
         life_s = oauth_messages.life_s(members.get("expires_in"))
         return GrantedToken(f"Bearer {token}", requested_at, life_s, scopes, extra)
@@ -93,19 +98,22 @@ class TokenEndpoint:
     def _rejection(self, status: int, code: object) -> UnauthorizedError:
         reason = oauth_messages.refusal(status, code)
         hint = "see platform.auth: client_id, client_secret, client_auth, scopes and token_url"
-        return UnauthorizedError(f"rejected the token request: {reason}", where=self._url, hint=hint)
+        return UnauthorizedError(
+            f"rejected the token request: {reason}", where=self._url, hint=hint, code="token_refused"
+        )
 
     def _scopes(self, scope: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         requested = self._rule.scopes
         if scope is None:
             return requested, ()
         if not (isinstance(scope, str) and _SCOPES.fullmatch(scope)):
-            raise UnavailableError("the scopes in the response are malformed")
+            raise UnavailableError("the scopes in the response are malformed", code="token_unavailable")
         granted = tuple(scope.split())
         if missing := [name for name in requested if name not in granted]:
             raise UnauthorizedError(
                 f"granted fewer scopes than requested; missing scopes: {' '.join(missing)}",
                 where=self._url,
                 hint="have them granted to the client, or remove them from platform.auth.scopes",
+                code="scopes_missing",
             )
         return granted, tuple(name for name in granted if requested and name not in requested)

@@ -52,6 +52,8 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 class WebhookError(RemoteError):
     """A delivery that must not be processed. *status* is the answer: 200 for ``replayed``, whose work is done."""
 
+    code = "webhook_refused"
+
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
         self.reason: Reason = reason
@@ -127,7 +129,9 @@ class WebhookVerifier:
 
     def __init__(self, scheme: WebhookScheme, secrets: Sequence[str], clock: Clock | None = None) -> None:
         if isinstance(secrets, str) or not 1 <= len(secrets) <= MAX_SECRETS:
-            raise ConfigError(f"a webhook is verified with 1 to {MAX_SECRETS} secrets, given as a list")
+            raise ConfigError(
+                f"a webhook is verified with 1 to {MAX_SECRETS} secrets, given as a list", code="secret_invalid"
+            )
         self.scheme = scheme
         self._keys = tuple(_key(secret, scheme) for secret in secrets)
         self._clock = clock or SystemClock()
@@ -243,9 +247,9 @@ def _key(secret: str, scheme: WebhookScheme) -> bytes:
     except ValueError:
         expected = "whsec_ and base64" if encoding == "whsec" else encoding
         message = f"the secret of a webhook is not written as {expected} (secret_encoding)"
-        raise ConfigError(message) from None
+        raise ConfigError(message, code="secret_invalid") from None
     if not key:
-        raise ConfigError("the secret of a webhook is empty")
+        raise ConfigError("the secret of a webhook is empty", code="secret_invalid")
     return key
 
 

@@ -399,4 +399,6 @@ def _ended(entry: AuditEntry, report: Report) -> AuditEntry:
     )
     if report.completed:
         return ended
-    return ended.without(next(iter(report.errors.values()), InternalError("the tally does not balance")))
+    return ended.without(
+        next(iter(report.errors.values()), InternalError("the tally does not balance", code="tally_unbalanced"))
+    )

@@ -56,7 +56,11 @@ class LiveReader:
     def _id(self, record: dict[str, Any]) -> str:
         record_id = STANDARD.id_of(record)
         if record_id is None:
-            raise RefusedError("lists a record without a valid id", where=self.profile.path(self.scope.resource))
+            raise RefusedError(
+                "lists a record without a valid id",
+                where=self.profile.path(self.scope.resource),
+                code="answer_misplaced",
+            )
         return record_id
 
     def _value(self, record_id: str, record: dict[str, Any], namespace: str | None) -> LiveValue:

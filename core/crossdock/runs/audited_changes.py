@@ -93,7 +93,7 @@ def lasting_change(
         _put(project, change.entry)
     except StateError as error:
         message = f"'{action}' is done, but the audit log only has its beginning: {error.message}"
-        raise StateError(message, where=error.where, hint=error.hint) from error
+        raise StateError(message, where=error.where, hint=error.hint, code="audit_incomplete") from error
 
 
 def _put(project: Project, entry: AuditEntry) -> None:

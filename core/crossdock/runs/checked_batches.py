@@ -209,4 +209,6 @@ def _is_key(key: object) -> bool:
 def _defect(bound: BoundStream, method: str, wrong: str, latest: str | None) -> ConnectorError:
     read = f" after {latest}" if latest else ""
     place = place_of(bound.stream, method)
-    return ConnectorError(f"{method} {wrong}{read}{place}", where=bound.name, hint="fix the connector")
+    return ConnectorError(
+        f"{method} {wrong}{read}{place}", where=bound.name, hint="fix the connector", code="connector_rows_wrong"
+    )

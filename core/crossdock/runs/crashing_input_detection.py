@@ -114,6 +114,8 @@ def _set_aside(mark: ReadingMark, killed: int) -> RefusedError:
     if mark.name:
         message = f"is set aside, because reading it has killed the process {killed} times"
         hint = f"ask the sender for another file, which is read at once, or remove it; {again}"
-        return RefusedError(message, where=mark.name, hint=hint)
+        return RefusedError(message, where=mark.name, hint=hint, code="input_kills_process")
     message = f"the stream is set aside, because reading it has killed the process {killed} times"
-    return RefusedError(message, where=mark.stream, hint=f"see what its source answers; {again}")
+    return RefusedError(
+        message, where=mark.stream, hint=f"see what its source answers; {again}", code="input_kills_process"
+    )

@@ -43,6 +43,8 @@ _UNITS = 1, 1_000, 1_000_000  # a second is so many; no number is such a time in
 class UnsortedError(RefusedError):
     """The source does not list its records in the order that the stream declares."""
 
+    code = "list_unsorted"
+
 
 class ReadParts:
     """The batches of one stream, up to a checkpoint at a time.
@@ -161,7 +163,11 @@ class ReadParts:
     def _held(self) -> DoubtfulListError | None:
         text = self._doubt_of_list()
         is_unsorted = self._declared is not None and not self._declared.sorted
-        return DoubtfulListError(text, hint=_HELD) if text is not None and (self._is_held or is_unsorted) else None
+        return (
+            DoubtfulListError(text, hint=_HELD, code="list_incomplete")
+            if text is not None and (self._is_held or is_unsorted)
+            else None
+        )
 
     def _is_recent(self, cursor: str) -> bool:
         """Return whether *cursor* is an instant of the last `EMPTY_AGAIN`, or later."""
@@ -246,12 +252,16 @@ def _places(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[str, str, int]]:
     name = cursor.column
     frame = with_paths(batch.load(), [name])
     if name not in frame.columns:
-        raise RefusedError(f"missing column {name!r}, which is the cursor of the stream", where=batch.source)
+        raise RefusedError(
+            f"missing column {name!r}, which is the cursor of the stream", where=batch.source, code="column_missing"
+        )
     for cell, line in zip(frame[name], frame[LINE], strict=True):
         row = {name: cell}
         try:
             position, value = cursor.position(row), cursor.value(row)
         except RecordError as error:
             message = f"the cursor {name!r} {error.message}"
-            raise RefusedError(message, where=f"{batch.source}:{line}", hint="see the cursor of the stream") from None
+            raise RefusedError(
+                message, where=f"{batch.source}:{line}", hint="see the cursor of the stream", code=error.code
+            ) from None
         yield position, value, line

@@ -143,7 +143,7 @@ class NamedRecordDelivery:
 def check_fetching(project: Project, records: Iterable[NamedRecord]) -> None:
     for name in sorted({record.stream for record in records} - project.fetching_streams):
         hint = "its connector or its config has no way to read one record; sync the whole stream"
-        raise ConfigError(f"{name} cannot fetch named records", hint=hint)
+        raise ConfigError(f"{name} cannot fetch named records", hint=hint, code="choice_unsuitable")
 
 
 WAITING_AT_MOST = 1_000  # waiting records of one stream that are searched

@@ -133,7 +133,9 @@ def _place(after: str, read: Callable[..., T]) -> T | None:
     try:
         return read(*key_parts_of(after))
     except (ValueError, TypeError, IndexError):
-        raise ConfigError("the address names no place of this list", hint="begin with the first page") from None
+        raise ConfigError(
+            "the address names no place of this list", hint="begin with the first page", code="option_value_invalid"
+        ) from None
 
 
 def _instant(text: str) -> datetime:

@@ -42,7 +42,9 @@ def selection(
 ) -> DeadLetterFilter:
     """Return the choice of the options. *key* is as in the source or as listed."""
     if reason is not None and reason not in REASONS:
-        raise ConfigError(f"unknown reason {reason!r}; known: {', '.join(sorted(REASONS))}")
+        raise ConfigError(
+            f"unknown reason {reason!r}; known: {', '.join(sorted(REASONS))}", code="option_value_invalid"
+        )
     if key is not None and not {"%", "|"} & set(key):
         key = key_text([key])  # as in the source; otherwise it was copied from a list
     return DeadLetterFilter(stream, key, reason, since.replace(tzinfo=UTC) if since else None, file)

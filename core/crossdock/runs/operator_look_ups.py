@@ -70,7 +70,9 @@ class LookUps:
         answer = self._send(resource, request)
         outcome = self._target.found(resource, answer, ExpectedRecord(target_id=target_id))
         if outcome.held is None and outcome.kind != "absent":
-            raise UnavailableError(outcome.message or f"HTTP {answer.status}", where=request.path)
+            raise UnavailableError(
+                outcome.message or f"HTTP {answer.status}", where=request.path, code="target_unavailable"
+            )
         return outcome
 
     def check(self, intent: Intent, target_id: str) -> Candidate:
@@ -80,10 +82,17 @@ class LookUps:
         except RemoteError as error:
             raise type(error)(error.message, where=error.where, hint=_NO_LOOK_UP) from error
         if outcome.held is None:
-            raise ConfigError(f"{self._target.title} has no {_noun(intent)} of this id", where=target_id)
+            raise ConfigError(
+                f"{self._target.title} has no {_noun(intent)} of this id", where=target_id, code="decision_impossible"
+            )
         if difference := self._another(intent, outcome.held):
             hint = f"look at the record there; {_NO_LOOK_UP}"
-            raise ConfigError(f"this {_noun(intent)} is another record: {difference}", where=target_id, hint=hint)
+            raise ConfigError(
+                f"this {_noun(intent)} is another record: {difference}",
+                where=target_id,
+                hint=hint,
+                code="decision_impossible",
+            )
         return self._candidate(intent, outcome)
 
     def _another(self, intent: Intent, held: dict[str, Any]) -> str:
@@ -112,7 +121,9 @@ class LookUps:
             answer = self._send(resource, target.look_up(resource, name, None))
             found = target.found(resource, answer, ExpectedRecord(name=name))
             if found.kind not in {"found", "absent", "removed"}:
-                raise UnavailableError(found.message or f"HTTP {answer.status}", where=target.address)
+                raise UnavailableError(
+                    found.message or f"HTTP {answer.status}", where=target.address, code="target_unavailable"
+                )
             return [] if found.held is None else [self._candidate(intent, found)], True
         if not isinstance(target, PlatformTarget):
             return [], False
@@ -160,7 +171,9 @@ class LookUps:
             body = None
         listed = body.get("data") if isinstance(body, dict) else None
         if not isinstance(listed, list) or not isinstance(body, dict):
-            raise UnavailableError(f"answered a list with HTTP {answer.status}", where=request.path)
+            raise UnavailableError(
+                f"answered a list with HTTP {answer.status}", where=request.path, code="target_unavailable"
+            )
         cursor = body.get("nextCursor")
         records = [each for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]
         return records, cursor if isinstance(cursor, str) and cursor else None
@@ -179,10 +192,10 @@ class LookUps:
             if answer.status in {401, 403}:
                 problem = problem_answers.read(answer.status, answer.body)
                 message = f"may not be read: {problem.message[: problem_answers.SHOWN]} (HTTP {answer.status})"
-                raise UnauthorizedError(message, where=request.path.partition("?")[0])
+                raise UnauthorizedError(message, where=request.path.partition("?")[0], code="target_forbidden")
             if answer.status != 429:
                 return answer
-        raise UnavailableError("too many requests; try again later", where=request.path)
+        raise UnavailableError("too many requests; try again later", where=request.path, code="target_unavailable")
 
 
 @contextmanager
@@ -192,7 +205,7 @@ def look_ups(project: Project, clock: Clock, target_name: str) -> Iterator[LookU
         target = session.targets.get(target_name)
         if target is None:
             hint = "add the connection again, or add --no-lookup"
-            raise ConfigError(f"the config has no target {target_name!r}", hint=hint)
+            raise ConfigError(f"the config has no target {target_name!r}", hint=hint, code="target_unknown")
         allowance = Allowance(clock, session.bucket(target), priority="live")
         try:
             with closing(target.client()) as client:

@@ -135,6 +135,7 @@ def apply(
             raise RefusedError(
                 "an earlier run left operations to send",
                 hint=f"send them, without reading a source: {undo_in_progress.RESUME}; then plan again",
+                code="operations_left",
             )
         if _plan_file(project, approved.selection, planned, digest) != approved:
             raise outdated_error("crossdock plan")
@@ -148,7 +149,7 @@ def apply(
 
 def outdated_error(command: str) -> RefusedError:
     message = "the plan is out of date: the source, the state, the config or the platform has changed"
-    return RefusedError(message, hint=f"make a new plan: {command} -o PLAN")
+    return RefusedError(message, hint=f"make a new plan: {command} -o PLAN", code="plan_outdated")
 
 
 def _plan_file(project: Project, selection: Sequence[str], planned: PlanResult, digest: DecisionHash) -> PlanFile:

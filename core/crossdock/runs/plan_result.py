@@ -17,6 +17,10 @@ from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
 
 
+def _ignore(_: object) -> None:
+    """Ignore a decision."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanListener:
     """Receives the decisions of a plan: one call for each record that is read or waits and needs more than a count.
@@ -39,12 +43,9 @@ class PlanListener:
     observe: Observe | None = field(default=None, kw_only=True)
 
     @classmethod
-    def ignoring(cls) -> PlanListener:
-        return cls(*[_ignore] * 6)
-
-
-def _ignore(_: object) -> None:
-    """Ignore a decision."""
+    def ignoring(cls, *, operation: Callable[[Operation], None] = _ignore) -> PlanListener:
+        """Return a listener that ignores all decisions but *operation*."""
+        return cls(operation, *[_ignore] * 5)
 
 
 @dataclass(slots=True)

@@ -1,24 +1,68 @@
-"""`crossdock.run`: runs a config from another program."""
+"""`crossdock.init`, `crossdock.plan` and `crossdock.run`: what the commands of these names do, for other programs."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from crossdock.config.project import project
+from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
 from crossdock.reading.sources.run_context import Patience
-from crossdock.runs import runner
+from crossdock.runs import dry_run, runner
 from crossdock.runs.named_record_delivery import Key, named_records
+from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.run_report import Report
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import Progress, Silent
+from crossdock.values.config_file import ConfigSource
+from crossdock.values.progress import Progress, Silent, Unit
+
+_LOGGER = logging.getLogger("crossdock.run")
+_LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "note": logging.INFO}
+
+Config = str | Path | Mapping[str, Any] | Sequence[str | Path | Mapping[str, Any]]
+"""A config file, or its content as a mapping. Of several, later ones override earlier ones."""
+
+
+def init(config: Config) -> bool:
+    """Create the state, as ``crossdock init`` does. Return whether it was created or upgraded now.
+
+    Raises:
+        ConfigError: If the config is invalid.
+        StateError: If the state cannot be created, or is that of another platform or tenant.
+    """
+    return load(config).init()
+
+
+def plan(
+    config: Config,
+    streams: Sequence[str] = (),
+    *,
+    listener: PlanListener | None = None,
+    progress: Progress | None = None,
+) -> PlanResult:
+    """Return what `run` would do now, as ``crossdock plan`` does. Nothing is written, and no target is called.
+
+    Args:
+        config: As for `run`.
+        streams: As for `run`.
+        listener: Receives each decision, such as each request with the members that it changes.
+        progress: Receives what is being read.
+
+    Raises:
+        ConfigError: If the config or the choice is invalid.
+        StateError: If there is no state yet; `init` creates it.
+    """
+    reports, decisions = _LoggedProgress(progress or Silent()), listener or PlanListener.ignoring()
+    return dry_run.plan(load(config), list(streams), decisions, clock=SystemClock(), progress=reports)
 
 
 def run(
-    config: str | Path | Sequence[str | Path],
+    config: Config,
     streams: Sequence[str] = (),
     *,
     keys: Mapping[str, Sequence[Key]] | None = None,
@@ -34,8 +78,11 @@ def run(
     >>> report.status, report.tallies["shop.orders"].delivered
     ('done', 2)
 
+    What happens is also logged, to ``crossdock.run``. Several threads may run configs with different states.
+
     Args:
-        config: The config file; several override one another in order.
+        config: The config file, or its content as a mapping, with relative paths from the working folder. Of several,
+            later ones override earlier ones.
         streams: ``CONNECTION`` or ``CONNECTION.STREAM``; by default all.
         keys: Records to deliver instead, by stream: each as the text of the stream's key column, or as a list of texts
             if it has several. They are fetched from the source, with records that they refer to and that were not
@@ -53,21 +100,52 @@ def run(
         CrossdockError: If the run could not begin: another one uses the state, or a credential cannot be read.
     """
     if keys and streams:
-        raise ConfigError("a run delivers streams or named records, not both", hint="leave out streams or keys")
+        message = "a run delivers streams or named records, not both"
+        raise ConfigError(message, hint="leave out streams or keys", code="options_conflict")
     if keys is not None and not any(keys.values()):
-        raise ConfigError("no record is named in keys")
-    files = [config] if isinstance(config, str | Path) else list(config)
-    loaded, clock = project.load(*map(Path, files)), SystemClock()
+        raise ConfigError("no record is named in keys", code="options_incomplete")
+    loaded, clock = load(config), SystemClock()
     records = [record for stream, wanted in (keys or {}).items() for record in named_records(stream, wanted)]
     for stream in keys or {}:
         loaded.selected([stream])
-    return runner.sync(
+    report = runner.sync(
         loaded,
         list(streams),
         clock=clock,
-        progress=progress or Silent(),
+        progress=_LoggedProgress(progress or Silent()),
         interrupt=interrupt or threading.Event(),
         priority=priority,
         patience=Patience(clock.now()) if wait else None,
         records=records,
     )
+    _log(report)
+    return report
+
+
+def load(config: Config) -> Project:
+    several = [config] if isinstance(config, str | Path | Mapping) else list(config)
+    if not several:
+        raise ConfigError("no config is given", hint="give a file, or its content as a mapping", code="config_missing")
+    sources: list[ConfigSource] = [each if isinstance(each, Mapping) else Path(each) for each in several]
+    return project.load(*sources)
+
+
+def _log(report: Report) -> None:
+    for message in report.messages:
+        _LOGGER.log(_LEVELS[message.level], "%s", message.in_full)
+    for name, tally in report.tallies.items():
+        _LOGGER.info("%s: %s", name, ", ".join(f"{term} {count}" for term, count in tally.as_json().items() if count))
+    _LOGGER.info("run %d ended as %s after %.1f s", report.run, report.status, report.seconds)
+
+
+class _LoggedProgress:
+    """Logs the beginning of each stage, and passes everything on."""
+
+    def __init__(self, listener: Progress) -> None:
+        self._listener = listener
+        self.advance, self.allowance = listener.advance, listener.allowance
+        self.waiting, self.warn = listener.waiting, listener.warn
+
+    def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
+        _LOGGER.info("%s", stage)
+        self._listener.begin(stage, total, unit)

@@ -110,7 +110,7 @@ def replay(
             hint = "'crossdock records list --state rejected' lists the rejected records"
             if is_dropped:
                 hint = "it was dropped, so that only a new version from its source is processed"
-            raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
+            raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint, code="record_unknown")
         run = ActiveRun(session, progress, interrupt, "live", attempt=attempt)
 
         def dead_letters(bound: BoundStream, tally: Tally, _: int) -> Replay:
@@ -139,4 +139,4 @@ def check_loaded(project: Project, state: State, names: AbstractSet[str]) -> Non
         if name not in begun and (streams := sorted(project.selected(wave.streams) & names)):
             message = f"the migration {current.name} has not loaded its wave {name} yet: {', '.join(streams)}"
             hint = "'crossdock migrate load' loads it; name other streams to sync them now"
-            raise RefusedError(message, hint=hint)
+            raise RefusedError(message, hint=hint, code="wave_not_loaded")

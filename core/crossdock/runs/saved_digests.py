@@ -38,7 +38,9 @@ class DigestFile(ConfigModel):
         try:
             replace_file(path, exact_json.dumps(self.model_dump(mode="json")) + b"\n")
         except OSError as error:
-            raise ConfigError(f"the {self.noun} cannot be written: {error.strerror}", where=str(path)) from error
+            raise ConfigError(
+                f"the {self.noun} cannot be written: {error.strerror}", where=str(path), code="file_unwritable"
+            ) from error
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -47,15 +49,17 @@ class DigestFile(ConfigModel):
             return cls.model_validate(exact_json.loads(read_regular(path, MAX_BYTES)))
         except OSError as error:
             message = f"the {cls.noun} cannot be read: {error.strerror}"
-            raise ConfigError(message, where=str(path), hint=cls.hint) from error
+            raise ConfigError(message, where=str(path), hint=cls.hint, code="file_unreadable") from error
         except (ValueError, ValidationError):
-            raise ConfigError(f"is not a {cls.noun} file", where=str(path), hint=cls.hint) from None
+            raise ConfigError(
+                f"is not a {cls.noun} file", where=str(path), hint=cls.hint, code="saved_file_invalid"
+            ) from None
 
 
 def check_digest(bound: BoundStream, digest: str, expected: str, refusal: tuple[str, str] = PLANNED) -> None:
     if digest != expected:
         message, hint = refusal
-        raise RefusedError(message, where=bound.name, hint=hint)
+        raise RefusedError(message, where=bound.name, hint=hint, code="saved_file_invalid")
 
 
 class ExpectedInput(StreamInput):

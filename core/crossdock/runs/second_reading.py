@@ -44,7 +44,7 @@ class SecondReading:
         """Return why the list may lack existing records: it may be cut or old, or a second reading differs."""
         bound, lists = self._bound, self._bound.context.run.open_lists
         if (text := lists.doubted.get(bound.name)) is not None:
-            return IncompleteListError(text, where=bound.name, hint=_CUT)
+            return IncompleteListError(text, where=bound.name, hint=_CUT, code="list_changed")
         is_position = bound.name in lists.unproved
         if not is_position and bound.name not in lists.in_pages:
             return None
@@ -56,7 +56,11 @@ class SecondReading:
         except CrossdockError as error:
             return error
         sign = _difference(_distinct(self._first), _distinct(second), missing if not is_position else None)
-        return None if sign is None else DoubtfulListError(_CHANGED.format(sign), where=bound.name, hint=_HINT)
+        return (
+            None
+            if sign is None
+            else DoubtfulListError(_CHANGED.format(sign), where=bound.name, hint=_HINT, code="list_changed")
+        )
 
     def _keys(self, batch: RawBatch) -> pl.DataFrame:
         return keys_only(self._bound.stream, batch.source, batch.load()).select(KEY_HASH)

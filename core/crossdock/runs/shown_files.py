@@ -30,7 +30,9 @@ def file_of_record(project: Project, stream: str, key: str, clock: Clock) -> tup
     target = project.targets(clock)[project.scopes[stream].target]
     batch = target.resources[project.scopes[stream].resource].batch
     if batch is None or not batch.stored:
-        raise ConfigError(f"{stream} does not write files: see 'to' of the stream", where=stream)
+        raise ConfigError(
+            f"{stream} does not write files: see 'to' of the stream", where=stream, code="choice_unsuitable"
+        )
     planned = list[Operation]()
     wanted = key_hashes([key])[key]
 
@@ -47,7 +49,12 @@ def file_of_record(project: Project, stream: str, key: str, clock: Clock) -> tup
     stored = _last_file(project, stream, wanted)
     if stored is None or not stored.body:
         hint = "'crossdock plan' shows what would be handed over, and 'crossdock records list' what is refused"
-        raise ConfigError(f"nothing would be handed over for {key!r}, and no file has it", where=stream, hint=hint)
+        raise ConfigError(
+            f"nothing would be handed over for {key!r}, and no file has it",
+            where=stream,
+            hint=hint,
+            code="record_unknown",
+        )
     return stored.name, stored.body
 
 

@@ -26,6 +26,7 @@ from crossdock.runs import failed_starts
 from crossdock.runs.crashing_input_detection import marked_reading
 from crossdock.runs.failed_starts import Attempt
 from crossdock.state import Intent, State
+from crossdock.values import yaml_reader
 from crossdock.values.author_code import AuthorCodeError, error_of_author, guarded
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.records_in_progress import RecordsInProgress
@@ -174,11 +175,15 @@ _FATAL = {
 def kills_process(project: Project, stream: str) -> bool:
     """Return whether a process that plans *stream*, and so reads all that a sync would read, is killed by a signal."""
     files = [part for file in (project.path, *project.overrides) for part in ("-C", str(file))]
-    command = [sys.executable, "-P", "-m", "crossdock", "plan", stream, "--limit", "0", *files]
+    command, folder, given = ["-m", "crossdock", "plan", stream, "--limit", "0", *files], None, ""
+    if project.values is not None:
+        command = ["-c", "import sys, yaml, crossdock; crossdock.plan(yaml.safe_load(sys.stdin), sys.argv[1:])", stream]
+        folder, given = project.folder, yaml_reader.dumped(project.values, str(project.path))
     modules = {"PYTHONPATH": os.pathsep.join(sys.path)}  # the same, and with -P no others of the working directory
     process = subprocess.Popen(  # noqa: S603
-        command,
-        stdin=subprocess.DEVNULL,
+        [sys.executable, "-P", *command],
+        cwd=folder,
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=os.environ | modules,
@@ -186,7 +191,8 @@ def kills_process(project: Project, stream: str) -> bool:
     try:
         with suppress(OSError):  # where the kernel has it: without memory, it kills this process and not the run's
             Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
-        return process.wait() in _FATAL
+        process.communicate(given.encode())
+        return process.returncode in _FATAL
     finally:
         process.kill()
         process.wait()

@@ -47,6 +47,6 @@ def request_stop(tx: Transaction, run_id: int | None) -> RunRecord:
     run = next(iter(tx.runs.listed(limit=1, status="running")), None) if run_id is None else tx.runs.get(run_id)
     if run is None or run.status != "running":
         name = "no run" if run_id is None else f"run {run_id} is not"
-        raise ConfigError(f"{name} in progress", hint="'crossdock runs' lists the runs")
+        raise ConfigError(f"{name} in progress", hint="'crossdock runs' lists the runs", code="run_not_active")
     tx.runs.request_stop(run.id)
     return run

@@ -114,7 +114,11 @@ def _bound(
 ) -> Iterator[BoundStream]:
     wanted = project.selected([name])
     if len(wanted) > 1:
-        raise ConfigError(f"{name!r} has {len(wanted)} streams", hint=f"name one of them: {', '.join(sorted(wanted))}")
+        raise ConfigError(
+            f"{name!r} has {len(wanted)} streams",
+            hint=f"name one of them: {', '.join(sorted(wanted))}",
+            code="choice_unsuitable",
+        )
     with ExitStack() as stack:
         work = run_folder(stack, None)
         run = SourceContext(

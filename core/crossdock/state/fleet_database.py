@@ -131,7 +131,12 @@ def _is_current(connection: Connection, url: StateUrl) -> bool:
     found = inspect(connection)
     if found.has_table(schema.meta.name):
         hint = "give the fleet a database of its own"
-        raise StateError("is the state of a tenant, not the database of a fleet", where=place_of(url), hint=hint)
+        raise StateError(
+            "is the state of a tenant, not the database of a fleet",
+            where=place_of(url),
+            hint=hint,
+            code="state_of_a_tenant",
+        )
     if not found.has_table(_jobs.name):
         return False
     return {each["name"] for each in found.get_columns(_jobs.name)} == set(_NAMES)

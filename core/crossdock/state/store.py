@@ -176,7 +176,7 @@ class State:
         if not self.is_of_this_file():
             message = "the file was removed or replaced while it was in use, so that nothing of this run is recorded"
             hint = "put back the file or a backup of it, and declare it by 'crossdock state restored'"
-            raise StateError(message, where=place_of(self._url), hint=hint)
+            raise StateError(message, where=place_of(self._url), hint=hint, code="state_replaced")
 
     def is_of_this_file(self) -> bool:
         """Return whether the file of a SQLite state is the one that was opened."""

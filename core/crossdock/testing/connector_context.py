@@ -101,7 +101,9 @@ def bound_stream(connector: Connector[S], ctx: Context[S], stream: str) -> Bound
             check_declaration(name, each, {})
             return connection.bind(name, each, {PLATFORM: PlatformTarget(_NO_PLATFORM)}, ctx)
     names = ", ".join(each.name for each in connection.streams)
-    raise ConfigError(f"the connector {connector.name!r} has no stream {stream!r}; it has: {names}")
+    raise ConfigError(
+        f"the connector {connector.name!r} has no stream {stream!r}; it has: {names}", code="stream_unknown"
+    )
 
 
 def read(connector: Connector[S], ctx: Context[S], stream: str, *, since: str | None = None, most: int = 1000) -> Trial:

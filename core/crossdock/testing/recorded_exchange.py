@@ -65,10 +65,12 @@ class RecordedExchange:
             method, url, params = request.pop("method"), request.pop("url"), _pairs(request.pop("params"))
             status, headers = int(answer.pop("status")), _pairs(answer.pop("headers"))
         except OSError as error:
-            raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from error
+            raise ConfigError(f"cannot be read: {error.strerror}", where=str(path), code="file_unreadable") from error
         except (KeyError, TypeError, ValueError):
             hint = "record it again with: crossdock try CONNECTION.STREAM --record FOLDER"
-            raise ConfigError("is not a file of a recording", where=str(path), hint=hint) from None
+            raise ConfigError(
+                "is not a file of a recording", where=str(path), hint=hint, code="recording_unusable"
+            ) from None
         return cls(method, url, params, request, status, headers, answer, path.name)
 
 

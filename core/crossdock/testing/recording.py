@@ -73,9 +73,16 @@ class Recording:
             self._texts.add_credential(secret)
         try:
             if self.folder.exists() and any(self.folder.iterdir()):
-                raise ConfigError("exists already", where=str(folder), hint="name a new folder, or remove this one")
+                raise ConfigError(
+                    "exists already",
+                    where=str(folder),
+                    hint="name a new folder, or remove this one",
+                    code="file_exists",
+                )
         except OSError as error:
-            raise ConfigError(f"cannot be written: {error.strerror}", where=str(folder)) from error
+            raise ConfigError(
+                f"cannot be written: {error.strerror}", where=str(folder), code="file_unwritable"
+            ) from error
 
     @property
     def requests(self) -> int:
@@ -117,7 +124,12 @@ class Recording:
             self._bytes += len(content)
             if self._bytes > MAX_BYTES:
                 hint = "read fewer records, or smaller pages"
-                raise RefusedError(f"the recording exceeds {MAX_BYTES >> 20} MiB", where=str(self.folder), hint=hint)
+                raise RefusedError(
+                    f"the recording exceeds {MAX_BYTES >> 20} MiB",
+                    where=str(self.folder),
+                    hint=hint,
+                    code="recording_unusable",
+                )
             self._exchanges.append(exchange)
 
     def write(self) -> None:
@@ -138,7 +150,9 @@ class Recording:
                 name = f"{number:04}-{exchange.method.lower()}-{slug}.json"
                 (self.folder / name).write_text(exchange.text(), encoding="utf-8")
         except OSError as error:
-            raise ConfigError(f"cannot be written: {error.strerror}", where=str(self.folder)) from error
+            raise ConfigError(
+                f"cannot be written: {error.strerror}", where=str(self.folder), code="file_unwritable"
+            ) from error
 
     def _cleaned(self, exchange: RecordedExchange) -> RecordedExchange:
         texts = self._texts
@@ -185,7 +199,9 @@ def _downloaded(path: Path) -> bytes:
     try:
         return read_regular(path, MAX_BYTES)
     except OSError as error:
-        raise RefusedError(f"the download cannot be recorded: {error.strerror}", where=path.name) from None
+        raise RefusedError(
+            f"the download cannot be recorded: {error.strerror}", where=path.name, code="file_unwritable"
+        ) from None
 
 
 def _is_kept(name: str) -> bool:

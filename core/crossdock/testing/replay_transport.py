@@ -24,6 +24,7 @@ class NotRecordedError(CrossdockError):
     """A request is not in the recording."""
 
     exit_code = 3
+    code = "recording_differs"
 
 
 def replay(folder: Path | str, *, ignore: Collection[str] = ()) -> ReplayTransport:
@@ -51,7 +52,7 @@ class ReplayTransport(httpx.BaseTransport):
         self._used = set[str]()
         if not self._exchanges:
             hint = "record one with: crossdock try CONNECTION.STREAM --record FOLDER"
-            raise ConfigError("has no recording", where=str(folder), hint=hint)
+            raise ConfigError("has no recording", where=str(folder), hint=hint, code="recording_unusable")
 
     @property
     def unused(self) -> list[str]:

@@ -156,7 +156,7 @@ class _Pull:
                 if isinstance(item, RawBatch) and (item.deleted or item.load().height):
                     self.with_rows.append(self.number)
                 if self.number == self._most:
-                    raise UnavailableError(STOPPED)
+                    raise UnavailableError(STOPPED, code="target_unavailable")
 
         watched = copy(stream)
         watched.pull = pull  # type: ignore[method-assign]  # of this copy alone

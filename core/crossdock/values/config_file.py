@@ -84,6 +84,12 @@ def unknown_key(name: str, known: list[str]) -> str:
     )
 
 
+ConfigSource = Path | Mapping[str, Any]
+"""A config file, or the same as values in memory."""
+OF_MAPPING = Path("config")
+"""What messages name in place of the file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A parsed config file. *folder* is absolute, because an author's code may change the working folder."""
@@ -166,27 +172,38 @@ def _is_form(item: Any) -> bool:
     return item["type"] == "union_tag_not_found" and str(item["ctx"]["discriminator"]).endswith("()")
 
 
-def read(path: Path, *overrides: Path) -> Document:
-    """Read a config file of at most `MAX_BYTES`, and files whose values replace or add to those of the ones before."""
-    document = Document(path, path.parent.absolute(), reduce(merged, map(_content, (path, *overrides))))
+def read(first: ConfigSource, *overrides: ConfigSource) -> Document:
+    """Read a config file of at most `MAX_BYTES`, and files whose values replace or add to those of the ones before.
+
+    Relative paths in a mapping begin in the working folder.
+    """
+    path = OF_MAPPING if isinstance(first, Mapping) else first
+    document = Document(path, path.parent.absolute(), reduce(merged, map(_content, (first, *overrides))))
     document.check_quoting()
     return document
 
 
-def _content(path: Path) -> Content:
+def _content(source: ConfigSource) -> Content:
+    if isinstance(source, Mapping):
+        return yaml_reader.parse_values(source, str(OF_MAPPING), os.environ)
+    path = source
     try:
         with path.open("rb") as file:
             raw = read_bounded(file, MAX_BYTES)
     except FileNotFoundError as error:
-        raise ConfigError("there is no such config file", where=str(path), hint="name one with -C FILE") from error
+        raise ConfigError(
+            "there is no such config file", where=str(path), hint="name one with -C FILE", code="config_missing"
+        ) from error
     except OSError as error:
-        raise ConfigError(f"the config file cannot be read: {error.strerror}", where=str(path)) from error
+        raise ConfigError(
+            f"the config file cannot be read: {error.strerror}", where=str(path), code="config_unreadable"
+        ) from error
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode()
         where = yaml_reader.place_in(before, len(before), str(path))
-        raise ConfigError("is not UTF-8 text", where=where) from None
+        raise ConfigError("is not UTF-8 text", where=where, code="config_unreadable") from None
     return yaml_reader.parse(text, str(path), os.environ)
 
 

@@ -99,7 +99,9 @@ class Secret:
         if kind == "env":
             value = os.environ.get(name)
             if not value:
-                raise ConfigError(f"the environment variable {name} is not set", hint=f"export {name}=...")
+                raise ConfigError(
+                    f"the environment variable {name} is not set", hint=f"export {name}=...", code="secret_missing"
+                )
             return value
         path = self.file
         assert path is not None
@@ -107,15 +109,17 @@ class Secret:
             with open_regular(path) as file:
                 if os.fstat(file.fileno()).st_mode & 0o077:
                     message = f"others may read the secret {self.reference}"
-                    raise ConfigError(message, where=str(path), hint=f"chmod 600 {path}")
+                    raise ConfigError(message, where=str(path), hint=f"chmod 600 {path}", code="secret_unreadable")
                 text = read_bounded(file, MAX_SECRET_BYTES).decode().strip()
         except OSError as error:
             message = f"the secret {self.reference} cannot be read: {error.strerror}"
-            raise ConfigError(message, where=str(path)) from error
+            raise ConfigError(message, where=str(path), code="secret_unreadable") from error
         except UnicodeDecodeError:
-            raise ConfigError(f"the secret {self.reference} is not UTF-8 text", where=str(path)) from None
+            raise ConfigError(
+                f"the secret {self.reference} is not UTF-8 text", where=str(path), code="secret_invalid"
+            ) from None
         if not text:
-            raise ConfigError("the secret file is empty", where=str(path))
+            raise ConfigError("the secret file is empty", where=str(path), code="secret_invalid")
         return text
 
     @property
@@ -127,13 +131,18 @@ class Secret:
         try:
             return self.folder / Path(name).expanduser()
         except RuntimeError:
-            raise ConfigError(f"the secret {self.reference} is in the home directory of an unknown user") from None
+            raise ConfigError(
+                f"the secret {self.reference} is in the home directory of an unknown user", code="secret_unreadable"
+            ) from None
 
     def reveal_token(self) -> str:
         """Read the secret for an HTTP header. Raises ConfigError also if it is not one word of printable ASCII."""
         value = self.reveal()
         if not (value.isascii() and value.isprintable() and " " not in value):
-            raise ConfigError(f"{self.reference} contains spaces or characters that are not allowed in a header")
+            raise ConfigError(
+                f"{self.reference} contains spaces or characters that are not allowed in a header",
+                code="secret_invalid",
+            )
         return value
 
 

@@ -107,7 +107,9 @@ def private_folder(
     except FileExistsError:
         if reason := _objection(path):
             hint = f"{otherwise}, or make this folder private: chmod 700 {path}"
-            raise StateError(f"the folder {reason}, and {kept}", where=str(path), hint=hint) from None
+            raise StateError(
+                f"the folder {reason}, and {kept}", where=str(path), hint=hint, code="folder_unusable"
+            ) from None
 
 
 def _objection(path: Path) -> str | None:

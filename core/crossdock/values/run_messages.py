@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from crossdock.errors import CrossdockError, FindingsError, without_traceback, worst_exit_code
+from crossdock.errors import CrossdockError, FindingsError, with_code, without_traceback, worst_exit_code
 from crossdock.printable import printable_lines
 
 Level = Literal["error", "warning", "note"]
@@ -101,11 +101,11 @@ class RunMessages:
 
 
 def error_texts(messages: Iterable[RunMessage]) -> list[str]:
-    """Return each error once, after the names of the streams that it stopped, with its advice on a line of its own."""
+    """Return each error once with its code, after the streams that it stopped. Its advice is a line of its own."""
     streams: dict[str, list[str]] = {}
     for each in messages:
         if each.level == "error":
-            streams.setdefault(each.text, []).append(each.stream)
+            streams.setdefault(with_code(each.text, each.code), []).append(each.stream)
     return [f"{', '.join(filter(None, names)) + ': ' if any(names) else ''}{text}" for text, names in streams.items()]
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, DecimalException
+from pathlib import PurePath
 from typing import Any
 
 import yaml
@@ -14,8 +15,8 @@ from crossdock.errors import ConfigError
 from crossdock.values.environment_variables import substituted
 
 Place = tuple[str | int, ...]
-Origin = tuple[str, int, int]
-"""A file, a line and a column, both from 1."""
+Origin = tuple[str, int, int] | tuple[str]
+"""A file, a line and a column, both from 1; or only the name of a mapping that is no file."""
 
 MAX_DEPTH = 50
 """Nested sections and lists; a config has about ten levels."""
@@ -69,21 +70,50 @@ def parse(text: str, name: str, environment: Mapping[str, str] | None) -> Conten
         loader = _Loader(text, name)
     except yaml.reader.ReaderError as error:
         problem = f"is not valid YAML: the character U+{int(error.character):04X} is not allowed"
-        raise ConfigError(problem, where=place_in(text, error.position, name)) from None
+        raise ConfigError(problem, where=place_in(text, error.position, name), code="config_syntax") from None
     try:
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
             raise ConfigError(
-                "is empty or not a mapping of sections", where=name, hint="the README shows a complete config"
+                "is empty or not a mapping of sections",
+                where=name,
+                hint="the README shows a complete config",
+                code="config_syntax",
             )
         return _Reader(name, loader, environment).read(node)
     except yaml.YAMLError as error:
         raise _invalid(error, text, name) from None
     except (ValueError, OverflowError):  # a number in an escape or a directive is too large
         where = f"{name}:{loader.line + 1}:{loader.column + 1}"
-        raise ConfigError("is not valid YAML: a number is too large", where=where) from None
+        raise ConfigError("is not valid YAML: a number is too large", where=where, code="config_syntax") from None
     finally:
         loader.dispose()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what a YAML file can say, and paths and exact numbers as texts and numbers."""
+
+
+_Dumper.add_multi_representer(PurePath, lambda dumper, path: dumper.represent_str(str(path)))
+_Dumper.add_representer(Decimal, lambda dumper, number: dumper.represent_scalar(f"{_TAG}float", f"{number:f}"))
+
+
+def dumped(values: Mapping[str, Any], name: str) -> str:
+    """Return *values* as YAML, which `parse` reads as it reads a file. *name* is for the error.
+
+    Raises ConfigError if YAML has no form for a value.
+    """
+    try:
+        return yaml.dump(dict(values), Dumper=_Dumper, allow_unicode=True, sort_keys=False)
+    except yaml.representer.RepresenterError as error:
+        kind = type(error.args[1]).__name__
+        hint = "a config has texts, numbers, true, false, dates, lists and mappings"
+        raise ConfigError(f"has a value of type {kind}", where=name, hint=hint, code="config_invalid") from None
+
+
+def parse_values(values: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> Content:
+    """Read *values* as `parse` reads a file that says the same. All places are *name*."""
+    return Content(parse(dumped(values, name), name, environment).data, {(): (name,)})
 
 
 def place_in(text: str, index: int, name: str) -> str:
@@ -109,7 +139,7 @@ def _invalid(error: yaml.YAMLError, text: str, name: str) -> ConfigError:
     hint = next((advice for words, advice in _ADVICE.items() if words in said), hint)
     if mark and text[mark.index - 1 : mark.index + 1] == "${":
         hint = "quote a text with ${NAME} inside of { } or [ ]"
-    return ConfigError(f"is not valid YAML: {problem}", where=where, hint=hint)
+    return ConfigError(f"is not valid YAML: {problem}", where=where, hint=hint, code="config_syntax")
 
 
 class _Loader(yaml.SafeLoader):
@@ -126,9 +156,9 @@ class _Loader(yaml.SafeLoader):
         mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         where = f"{self._name}:{mark.line + 1}:{mark.column + 1}"
         if self._depth > MAX_DEPTH:
-            raise ConfigError(f"is nested deeper than {MAX_DEPTH} levels", where=where)
+            raise ConfigError(f"is nested deeper than {MAX_DEPTH} levels", where=where, code="config_syntax")
         if self._nodes > MAX_VALUES:
-            raise ConfigError(f"holds more than {MAX_VALUES:,} keys and values", where=where)
+            raise ConfigError(f"holds more than {MAX_VALUES:,} keys and values", where=where, code="config_syntax")
         try:
             return super().compose_node(parent, index)
         finally:
@@ -266,7 +296,7 @@ class _Reader:
 
     def _refused(self, node: yaml.Node, problem: str) -> ConfigError:
         mark = node.start_mark
-        return ConfigError(problem, where=f"{self._name}:{mark.line + 1}:{mark.column + 1}")
+        return ConfigError(problem, where=f"{self._name}:{mark.line + 1}:{mark.column + 1}", code="config_syntax")
 
 
 def number_trap(text: str) -> str | None:

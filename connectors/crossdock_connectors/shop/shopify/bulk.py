@@ -37,14 +37,16 @@ def read(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bo
     begun = _begun(operation)
     if not operation.get("url"):
         if str(operation.get("objectCount")) != "0":
-            raise UnavailableError("a bulk operation has ended without a file", where=ctx.settings.base_url)
+            raise UnavailableError(
+                "a bulk operation has ended without a file", where=ctx.settings.base_url, code="job_failed"
+            )
         return BulkRead(begun, iter(()))
     path = ctx.run.work / f"{ctx.connection}-{number_of(str(operation['id']))}.jsonl"
     size = ctx.api.download(str(operation["url"]), path)
     if operation.get("fileSize") is not None and _number(operation, "fileSize") != size:
         told = _number(operation, "fileSize")
         message = f"the file of a bulk operation has {size:,} bytes, and the shop says {told:,}"
-        raise RefusedError(message, where=path.name, hint="it was cut off; run again")
+        raise RefusedError(message, where=path.name, hint="it was cut off; run again", code="job_results_differ")
     counts = _number(operation, "objectCount"), _number(operation, "rootObjectCount")
     return BulkRead(begun, assembled(ctx, shop_list, path, *counts))
 
@@ -69,13 +71,17 @@ def _begun(operation: Item) -> datetime:
     try:
         return datetime.fromisoformat(str(operation.get("createdAt")))
     except ValueError:
-        raise RefusedError("a bulk operation has no time in createdAt", where=str(operation.get("id"))) from None
+        raise RefusedError(
+            "a bulk operation has no time in createdAt", where=str(operation.get("id")), code="answer_misplaced"
+        ) from None
 
 
 def _number(operation: Item, name: str) -> int:
     text = str(operation.get(name))
     if not (text.isascii() and text.isdecimal()):
-        raise RefusedError(f"a bulk operation has no number in {name}", where=str(operation.get("id")))
+        raise RefusedError(
+            f"a bulk operation has no number in {name}", where=str(operation.get("id")), code="answer_misplaced"
+        )
     return int(text)
 
 
@@ -90,9 +96,11 @@ def _started(ctx: ShopifyContext, query: str) -> Item:
             return operation
         message = "; ".join(str(error.get("message")) for error in errors) or "it names no reason"
         if not any(error.get("code") in _BUSY for error in errors):
-            raise RemoteError(f"refused a bulk operation: {message}", where=answer.address)
+            raise RemoteError(f"refused a bulk operation: {message}", where=answer.address, code="job_failed")
         if ctx.run.clock.monotonic() >= deadline:
-            raise UnavailableError(f"has no place for a bulk operation: {message}", where=answer.address)
+            raise UnavailableError(
+                f"has no place for a bulk operation: {message}", where=answer.address, code="job_failed"
+            )
         pause_s = _pause(ctx, pause_s)
 
 
@@ -111,13 +119,15 @@ def _finished(ctx: ShopifyContext, operation: Item) -> Item:
         if ctx.run.clock.monotonic() >= deadline:
             message = f"a bulk operation has not ended in {ctx.settings.bulk_timeout_s / 3600:.1f} hours"
             hint = "it continues at the shop, and the next run uses it; bulk_timeout_s is the limit"
-            raise UnavailableError(message, where=answer.address, hint=hint)
+            raise UnavailableError(message, where=answer.address, hint=hint, code="job_failed")
         pause_s = _pause(ctx, pause_s)
 
 
 def _failure(status: str, code: object, where: str) -> RemoteError:
     hint = "check the scopes of the token with 'crossdock check'" if code == "ACCESS_DENIED" else "run again"
-    return UnavailableError(f"a bulk operation ended without a whole result: {status}", where=where, hint=hint)
+    return UnavailableError(
+        f"a bulk operation ended without a whole result: {status}", where=where, hint=hint, code="job_failed"
+    )
 
 
 def _pause(ctx: ShopifyContext, pause_s: float) -> float:

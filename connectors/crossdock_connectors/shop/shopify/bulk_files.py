@@ -53,7 +53,7 @@ def _divided(path: Path, objects: int, roots: int) -> list[Path]:
             file.close()
     if (read, own) != (objects, roots):
         message = f"has {read:,} objects, {own:,} of them records, and the shop says {objects:,} and {roots:,}"
-        raise RefusedError(message, where=path.name, hint="it was cut off; run again")
+        raise RefusedError(message, where=path.name, hint="it was cut off; run again", code="job_results_differ")
     path.unlink()
     return names
 
@@ -63,11 +63,11 @@ def _object(line: bytes, where: str) -> Item:
         item = exact_json.loads(line)
     except ValueError as error:
         hint = "the file of a bulk operation was cut off or damaged; run again"
-        raise RefusedError(f"is no JSON: {error}", where=where, hint=hint) from None
+        raise RefusedError(f"is no JSON: {error}", where=where, hint=hint, code="answer_unreadable") from None
     if not isinstance(item, dict):
-        raise RefusedError("is no object", where=where)
+        raise RefusedError("is no object", where=where, code="answer_misplaced")
     if not isinstance(item.get(_PARENT), str | None):
-        raise RefusedError("has another parent than an id", where=where)
+        raise RefusedError("has another parent than an id", where=where, code="answer_misplaced")
     return item
 
 

@@ -207,7 +207,7 @@ def shop_currency(ctx: ShopifyContext) -> str:
     shop = _shop(ctx)
     found = shop.at("/data/shop/currencyCode")
     if not isinstance(found, str):
-        raise RefusedError("does not tell the currency of the shop", where=shop.address)
+        raise RefusedError("does not tell the currency of the shop", where=shop.address, code="answer_misplaced")
     return found
 
 

@@ -62,7 +62,9 @@ def _nodes(
         answer = asked(ctx, query, ids=[f"gid://shopify/{type_name}/{each}" for each in wanted])
         nodes = answer.items("/data/nodes")
         if len(nodes) != len(wanted):
-            raise RefusedError(f"has {len(nodes)} records for {len(wanted)} ids", where=answer.address)
+            raise RefusedError(
+                f"has {len(nodes)} records for {len(wanted)} ids", where=answer.address, code="list_incomplete"
+            )
         missing = [each for each, node in zip(wanted, nodes, strict=True) if node is None]
         yield Named([node for node in nodes if node is not None], answer.address, missing)
 

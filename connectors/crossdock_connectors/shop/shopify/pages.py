@@ -118,7 +118,7 @@ def further(
         if answer.at("/data/node") is None:
             if existing(ctx, [record.get("id")]):
                 message = f"tells nothing of {record.get('id')}, which exists, when asked for more of its {child.name}"
-                raise UnavailableError(message, where=answer.address, hint="run again")
+                raise UnavailableError(message, where=answer.address, hint="run again", code="list_incomplete")
             ctx.run.note(ctx.connection, f"{record.get('id')} was deleted while it was read, and is left out")
             return None
         nodes += answer.items(f"{pointer}/nodes")

@@ -74,11 +74,16 @@ class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):
                 answer = asked(ctx, CREATE, topic=schema_topic(topic), address=address)
             except GraphQLError as error:
                 hint = _needed(topic) if "ACCESS_DENIED" in error.codes else None
-                raise RemoteError(error.message, where=error.where, hint=hint) from None
+                raise RemoteError(error.message, where=error.where, hint=hint, code=error.code) from None
             payload = answer.at("/data/webhookSubscriptionCreate")
             if message := _refusal(payload):
                 hint = None if _is_about_address(payload) else _needed(topic)
-                raise RemoteError(f"refused to subscribe to {topic}: {message}", where=answer.address, hint=hint)
+                raise RemoteError(
+                    f"refused to subscribe to {topic}: {message}",
+                    where=answer.address,
+                    hint=hint,
+                    code="subscription_failed",
+                )
             return _read(at_path(payload, "webhookSubscription"), answer.address)
 
         return created_once(self, ctx, topic, address, send, secret_is_known=True)
@@ -87,7 +92,11 @@ class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):
         answer = asked(ctx, DELETE, id=f"gid://shopify/WebhookSubscription/{subscription.id}")
         message = _refusal(answer.at("/data/webhookSubscriptionDelete"))
         if message and any(each.id == subscription.id for each in self.listed(ctx)):
-            raise RemoteError(f"refused to end a subscription to {subscription.topic}: {message}", where=answer.address)
+            raise RemoteError(
+                f"refused to end a subscription to {subscription.topic}: {message}",
+                where=answer.address,
+                code="subscription_failed",
+            )
 
 
 def schema_topic(topic: str) -> str:

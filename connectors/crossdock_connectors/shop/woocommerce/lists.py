@@ -104,7 +104,9 @@ def _refund_pages(ctx: WooContext, number: str, named: Any) -> Iterator[list[Any
         _note_deleted(ctx, "order", number, error, ", and is read without its refunds")
         return
     if missing := _missing(named, found):
-        raise DoubtfulListError(_UNLISTED.format(number, ", ".join(missing)), where=address, hint=_UNLISTED_HINT)
+        raise DoubtfulListError(
+            _UNLISTED.format(number, ", ".join(missing)), where=address, hint=_UNLISTED_HINT, code="list_incomplete"
+        )
 
 
 _UNLISTED = "order {} names refunds that this list lacks, or has without an amount: {}"
@@ -133,7 +135,9 @@ def _is_nothing(amount: Any) -> bool:
 def _note_deleted(ctx: WooContext, kind: str, number: str | None, error: NotFoundError, result: str) -> None:
     """Note that a record was deleted before its own list was read, or raise DoubtfulListError if it is there."""
     if not _is_gone(ctx, f"{kind}s/{number}"):
-        raise DoubtfulListError(f"{error.message}, although the {kind} is there", where=error.where) from None
+        raise DoubtfulListError(
+            f"{error.message}, although the {kind} is there", where=error.where, code=error.code
+        ) from None
     ctx.run.note(ctx.connection, f"{kind} {number} was deleted while it was read{result}")
 
 

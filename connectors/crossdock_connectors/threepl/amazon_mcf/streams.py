@@ -176,7 +176,7 @@ class Shipments(AmazonStream):
         answer = ctx.api.get(_path(name))
         order = answer.at("/payload")
         if not isinstance(order, dict):
-            raise RefusedError("has no order at /payload", where=answer.address)
+            raise RefusedError("has no order at /payload", where=answer.address, code="answer_misplaced")
         return order
 
     def to_resource(self, record: Record) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class Bills(ShipBobStream):
         if others:
             message = f"the token sees other merchants than {self.settings.owner}, and bills do not say whose they are"
             hint = "use a token of one merchant, or leave out the setting bills"
-            raise RefusedError(message, where=f"{ctx.connection}.{self.name}", hint=hint)
+            raise RefusedError(message, where=f"{ctx.connection}.{self.name}", hint=hint, code="credential_too_wide")
 
     def to_resource(self, record: Record) -> InvoiceDraft:
         assert self.settings.bills is not None  # else there is no such stream

@@ -96,5 +96,10 @@ def owner_of(ctx: ShipBobContext, item_id: Any) -> str:
     owners = owners_of_items(ctx)
     if not owners:
         hint = "ShipBob may be out of order: run again"
-        raise RefusedError("lists no items, although others of its lists name some", where="/inventory", hint=hint)
+        raise RefusedError(
+            "lists no items, although others of its lists name some",
+            where="/inventory",
+            hint=hint,
+            code="list_incomplete",
+        )
     return owners.get(text_of(item_id), "")

@@ -41,7 +41,9 @@ class ShipBobSubscriptions(SubscriptionApi[ShipBobSettings]):
         """Subscribe to *topic* with the connection's secret. If ShipBob returns another one, it signs with that."""
         secret = self._secret.reveal()
         if not _SECRET.fullmatch(secret):
-            raise ConfigError(_NOT_A_SECRET, where=f"{ctx.connection}.webhooks.secrets", hint=_NEW_SECRET)
+            raise ConfigError(
+                _NOT_A_SECRET, where=f"{ctx.connection}.webhooks.secrets", hint=_NEW_SECRET, code="secret_invalid"
+            )
 
         def send() -> Subscription:
             body = {"topics": [topic], "url": address, "description": "crossdock", "secret": secret}

@@ -54,7 +54,12 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     from crossdock.values.clock import SystemClock
 
     if out.exists():
-        raise ConfigError("the file exists, and a report replaces none", where=str(out), hint="choose another name")
+        raise ConfigError(
+            "the file exists, and a report replaces none",
+            where=str(out),
+            hint="choose another name",
+            code="file_exists",
+        )
     check_writable(place := out.absolute())
     loaded, digests = load(config), list[str]()
 

@@ -34,11 +34,13 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
     try:
         content = read_regular(report, _LARGEST)
     except OSError as error:
-        raise ConfigError(f"the report cannot be read: {error.strerror}", where=str(report)) from error
+        raise ConfigError(
+            f"the report cannot be read: {error.strerror}", where=str(report), code="file_unreadable"
+        ) from error
     try:
         digest = sealed_page.digest_of(content)
     except RefusedError as error:
-        raise RefusedError(error.message, where=str(report), hint=error.hint) from None
+        raise RefusedError(error.message, where=str(report), hint=error.hint, code=error.code) from None
     document: dict[str, Any] = {"sha256": digest, "name": None, "signed_off_at": None, "signed_off_by": None}
     if not config.exists():
         text = f"{report}: as its last line says; no config here; compare with your records: {digest}"
@@ -49,7 +51,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
     if found is None or found.signed_off_at is None:
         message = f"not signed off in this state: it has no sign-off with SHA-256 {digest}"
         hint = "the sign-off was interrupted, the report was changed and sealed again, or it is of another state"
-        raise RefusedError(message, where=str(report), hint=hint)
+        raise RefusedError(message, where=str(report), hint=hint, code="sign_off_invalid")
     document |= {"name": found.name, "signed_off_at": found.signed_off_at, "signed_off_by": found.signed_off_by}
     when = instant_text(found.signed_off_at)
     text = f"{report}: unchanged; {found.name} was signed off {when} by {found.signed_off_by}"

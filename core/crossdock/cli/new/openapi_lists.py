@@ -151,12 +151,15 @@ def proposed(document: OpenApi, chosen: Collection[str]) -> tuple[list[ListPropo
         except ConfigError as error:
             left_out.append(LeftOut(f"GET {path}", f"{error.message} ({error.where})"))
     if unknown := sorted(set(chosen) - {str(path) for path in as_mapping(document.data.get("paths"))}):
-        raise ConfigError(f"has no path {unknown[0]}", where=f"{document.name}#/paths")
+        raise ConfigError(f"has no path {unknown[0]}", where=f"{document.name}#/paths", code="openapi_unsuitable")
     if not found:
         reasons = "; ".join(f"{each.operation}: {each.reason}" for each in left_out[:3])
         hint = "a list is a GET that answers with an array of objects, or with an object that has one"
         raise ConfigError(
-            f"describes no list{f': {reasons}' if reasons else ''}", where=f"{document.name}#/paths", hint=hint
+            f"describes no list{f': {reasons}' if reasons else ''}",
+            where=f"{document.name}#/paths",
+            hint=hint,
+            code="openapi_unsuitable",
         )
     found.sort(key=lambda each: not each.is_known_resource)
     left_out += [

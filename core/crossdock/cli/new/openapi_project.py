@@ -65,7 +65,9 @@ def read(path: Path, *, with_target: bool, chosen: Collection[str]) -> Proposal:
     try:
         return _proposal(document, with_target=with_target, chosen=chosen)
     except RecursionError:
-        raise ConfigError("schemas are made of one another too many times", where=document.name) from None
+        raise ConfigError(
+            "schemas are made of one another too many times", where=document.name, code="openapi_unsuitable"
+        ) from None
 
 
 def _proposal(document: OpenApi, *, with_target: bool, chosen: Collection[str]) -> Proposal:

@@ -57,7 +57,10 @@ def proposed(document: OpenApi, base_path: str) -> tuple[TargetProposal, list[Le
         reasons = "; ".join(f"{each.operation}: {each.reason}" for each in left_out[:3])
         hint = "a target needs a POST that creates a record, and a GET of one record by its id"
         raise ConfigError(
-            f"describes nothing to write{f': {reasons}' if reasons else ''}", where=f"{document.name}#/paths", hint=hint
+            f"describes nothing to write{f': {reasons}' if reasons else ''}",
+            where=f"{document.name}#/paths",
+            hint=hint,
+            code="openapi_unsuitable",
         )
     found.sort(key=_rank)
     left_out += [LeftOut(f"POST {each.path}", f"one resource is proposed, {found[0].path}") for each in found[1:]]

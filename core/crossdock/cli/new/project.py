@@ -148,12 +148,20 @@ def _add_target(made: _Made) -> None:
 def _check_features(kind: str, features: Collection[str], lists: Collection[str]) -> None:
     if features and kind != "http":
         hint = _IN_CONFIG if kind == "declarative" else "leave it out, or write a connector with --kind http"
-        raise ConfigError(f"--{min(features)} is for connectors of --kind http, not {kind}", hint=hint)
+        raise ConfigError(
+            f"--{min(features)} is for connectors of --kind http, not {kind}", hint=hint, code="options_conflict"
+        )
     for other, (reason, hint) in _NOT_OF_DOCUMENTS.items():
         if {"openapi", other} <= {*features}:
-            raise ConfigError(f"--{other} cannot be combined with --openapi: {reason}", hint=hint)
+            raise ConfigError(
+                f"--{other} cannot be combined with --openapi: {reason}", hint=hint, code="options_conflict"
+            )
     if lists and "openapi" not in features:
-        raise ConfigError("--list names a list of an OpenAPI document", hint="name the document with --openapi")
+        raise ConfigError(
+            "--list names a list of an OpenAPI document",
+            hint="name the document with --openapi",
+            code="options_conflict",
+        )
 
 
 def _write(name: str, contents: Mapping[str, str]) -> None:
@@ -165,14 +173,18 @@ def _write(name: str, contents: Mapping[str, str]) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(content, encoding="utf-8")
     except FileExistsError:
-        raise ConfigError("exists already", where=name, hint="give another name, or remove it") from None
+        raise ConfigError(
+            "exists already", where=name, hint="give another name, or remove it", code="file_exists"
+        ) from None
     except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}", where=name) from error
+        raise ConfigError(f"cannot be written: {error.strerror}", where=name, code="file_unwritable") from error
 
 
 def _check(name: str, package: str) -> None:
     if not _NAME.fullmatch(name) or len(name) > _LONGEST or iskeyword(package):
         hint = f"use at most {_LONGEST} lower case ASCII letters, digits and single - or _, a letter first"
-        raise ConfigError(f"{name!r} cannot be the name of a package", hint=hint)
+        raise ConfigError(f"{name!r} cannot be the name of a package", hint=hint, code="option_value_invalid")
     if find_spec(package) is not None:
-        raise ConfigError(f"a package {package!r} is installed already", hint="choose another name")
+        raise ConfigError(
+            f"a package {package!r} is installed already", hint="choose another name", code="option_value_invalid"
+        )

@@ -134,7 +134,7 @@ class Connection:
         if isinstance(made, Webhooks):
             if wrong := misspelt(made, lambda *_: True):
                 hint = f"fix class {described_class(wrong[0])}"
-                raise ConfigError(f"{self.name}: webhooks: {wrong[1]}", hint=hint)
+                raise ConfigError(f"{self.name}: webhooks: {wrong[1]}", hint=hint, code="connector_invalid")
             return made
         raise _returned(self.connector, "webhooks", made, "Webhooks")
 
@@ -226,7 +226,9 @@ def load_connections(
     targets = _targets(document, sections, load)
     connections = tuple(_connection(document, name, data, targets, platform, load) for name, data in sections.items())
     for connection, message, hint in clashes(connections):
-        raise ConfigError(message, where=document.where(("connections", connection.name)), hint=hint)
+        raise ConfigError(
+            message, where=document.where(("connections", connection.name)), hint=hint, code="config_invalid"
+        )
     _check_flows(document, connections)
     return connections
 
@@ -257,7 +259,9 @@ def _config_code(
             yield
     except AuthorCodeError as error:
         where = document.where(("connections", name))
-        raise ConfigError(f"connections.{name}: {error.message}", where=where, hint=error.hint) from error
+        raise ConfigError(
+            f"connections.{name}: {error.message}", where=where, hint=error.hint, code=error.code
+        ) from error
 
 
 def _check_flows(document: Document, connections: Sequence[Connection]) -> None:
@@ -270,7 +274,7 @@ def _check_flows(document: Document, connections: Sequence[Connection]) -> None:
     ]
     if (clash := two_way_member(flows)) is not None:
         hint = "choose the system that owns the member, and let only the stream that reads this system map it"
-        raise ConfigError(clash, where=document.where(("connections",)), hint=hint)
+        raise ConfigError(clash, where=document.where(("connections",)), hint=hint, code="config_invalid")
 
 
 def _written(stream: Stream[Any]) -> str:
@@ -343,13 +347,13 @@ def _connection(
     if "kind" not in data:
         installed = ", ".join(sorted(registry.available()))
         message = f"connections.{name}: kind is missing; installed: {installed}"
-        raise ConfigError(message, where=document.where(section))
+        raise ConfigError(message, where=document.where(section), code="config_invalid")
     if not isinstance(data["kind"], str):
-        raise ConfigError(f"connections.{name}.kind: must be text", where=document.where(kind))
+        raise ConfigError(f"connections.{name}.kind: must be text", where=document.where(kind), code="config_invalid")
     try:
         connector = load(data["kind"])
     except ConfigError as error:
-        raise ConfigError(error.message, where=document.where(kind), hint=error.hint) from error
+        raise ConfigError(error.message, where=document.where(kind), hint=error.hint, code=error.code) from error
     with _config_code(document, name, "settings", connector.settings):
         settings = document.check(configurable(connector.settings), data, section, targets=targets, platform=platform)
     try:
@@ -361,10 +365,11 @@ def _connection(
                 _ = stream.resource_type, stream.fetches, stream.finds_deleted  # an author may compute them
         if doubled := next((each for each, number in Counter(map(_name_of, streams)).items() if number > 1), None):
             raise ConfigError(
-                f"{name}.{doubled}: the connector has two streams of this name, which share cursor and files"
+                f"{name}.{doubled}: the connector has two streams of this name, which share cursor and files",
+                code="connector_invalid",
             )
     except ConfigError as error:
-        raise ConfigError(error.message, where=document.where(section), hint=error.hint) from error
+        raise ConfigError(error.message, where=document.where(section), hint=error.hint, code=error.code) from error
     settings, streams = overridden(document, section, data, settings, streams)
     for stream in streams:
         place = document.where((*section, "streams", stream.name))

@@ -44,7 +44,7 @@ from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_durations import span
-from crossdock.values.config_file import Document
+from crossdock.values.config_file import ConfigSource, Document
 from crossdock.values.yaml_reader import Place
 from crossdock.writing.delivery.senders import Masks
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -57,6 +57,7 @@ class Project:
 
     Attributes:
         folder: Where relative paths in it begin; None for that of *path*.
+        values: All values, if some of them were given in memory and *path* and *overrides* do not have them.
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
     """
 
@@ -73,6 +74,7 @@ class Project:
     shared_bucket: str | None = None
     overrides: tuple[Path, ...] = ()
     folder: Path | None = None
+    values: Mapping[str, Any] | None = None
     in_fleet: bool = False
 
     @property
@@ -225,12 +227,22 @@ class Project:
         for choice in selection:
             matching = {name for name in names if choice in {name, name.partition(".")[0]}}
             if not matching and choice in off:
-                raise ConfigError(f"the stream {choice!r} is switched off (enabled: false)", where=str(self.path))
+                raise ConfigError(
+                    f"the stream {choice!r} is switched off (enabled: false)",
+                    where=str(self.path),
+                    code="choice_unsuitable",
+                )
             if not matching and choice in known:
-                raise ConfigError(f"{choice!r} has no streams: others write to it", where=str(self.path))
+                raise ConfigError(
+                    f"{choice!r} has no streams: others write to it", where=str(self.path), code="choice_unsuitable"
+                )
             if not matching:
                 advice = config_file.unknown_key(choice, [*known, *names]).removeprefix("unknown key; ")
-                raise ConfigError(f"no stream or connection is called {choice!r}; {advice}", where=str(self.path))
+                raise ConfigError(
+                    f"no stream or connection is called {choice!r}; {advice}",
+                    where=str(self.path),
+                    code="stream_unknown",
+                )
             wanted |= matching
         return wanted
 
@@ -302,9 +314,9 @@ def this_process() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def load(path: Path, *overrides: Path) -> Project:
+def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     """Load a config file with *overrides*. Raises ConfigError with every finding and its place."""
-    document = config_file.read(path, *overrides)
+    document = config_file.read(first, *overrides)
     file = document.check(ConfigFile, document.data)
     connections = load_connections(document, file.connections, file.platform)
     url = _database(document, file.state, ("state",))
@@ -314,13 +326,17 @@ def load(path: Path, *overrides: Path) -> Project:
     spool, tokens = file.spool or _beside(url, folder, "spool"), _beside(url, folder, "tokens")
     connections = tuple(replace(each, tokens=tokens / f"{each.name}.json") for each in connections)
     retention = None if file.retention == "off" else span(file.retention)
-    optional = file.notify, file.listen, file.migration, None, overrides, document.folder
-    project = Project(path, file.platform, url, spool, connections, file.jobs, retention, *optional)
+    files = tuple(each for each in overrides if isinstance(each, Path))
+    values = document.data if any(isinstance(each, Mapping) for each in (first, *overrides)) else None
+    optional = file.notify, file.listen, file.migration, None, files, document.folder, values
+    project = Project(document.path, file.platform, url, spool, connections, file.jobs, retention, *optional)
     for name, job in file.jobs.items():
         try:
             project.selected(job.streams)
         except ConfigError as error:
-            raise ConfigError(error.message, where=document.where(("jobs", name, "streams"))) from error
+            raise ConfigError(
+                error.message, where=document.where(("jobs", name, "streams")), code=error.code
+            ) from error
     if file.migration is not None:
         _check_waves(document, project, file.migration)
     return project
@@ -333,10 +349,15 @@ def _check_waves(document: Document, project: Project, migration: MigrationConfi
         try:
             streams = project.selected(wave.streams)
         except ConfigError as error:
-            raise ConfigError(error.message, where=where) from error
+            raise ConfigError(error.message, where=where, code=error.code) from error
         for stream in sorted(streams):
             if (other := waves.setdefault(stream, name)) != name:
-                raise ConfigError(f"{stream} is in the waves {other} and {name}", where=where, hint="leave it in one")
+                raise ConfigError(
+                    f"{stream} is in the waves {other} and {name}",
+                    where=where,
+                    hint="leave it in one",
+                    code="config_invalid",
+                )
 
 
 def _database(document: Document, address: str, place: Place) -> StateUrl:
@@ -344,7 +365,7 @@ def _database(document: Document, address: str, place: Place) -> StateUrl:
         return parse_url(address, document.folder)
     except ConfigError as error:
         message = f"{'.'.join(map(str, place))}: {error.message}"
-        raise ConfigError(message, where=document.where(place), hint=error.hint) from error
+        raise ConfigError(message, where=document.where(place), hint=error.hint, code=error.code) from error
 
 
 def _beside(url: StateUrl, folder: Path, kind: str) -> Path:

@@ -67,13 +67,15 @@ def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> 
     """Check the attributes of *stream*, and set the type of its records. Errors name the place of the class."""
     given: object = getattr(stream, "name", "")
     if not isinstance(given, str) or not is_name(given):
-        raise ConfigError(f"{name}: not a valid stream name; {NAME_FORM}", hint=_hint(type(stream)))
+        raise ConfigError(
+            f"{name}: not a valid stream name; {NAME_FORM}", hint=_hint(type(stream)), code="connector_invalid"
+        )
     if wrong := misspelt(stream, _fits):
-        raise ConfigError(f"{name}: {wrong[1]}", hint=_hint(wrong[0]))
+        raise ConfigError(f"{name}: {wrong[1]}", hint=_hint(wrong[0]), code="connector_invalid")
     if isinstance(stream, DeclaredStream):
         return  # its model has checked the section
     if problem := next(_problems(stream, targets), None):
-        raise ConfigError(f"{name}: {problem}", hint=_hint(type(stream)))
+        raise ConfigError(f"{name}: {problem}", hint=_hint(type(stream)), code="connector_invalid")
 
 
 def check_column_names(name: str, stream: Stream[Any], where: str) -> None:
@@ -82,7 +84,9 @@ def check_column_names(name: str, stream: Stream[Any], where: str) -> None:
     whole = () if isinstance(stream, DeclaredStream) else stream.uses or ()
     if reserved := next(filter(is_reserved, sorted(columns_of(stream) - {*whole} | cursor)), None):
         hint = f"'/{reserved}', a JSON pointer, is a member of this name; columns of files need other names"
-        raise ConfigError(f"{name}: the name {reserved!r} is reserved", where=where, hint=hint)
+        raise ConfigError(
+            f"{name}: the name {reserved!r} is reserved", where=where, hint=hint, code="connector_invalid"
+        )
 
 
 def _hint(kind: type) -> str:

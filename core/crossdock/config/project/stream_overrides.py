@@ -149,7 +149,7 @@ class StreamOverrides(ConfigModel):
                 object.__setattr__(changed, name, value)  # the class may be a frozen dataclass
             except AttributeError:
                 message = f"{stream.name}: the connector computes {name}, so a config cannot set it"
-                raise ConfigError(message) from None
+                raise ConfigError(message, code="config_invalid") from None
         return changed
 
     def _mapping_version(self, stream: Stream[Any]) -> str:
@@ -212,6 +212,6 @@ def overridden(
         try:
             changed[name] = completed[name].applied_to(declared[name])
         except ConfigError as error:
-            raise ConfigError(error.message, where=document.where(place)) from None
+            raise ConfigError(error.message, where=document.where(place), code=error.code) from None
     kept = tuple(changed.get(stream.name, stream) for stream in streams)
     return settings.model_copy(update={"streams": completed}), kept

@@ -52,4 +52,9 @@ def _own(hint: Hint, ours: Ours | None) -> Hint | None:
 
 
 def _defect(connection: Connection, what: str) -> ConnectorError:
-    return ConnectorError(f"a hint {what}", where=connection.name, hint="fix the function hints of the connector")
+    return ConnectorError(
+        f"a hint {what}",
+        where=connection.name,
+        hint="fix the function hints of the connector",
+        code="connector_invalid",
+    )

@@ -59,7 +59,9 @@ class AccountFile:
                 hint = f"crossdock console account add NAME --role administrator --accounts {self.path}"
                 is_missing = isinstance(error, FileNotFoundError)
                 message = f"the accounts cannot be read: {error.strerror}"
-                raise ConfigError(message, where=str(self.path), hint=hint if is_missing else None) from None
+                raise ConfigError(
+                    message, where=str(self.path), hint=hint if is_missing else None, code="file_unreadable"
+                ) from None
             return self._read[1]
 
     def checked(self, name: str, password: str) -> Account | None:
@@ -80,12 +82,14 @@ class AccountFile:
         """Add an account, and create the file if there is none. Raises ConfigError."""
         if not _NAME.fullmatch(name):
             hint = "1 to 63 lower-case letters, digits, and . _ @ + -; the first is a letter or a digit"
-            raise ConfigError(f"{name!r} is no name of an account", hint=hint)
+            raise ConfigError(f"{name!r} is no name of an account", hint=hint, code="account_invalid")
         made = Account(name, _hash_of(password), roles)
         accounts = self.all() if self.path.exists() else {}
         if name in accounts:
             hint = "'crossdock console account role' and 'password' change it"
-            raise ConfigError(f"there is an account {name} already", where=str(self.path), hint=hint)
+            raise ConfigError(
+                f"there is an account {name} already", where=str(self.path), hint=hint, code="account_invalid"
+            )
         self._write({**accounts, name: made})
 
     def remove(self, name: str) -> None:
@@ -105,20 +109,29 @@ class AccountFile:
             return self.all()[name]
         except KeyError:
             hint = "'crossdock console account list' shows all"
-            raise ConfigError(f"there is no account {name}", where=str(self.path), hint=hint) from None
+            raise ConfigError(
+                f"there is no account {name}", where=str(self.path), hint=hint, code="account_invalid"
+            ) from None
 
     def _load(self) -> tuple[_Stamp, Mapping[str, Account]]:
         with open_regular(self.path) as file:
             found = os.fstat(file.fileno())
             if found.st_mode & 0o077:
-                raise ConfigError("others may read the accounts", where=str(self.path), hint=f"chmod 600 {self.path}")
+                raise ConfigError(
+                    "others may read the accounts",
+                    where=str(self.path),
+                    hint=f"chmod 600 {self.path}",
+                    code="file_exposed",
+                )
             content = read_bounded(file, _MAX_BYTES)
         try:
             stored = _CONTENT.validate_json(content)
             accounts = {name: Account(name, each.password, _roles(each.roles)) for name, each in stored.items()}
         except (ValidationError, KeyError):
             hint = "restore it, or add the accounts to a new file"
-            raise ConfigError("this is no file of accounts", where=str(self.path), hint=hint) from None
+            raise ConfigError(
+                "this is no file of accounts", where=str(self.path), hint=hint, code="file_unreadable"
+            ) from None
         return _stamp(found), accounts
 
     def _write(self, accounts: Mapping[str, Account]) -> None:
@@ -131,7 +144,9 @@ class AccountFile:
         try:
             replace_file(self.path, _CONTENT.dump_json(stored, indent=1) + b"\n")
         except OSError as error:
-            raise ConfigError(f"the accounts cannot be written: {error.strerror}", where=str(self.path)) from error
+            raise ConfigError(
+                f"the accounts cannot be written: {error.strerror}", where=str(self.path), code="file_unwritable"
+            ) from error
 
 
 def _roles(stored: Mapping[str, str]) -> Mapping[str, Role]:
@@ -140,7 +155,9 @@ def _roles(stored: Mapping[str, str]) -> Mapping[str, Role]:
 
 def _hash_of(password: str) -> str:
     if not LEAST_CHARACTERS <= len(password) <= MOST_CHARACTERS:
-        raise ConfigError(f"a password has {LEAST_CHARACTERS} to {MOST_CHARACTERS:,} characters")
+        raise ConfigError(
+            f"a password has {LEAST_CHARACTERS} to {MOST_CHARACTERS:,} characters", code="account_invalid"
+        )
     made: str = hashes().hashed(password)
     return made
 
@@ -148,7 +165,7 @@ def _hash_of(password: str) -> str:
 def hashes() -> ModuleType:
     """Return `password_hashes`. Raises ConfigError if its library is not installed."""
     if find_spec("argon2") is None:
-        raise ConfigError("accounts need argon2-cffi", hint="pip install 'crossdock[console]'")
+        raise ConfigError("accounts need argon2-cffi", hint="pip install 'crossdock[console]'", code="library_missing")
     from crossdock.console.sign_in import password_hashes  # noqa: PLC0415  few consoles have accounts
 
     return password_hashes

@@ -195,7 +195,9 @@ class OpenIdProvider:
                 address = f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration"
                 found = self._send("GET", address)
                 if found.get("issuer") != self.settings.issuer:
-                    raise UnauthorizedError("the provider names another issuer", where=address)
+                    raise UnauthorizedError(
+                        "the provider names another issuer", where=address, code="openid_provider_refused"
+                    )
                 keys = self._send("GET", _address(found, "jwks_uri", web_address)).get("keys")
                 self._metadata = _Metadata(
                     _address(found, "authorization_endpoint", web_address),
@@ -220,7 +222,7 @@ class OpenIdProvider:
         found = members(answer.body)
         if answer.status != 200:
             message = f"the provider refused: {refusal(answer.status, error_code(found))}"
-            raise UnauthorizedError(message, where=self.settings.issuer)
+            raise UnauthorizedError(message, where=self.settings.issuer, code="openid_provider_refused")
         return found
 
 
@@ -229,7 +231,7 @@ def _address(found: Mapping[str, Any], name: str, check: Callable[[str], str]) -
     try:
         return check(value if isinstance(value, str) else "")
     except ValueError as error:
-        raise UnauthorizedError(f"{name} of the provider {error}") from None
+        raise UnauthorizedError(f"{name} of the provider {error}", code="openid_provider_refused") from None
 
 
 def _name(found: Mapping[str, Any], claim: str) -> str:
@@ -248,7 +250,9 @@ def _fits(found: Mapping[str, Any], rule: RoleRule) -> bool:
 def id_tokens() -> ModuleType:
     """Return `id_tokens`. Raises ConfigError if its library is not installed."""
     if find_spec("joserfc") is None:
-        raise ConfigError("OpenID Connect needs joserfc", hint="pip install 'crossdock[console]'")
+        raise ConfigError(
+            "OpenID Connect needs joserfc", hint="pip install 'crossdock[console]'", code="library_missing"
+        )
     from crossdock.console.sign_in import id_tokens as module  # noqa: PLC0415  few consoles have a provider
 
     return module

@@ -28,6 +28,8 @@ class ProblemError(RemoteError):
         errors: The members that are wrong, at most 100.
     """
 
+    code = "answer_refused"
+
     def __init__(self, status: int, body: bytes, *, where: str, hint: str | None = None) -> None:
         problem = problem_answers.read(status, body)
         super().__init__(f"HTTP {status}: {problem.message}", where=where, hint=hint)

@@ -66,11 +66,14 @@ class Client:
         try:
             address = addresses.checked_base_url(base_url)
         except ValueError as error:
-            raise ConfigError(f"the base_url {error}") from None
+            raise ConfigError(f"the base_url {error}", code="address_invalid") from None
         if not _TENANT.fullmatch(tenant):
-            raise ConfigError("the tenant must be 1 to 63 letters, digits, dots, hyphens and underscores")
+            raise ConfigError(
+                "the tenant must be 1 to 63 letters, digits, dots, hyphens and underscores",
+                code="client_settings_invalid",
+            )
         if attempts < 1:
-            raise ConfigError("attempts must be at least 1")
+            raise ConfigError("attempts must be at least 1", code="client_settings_invalid")
         self._http = httpx_client(
             address,
             headers={tenant_header: tenant, "accept": "application/json, application/problem+json"},

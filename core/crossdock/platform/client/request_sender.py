@@ -64,7 +64,7 @@ class RequestSender:
                     response = self.http.send(request)
             except UnavailableError as error:
                 if attempt == self.attempts or not repeatable or isinstance(error, UnreadableError):
-                    raise UnavailableError(error.message, where=where, hint=hint) from None
+                    raise UnavailableError(error.message, where=where, hint=hint, code=error.code) from None
             else:
                 if response.is_success:
                     return response
@@ -84,7 +84,7 @@ class RequestSender:
             return exact_json.loads(response.content)
         except ValueError as error:
             where = f"{response.request.method} {response.request.url.path}"
-            raise RemoteError(f"the answer is not JSON: {error}", where=where) from None
+            raise RemoteError(f"the answer is not JSON: {error}", where=where, code="answer_unreadable") from None
 
 
 def _may_succeed_later(status: int, asked_s: float | None, repeatable: bool) -> bool:

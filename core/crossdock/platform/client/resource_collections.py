@@ -86,13 +86,17 @@ class ResourceCollection(Generic[Input, Kept]):
             page = self._sender.read(path, asked)
             data = page.get("data") if isinstance(page, dict) else None
             if not isinstance(data, list):
-                raise RemoteError("the page has no list named data", where=f"GET {path}")
+                raise RemoteError("the page has no list named data", where=f"GET {path}", code="answer_misplaced")
             yield from (read_as(model, each) for each in data)
             following = page.get("nextCursor")
             if not following:
                 return
             if not isinstance(following, str) or following in asked_for:
-                raise RemoteError("the page names no next page, or one that was read", where=f"GET {path}")
+                raise RemoteError(
+                    "the page names no next page, or one that was read",
+                    where=f"GET {path}",
+                    code="next_address_refused",
+                )
             cursor = following
 
 
@@ -126,7 +130,9 @@ def read_as(model: type[Answered], answer: Any) -> Answered:
         return model.model_validate(answer, by_alias=True, by_name=False, extra="ignore")
     except ValidationError as error:
         names = [".".join(map(str, each["loc"])) or "the whole" for each in error.errors(include_input=False)]
-        raise RemoteError(f"the answer is no {model.__name__}; wrong or missing: {', '.join(names[:10])}") from None
+        raise RemoteError(
+            f"the answer is no {model.__name__}; wrong or missing: {', '.join(names[:10])}", code="answer_misplaced"
+        ) from None
 
 
 def merge_patch(model: type[ResourceModel], changes: Mapping[str, Any]) -> dict[str, Any]:

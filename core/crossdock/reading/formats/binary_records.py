@@ -80,7 +80,9 @@ def read_binary_records(
     with open_stream(path, name=name) as opened:
         stream = ByteStream(opened, name)
         if not stream.peek(1):
-            raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
+            raise RefusedError(
+                "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
+            )
         counted = leniencies if leniencies is not None else Leniencies()
         file = BinaryRecords(layout, name, counted)
         hierarchy = RecordHierarchy(name, layout.types, layout.chosen)
@@ -363,7 +365,7 @@ class BinaryRecords:
         self._refuse(f"{message}, at byte {offset + column.at - 1} of the file (from 0)", number, at, hint)
 
     def _refuse(self, message: str, number: int, position: int, hint: str) -> NoReturn:
-        raise RefusedError(message, where=f"{self._name}:{number}:{position}", hint=hint)
+        raise RefusedError(message, where=f"{self._name}:{number}:{position}", hint=hint, code="file_damaged")
 
 
 _ENDS = {"line_feed": ("\r\n", "\n"), "nel": ("\x85",), "none": ()}

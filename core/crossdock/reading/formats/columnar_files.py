@@ -105,12 +105,14 @@ class _ColumnarReader(FormatReader[L]):
     def _check(self, file: BinaryIO, name: str) -> None:
         head = file.read(HEAD)
         if not head:
-            raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
+            raise RefusedError(
+                "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
+            )
         if not head.startswith(self.begin):
             refuse_no_columnar(head, name=name, expected=self.what)
         file.seek(max(len(self.begin), file.seek(0, 2) - len(self.begin)))
         if self.kind == "arrow" and file.read() != self.begin:
-            raise RefusedError("the file has no footer", where=name, hint=_UNFINISHED)
+            raise RefusedError("the file has no footer", where=name, hint=_UNFINISHED, code="file_cut")
 
     def places(self, layout: L, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout
@@ -139,7 +141,7 @@ def _frames(file: BinaryIO, request: Mapping[str, Any], name: str) -> Iterator[p
             check_column_names(names)
         except ValueError as error:
             hint = "Ask the sender to name each column once; or choose others with columns."
-            raise RefusedError(str(error), where=name, hint=hint) from error
+            raise RefusedError(str(error), where=name, hint=hint, code="file_damaged") from error
         is_begun = False
         for answer in answers:
             is_begun = True

@@ -113,7 +113,7 @@ class ControlTotals:
             self._refuse(f"a record after that of the type {self._name}, which is the last one", late[LINE][0], _HINT)
 
     def _refuse(self, message: str, line: int, hint: str) -> NoReturn:
-        raise RefusedError(message, where=f"{self._file}:{line}", hint=hint)
+        raise RefusedError(message, where=f"{self._file}:{line}", hint=hint, code="control_total_differs")
 
 
 def first_after(lines: Mapping[str, pl.Series], line: int) -> int | None:
@@ -132,7 +132,7 @@ def exact_numbers(frame: pl.DataFrame, column: str, *, file: str, may_be_empty: 
     if odd.height:
         message = f"column {column!r} is not a number, which a control sum or count needs"
         hint = "Correct counts and sums in the config, or ask the sender."
-        raise RefusedError(message, where=f"{file}:{odd[LINE][0]}", hint=hint)
+        raise RefusedError(message, where=f"{file}:{odd[LINE][0]}", hint=hint, code="control_total_differs")
     return pl.when(text == "").then(pl.lit("0")).otherwise(text).cast(EXACT)
 
 

@@ -98,7 +98,7 @@ def _pieces(
     first = next(cut, None)
     if first is None:
         hint = "It has not even a header: fetch it again, or ask the sender."
-        raise RefusedError("the file is empty", where=name, hint=hint)
+        raise RefusedError("the file is empty", where=name, hint=hint, code="file_empty")
     if layout.record_types is None:
         refuse_message(first.data, name=name)
     return first, cut

@@ -109,7 +109,7 @@ class Segments:
             rest = self._text[self._at : self._at + HEAD]
             blank = len(rest) - len(rest.lstrip("\r\n"))
             segment = Segment(self._number + 1, self._line + rest[:blank].count("\n"), [])
-        raise RefusedError(message, where=f"{self._name}: {segment.place}", hint=hint)
+        raise RefusedError(message, where=f"{self._name}: {segment.place}", hint=hint, code="file_damaged")
 
     # ---- text
 
@@ -127,13 +127,17 @@ class Segments:
             except UnicodeDecodeError as error:
                 byte = self._bytes - len(error.object) + error.start + 1
                 hint = "Ask the sender for the encoding and declare it, such as encoding: cp1252."
-                raise RefusedError(f"byte {byte:,} is not {self._decoded_as}", where=self._name, hint=hint) from None
+                raise RefusedError(
+                    f"byte {byte:,} is not {self._decoded_as}", where=self._name, hint=hint, code="encoding_wrong"
+                ) from None
             self._text = self._text[self._at :] + more
             self._at = 0
 
     def _encoding_of(self, head: bytes) -> str:
         if not head:
-            raise RefusedError("the file is empty", where=self._name, hint="Fetch it again, or ask the sender.")
+            raise RefusedError(
+                "the file is empty", where=self._name, hint="Fetch it again, or ask the sender.", code="file_empty"
+            )
         encoding = self._encoding
         if encoding is None:
             named = re.match(rb"(?:\xef\xbb\xbf)?\s*(?:UNA.{6}\s*)?UNB.(UNO.)", head[:HEAD], re.DOTALL)

@@ -43,7 +43,9 @@ def first_records(path: Openable, layout: FileFormat, number: int, *, name: str)
             for row in frame.head(max(0, number - len(records))).iter_rows(named=True):
                 line = row.pop(LINE)
                 if refused := row.pop(REFUSED, ""):
-                    error = error or RefusedError(refused, where=name, hint="The other sets can be read.")
+                    error = error or RefusedError(
+                        refused, where=name, hint="The other sets can be read.", code="file_damaged"
+                    )
                     continue
                 places = reader_of(layout).places(layout, list(row), line)
                 cells = {name: (places[name], cell) for name, cell in row.items()}
@@ -63,7 +65,9 @@ def head_of(path: Path) -> bytes:
             return file.read(HEAD)
     except OSError as error:
         hint = "name a file; save what comes from a pipe or device to one first"
-        raise ConfigError(f"cannot be read: {error.strerror or error}", where=str(path), hint=hint) from error
+        raise ConfigError(
+            f"cannot be read: {error.strerror or error}", where=str(path), hint=hint, code="file_unreadable"
+        ) from error
 
 
 def _members(text: str, place: str) -> Mapping[str, tuple[str, str]]:
@@ -85,7 +89,9 @@ def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -
     with open_stream(path, name=path.name) as stream:
         data = stream.read(_MOST_BYTES)
     if not data:
-        raise RefusedError("the file is empty", where=path.name, hint="Fetch it again, or ask the sender.")
+        raise RefusedError(
+            "the file is empty", where=path.name, hint="Fetch it again, or ask the sender.", code="file_empty"
+        )
     text = codecs.getincrementaldecoder(encoding)("replace").decode(data)
     if length is not None:
         return [text[start : start + length] for start in range(0, min(len(text), number * length), length)]

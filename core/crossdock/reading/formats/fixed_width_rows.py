@@ -49,7 +49,9 @@ def read_fixed_width(
         cut = record_pieces(stream, layout, name=name, chunk=_chunk, leniencies=counted)
         first = next(cut, None)
         if first is None:
-            raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
+            raise RefusedError(
+                "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
+            )
         file = _FixedWidthRows(layout, RecordLines(name, crlf=first.data.endswith(b"\r\n")), counted)
         hierarchy = RecordHierarchy(name, layout.types, layout.chosen)
 
@@ -267,7 +269,7 @@ class RecordLines:
 
     def _error(self, message: str, line: int, column: int | None = None, *, hint: str) -> RefusedError:
         where = f"{self._name}:{line}" if column is None else f"{self._name}:{line}:{column}"
-        return RefusedError(message, where=where, hint=hint)
+        return RefusedError(message, where=where, hint=hint, code="file_damaged")
 
     def _check_characters(self, piece: Piece, text: str) -> None:
         data = piece.data

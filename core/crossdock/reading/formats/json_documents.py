@@ -167,7 +167,7 @@ class _Document:
         line, column = self._place(self._at)
         self._value()
         message, hint = f"record {self._number:,} is not an object", "Each element of the list must be an object."
-        raise RefusedError(message, where=f"{self._file}:{line}:{column}", hint=hint)
+        raise RefusedError(message, where=f"{self._file}:{line}:{column}", hint=hint, code="file_damaged")
 
     def _pass_over(self, depth: int, name: str) -> None:
         value = self._value()
@@ -266,7 +266,10 @@ class _Document:
             line = self._place(len(self._text))[0] + error.object[: error.start].count(b"\n")
             hint = "Ask the sender for UTF-8, the encoding of JSON, or fetch the file again."
             raise RefusedError(
-                f"byte {error.object[error.start]:02X} is not utf-8", where=f"{self._file}:{line}", hint=hint
+                f"byte {error.object[error.start]:02X} is not utf-8",
+                where=f"{self._file}:{line}",
+                hint=hint,
+                code="encoding_wrong",
             ) from None
         line, column = self._place(self._at)
         self._lines, self._column = line - 1, column - 1
@@ -287,7 +290,7 @@ class _Document:
 
     def _refuse(self, message: str, hint: str, at: int | None = None) -> NoReturn:
         line, column = self._place(self._at if at is None else at)
-        raise RefusedError(message, where=f"{self._file}:{line}:{column}", hint=hint)
+        raise RefusedError(message, where=f"{self._file}:{line}:{column}", hint=hint, code="file_damaged")
 
 
 def _end_of(text: str, start: int) -> int | None:

@@ -82,11 +82,13 @@ def first_block(stream: Readable, name: str) -> bytes:
     """Return the first bytes of a file of JSON without its byte order mark; another kind of file is refused."""
     block = stream.read(CHUNK_BYTES)
     if not block:
-        raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
+        raise RefusedError(
+            "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
+        )
     block = block.removeprefix(_MARK)
     if block.startswith(_MARK):
         hint = "Ask the sender for one byte order mark or none, or fetch the file again."
-        raise RefusedError("begins with two byte order marks", where=f"{name}:1", hint=hint)
+        raise RefusedError("begins with two byte order marks", where=f"{name}:1", hint=hint, code="encoding_wrong")
     if not block.lstrip().startswith((b"{", b"[")) or b"\0" in block[:HEAD]:
         refuse_other_kind(block[:HEAD], "utf-8", name=name, expected="JSON")
     return block
@@ -109,7 +111,7 @@ def _objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
                     continue
                 if blank:
                     hint = "Blank lines may only follow the last object: ask the sender, or fetch the file again."
-                    raise RefusedError("is a blank line", where=f"{name}:{blank}", hint=hint)
+                    raise RefusedError("is a blank line", where=f"{name}:{blank}", hint=hint, code="file_damaged")
                 yield at, _object(line, f"{name}:{at}")
         number += len(lines)
 
@@ -119,13 +121,15 @@ def _object(line: bytes, where: str) -> str:
     try:
         found = exact_json.loads(line)
     except JSONDecodeError as error:
-        raise RefusedError(f"is not JSON: {error.msg}", where=f"{where}:{error.colno}", hint=_HINT) from None
+        raise RefusedError(
+            f"is not JSON: {error.msg}", where=f"{where}:{error.colno}", hint=_HINT, code="file_damaged"
+        ) from None
     except ValueError as error:  # the text of the error quotes nothing
-        raise RefusedError(f"is not JSON: {error}", where=where, hint=_HINT) from None
+        raise RefusedError(f"is not JSON: {error}", where=where, hint=_HINT, code="file_damaged") from None
     if not isinstance(found, dict):
         what = "a list" if isinstance(found, list) else "not an object"
         hint = "Each line must be one JSON object, not one document of several lines, nor a list of all."
-        raise RefusedError(f"is {what}", where=where, hint=hint)
+        raise RefusedError(f"is {what}", where=where, hint=hint, code="file_damaged")
     return exact_json.dumps(found).decode()
 
 
@@ -137,7 +141,9 @@ def _blocks_of_lines(stream: Readable, name: str) -> Iterator[list[bytes]]:
         number += len(whole)
         if len(rest) > MAX_RECORD_BYTES:
             message = f"a line of more than {MAX_RECORD_BYTES:,} bytes"
-            raise RefusedError(message, where=f"{name}:{number}", hint="Check that each line is one object.")
+            raise RefusedError(
+                message, where=f"{name}:{number}", hint="Check that each line is one object.", code="file_too_large"
+            )
         yield whole
         block = stream.read(CHUNK_BYTES)
     if rest:

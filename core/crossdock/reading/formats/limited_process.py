@@ -50,7 +50,7 @@ def cells_refused(name: str) -> Iterator[None]:
         yield
     except CellError as error:
         where = f"{name}:{error.cell}" if error.cell else name
-        raise RefusedError(error.message, where=where, hint=error.hint) from error
+        raise RefusedError(error.message, where=where, hint=error.hint, code="file_damaged") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,4 +136,4 @@ def _looks_like_text(text: str) -> bool:
 
 
 def _refuse(kind: OtherKind, name: str) -> NoReturn:
-    raise RefusedError(f"the file is {kind.what}", where=name, hint=kind.hint)
+    raise RefusedError(f"the file is {kind.what}", where=name, hint=kind.hint, code="format_wrong")

@@ -67,7 +67,9 @@ class ByteStream:
 
     def refuse(self, message: str, offset: int, hint: str = _CUT) -> NoReturn:
         where = f"{self._name}:{self.record}"
-        raise RefusedError(f"{message}, at byte {offset} of the file (from 0)", where=where, hint=hint)
+        raise RefusedError(
+            f"{message}, at byte {offset} of the file (from 0)", where=where, hint=hint, code="file_damaged"
+        )
 
     def _fill(self, size: int) -> None:
         parts = [self._data[self._at :]]

@@ -115,7 +115,7 @@ class RecordHierarchy:
         self._refuse(f"a record of the type {name} before any {parent} that it belongs to", line, hint)
 
     def _refuse(self, message: str, line: int, hint: str) -> NoReturn:
-        raise RefusedError(message, where=f"{self._name}:{line}", hint=hint)
+        raise RefusedError(message, where=f"{self._name}:{line}", hint=hint, code="file_damaged")
 
 
 _JOINED = "Were files joined? Ask the sender to send them separately."

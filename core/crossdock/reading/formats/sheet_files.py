@@ -86,7 +86,7 @@ def read_sheet(
     with cells_refused(name), path.open("rb") as file:
         if file.seek(0, 2) > MAX_BYTES:
             message = f"a sheet file of more than {MAX_BYTES >> 20} MiB"
-            raise RefusedError(message, where=name, hint="Ask for CSV files.")
+            raise RefusedError(message, where=name, hint="Ask for CSV files.", code="file_too_large")
         file.seek(0)
         refuse_no_sheet(file.read(HEAD), name=name)
         counted = Leniencies() if leniencies is None else leniencies
@@ -197,7 +197,7 @@ class _Sheet:
         return text
 
     def _refuse(self, message: str, cell: str, hint: str) -> NoReturn:
-        raise RefusedError(message, where=f"{self._place}!{cell}", hint=hint)
+        raise RefusedError(message, where=f"{self._place}!{cell}", hint=hint, code="file_damaged")
 
 
 def _duration(value: timedelta) -> str:

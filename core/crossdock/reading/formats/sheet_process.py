@@ -54,7 +54,9 @@ class SheetCells:
 def check_sheets_can_be_read(name: str) -> None:
     """Raise ConfigError at the file *name* if no library for sheets is installed."""
     if find_spec("python_calamine") is None:
-        raise ConfigError("sheets need python-calamine", where=name, hint="pip install 'crossdock[sheets]'")
+        raise ConfigError(
+            "sheets need python-calamine", where=name, hint="pip install 'crossdock[sheets]'", code="library_missing"
+        )
 
 
 @contextmanager

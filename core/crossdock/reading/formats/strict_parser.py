@@ -45,7 +45,7 @@ class StrictParser:
 
     def refuse(self, message: str, line: int, column: int | None = None, *, hint: str) -> NoReturn:
         where = f"{self.name}:{line}" if column is None else f"{self.name}:{line}:{column}"
-        raise RefusedError(message, where=where, hint=hint)
+        raise RefusedError(message, where=where, hint=hint, code="file_damaged")
 
     @cached_property
     def _cell_end_pattern(self) -> re.Pattern[str]:

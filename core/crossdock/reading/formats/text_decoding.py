@@ -192,7 +192,7 @@ def _cut(blocks: Iterator[Block], quote: bytes | None, name: str) -> Iterator[Pi
                 raise too_long()
     except DecodingError as error:
         line += rest.count(b"\n")
-        raise RefusedError(error.message, where=f"{name}:{line}", hint=error.hint) from error
+        raise RefusedError(error.message, where=f"{name}:{line}", hint=error.hint, code="encoding_wrong") from error
     if rest := rest.removesuffix(_DOS_END):
         yield Piece(line, rest, rest.count(b"\n"))
 
@@ -290,9 +290,13 @@ def _check_mark(head: bytes, encoding: str, name: str) -> bytes:
         if head.startswith(mark):
             if encoding not in allowed:
                 message = f"the file begins with the byte order mark of {declare}, but {encoding} is declared"
-                raise RefusedError(message, where=f"{name}:1", hint=f"Declare encoding: {declare}")
+                raise RefusedError(
+                    message, where=f"{name}:1", hint=f"Declare encoding: {declare}", code="encoding_wrong"
+                )
             return mark
     if encoding in _MARKED and head:
         hint = f"Declare encoding: {_MARKED[encoding]}." if b"\0" in head else _ASK  # half of the bytes of most texts
-        raise RefusedError(f"the {encoding} byte order mark is missing", where=f"{name}:1", hint=hint)
+        raise RefusedError(
+            f"the {encoding} byte order mark is missing", where=f"{name}:1", hint=hint, code="encoding_wrong"
+        )
     return b""

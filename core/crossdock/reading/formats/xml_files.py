@@ -231,7 +231,7 @@ class _Rows:
                 raise
             what = "the file declares an encoding that is not known, or that has characters of several bytes"
             hint = "Declare encoding, such as shift_jis, to read it in any case; or ask the sender for UTF-8."
-            raise RefusedError(what, where=f"{self._file}:1", hint=hint) from error
+            raise RefusedError(what, where=f"{self._file}:1", hint=hint, code="encoding_wrong") from error
         self._fed += len(data)
         self._check_sizes()
 
@@ -394,7 +394,9 @@ class _Rows:
         for name, slot in zip(self._plan.names, self._plan.places, strict=True):
             if slot not in found and (where := self._in_other_namespace.get(slot)):
                 message = f"column {name} is in no record, and elements of its name are in another namespace"
-                raise RefusedError(message, where=where, hint="Correct namespaces, or leave the column out.")
+                raise RefusedError(
+                    message, where=where, hint="Correct namespaces, or leave the column out.", code="column_missing"
+                )
 
     def _refuse_doctype(self, *_: object) -> NoReturn:
         hint = "A document type may define entities and name other files: ask the sender for a file without it."
@@ -411,11 +413,11 @@ class _Rows:
             message = f"the file ends before its last element does ({expat.ErrorString(error.code)})"
         hint = _CUT_HINT if is_cut else _HINTS.get(error.code, _WRONG)
         where = f"{self._file}:{error.lineno}:{error.offset + 1}"
-        raise RefusedError(message, where=where, hint=hint) from None
+        raise RefusedError(message, where=where, hint=hint, code="file_damaged") from None
 
     def _refuse(self, message: str, hint: str) -> NoReturn:
         where = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
-        raise RefusedError(message, where=where, hint=hint)
+        raise RefusedError(message, where=where, hint=hint, code="file_damaged")
 
 
 class XmlReader(FormatReader[XmlFormat]):
@@ -461,7 +463,9 @@ def _blocks(stream: Readable, layout: XmlFormat, name: str, parser: expat.XMLPar
                     yield block
                     is_begun = True
         except DecodingError as error:
-            raise RefusedError(error.message, where=f"{name}:{parser.CurrentLineNumber}", hint=error.hint) from None
+            raise RefusedError(
+                error.message, where=f"{name}:{parser.CurrentLineNumber}", hint=error.hint, code="encoding_wrong"
+            ) from None
     else:
         block = stream.read(_CHUNK_BYTES)
         is_begun = bool(block)
@@ -470,7 +474,9 @@ def _blocks(stream: Readable, layout: XmlFormat, name: str, parser: expat.XMLPar
             yield block
             block = stream.read(_CHUNK_BYTES)
     if not is_begun:
-        raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
+        raise RefusedError(
+            "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
+        )
     yield b""
 
 

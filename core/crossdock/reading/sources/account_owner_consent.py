@@ -61,7 +61,11 @@ class BrowserAccess:
             query = ""
         if not self.take(query):
             hint = "copy all of the address that the browser shows after access was given, and begin again"
-            raise ConfigError("this address is not the answer to this attempt: its state is another", hint=hint)
+            raise ConfigError(
+                "this address is not the answer to this attempt: its state is another",
+                hint=hint,
+                code="consent_refused",
+            )
 
     def finish(self) -> None:
         """Exchange the code of the answer for tokens, and store them."""
@@ -70,7 +74,7 @@ class BrowserAccess:
             error = self.answer.get("error")
             reason = f" ({error})" if error in _REFUSALS else ""
             said = "access was denied" if error == "access_denied" else "the vendor gave no access"
-            raise UnauthorizedError(f"{said}{reason}; nothing was stored")
+            raise UnauthorizedError(f"{said}{reason}; nothing was stored", code="consent_refused")
         request = self._auth.code_request(self.answer["code"], self._redirect_url, self._verifier)
         self._auth.store(_sent(self._api, request))
 
@@ -87,11 +91,15 @@ def by_device(
     )  # the latter at Google, from before the RFC
     if response.status_code != 200 or not (oauth_messages.is_token(code) and user_code and address):
         reason = oauth_messages.refusal(response.status_code, given.get("error"))
-        raise UnauthorizedError(f"the vendor gave no code for another device: {reason}", where=auth.device_url)
+        raise UnauthorizedError(
+            f"the vendor gave no code for another device: {reason}", where=auth.device_url, code="consent_refused"
+        )
     try:
         show(web_address(str(address)), str(user_code))
     except ValueError as error:
-        raise UnauthorizedError(f"the vendor's address for the code {error}", where=auth.device_url) from None
+        raise UnauthorizedError(
+            f"the vendor's address for the code {error}", where=auth.device_url, code="consent_refused"
+        ) from None
     pause_s = _seconds(given.get("interval"), _POLL_S)
     until = clock.monotonic() + min(within_s, _seconds(given.get("expires_in"), _DEVICE_CODE_S))
     while clock.monotonic() < until:
@@ -108,7 +116,7 @@ def by_device(
             case "slow_down":
                 pause_s += _POLL_S
             case "access_denied":
-                raise UnauthorizedError("access was denied (access_denied); nothing was stored")
+                raise UnauthorizedError("access was denied (access_denied); nothing was stored", code="consent_refused")
             case "expired_token":
                 break
             case _ if auth.is_passing(response, members):
@@ -125,7 +133,9 @@ def _longer(pause_s: float) -> float:
 
 
 def not_given(within_s: float) -> UnavailableError:
-    return UnavailableError(f"nobody gave access within {within_s:.0f} s; nothing was stored", hint="begin again")
+    return UnavailableError(
+        f"nobody gave access within {within_s:.0f} s; nothing was stored", hint="begin again", code="consent_refused"
+    )
 
 
 def _seconds(value: object, default: float) -> float:

@@ -117,7 +117,7 @@ class Api:
         try:
             checked_base_url(self.base_url)
         except ValueError as error:
-            raise ConfigError(f"the base URL {error}") from None
+            raise ConfigError(f"the base URL {error}", code="address_invalid") from None
 
     def throttling(self, answer: ApiAnswer) -> Throttling | None:
         """Return what `throttled` says about *answer*, or None. Raises AuthorCodeError for a value of another type."""

@@ -158,7 +158,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if method == "POST" and paginator.has_params and paginator.place is None:
             message = f"{type(paginator).__name__} does not say where a POST has its parameters"
             hint = "give it place='body', place='variables' or place='query'"
-            raise ConnectorError(message, where=path, hint=hint)
+            raise ConnectorError(message, where=path, hint=hint, code="connector_rows_wrong")
         sent_as: Any = {"json": json, "graphql": graphql, "variables": variables or {}, "headers": headers or {}}
         made = ApiRequest(method, path, params or {}, **sent_as)
         paths, shared = ((each,) if isinstance(each, str) else each for each in (key, shared_key))
@@ -195,7 +195,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             _check_new(following, seen, paginator, page)
             request = following
         else:
-            raise RefusedError(f"more than {MAX_PAGES} pages", where=None if page is None else page.address)
+            raise RefusedError(
+                f"more than {MAX_PAGES} pages", where=None if page is None else page.address, code="list_without_end"
+            )
         if evidence is not None and page is not None:
             self._check_end(read, evidence, page, is_stopped=is_stopped)
         if page is not None and paginator.stop.when is not None and not is_stopped:
@@ -240,7 +242,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     ) -> tuple[ApiRequest, ApiAnswer]:
         request, answer = self._exchange(request, smaller, sent)
         if answer.status in _NO_LIST:
-            raise RefusedError(f"{_NO_LIST[answer.status]} (HTTP {answer.status})", where=answer.address)
+            raise RefusedError(
+                f"{_NO_LIST[answer.status]} (HTTP {answer.status})", where=answer.address, code="list_unavailable"
+            )
         return request, answer
 
     def _question(self, request: ApiRequest, page: ApiAnswer, *, is_empty: bool) -> None:
@@ -325,12 +329,12 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         shown = self._http.redacted(parts._replace(query="").geturl())
         if not own and not (parts.scheme == "https" and parts.netloc in self._api.download_hosts):
             hint = "name it in download_hosts of the Api; it must be https"
-            raise RefusedError("the file is on another host", where=shown, hint=hint)
+            raise RefusedError("the file is on another host", where=shown, hint=hint, code="next_address_refused")
         _, answer = self._retried.answer(
             ApiRequest("GET", address), shown, lambda _: self._http.download(address, path, authorized=own)
         )
         if answer.status != 200:
-            raise RefusedError(f"has no file (HTTP {answer.status})", where=shown)
+            raise RefusedError(f"has no file (HTTP {answer.status})", where=shown, code="api_file_missing")
         return path.stat().st_size
 
     def _address(self, request: ApiRequest) -> str:
@@ -365,7 +369,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     def _refuse_other_host(self, address: str, where: str) -> None:
         if urlsplit(address)[:2] != urlsplit(self._base_url)[:2]:
             hint = "The credentials would be sent to another host."
-            raise RefusedError("the address is on another host", where=where, hint=hint)
+            raise RefusedError("the address is on another host", where=where, hint=hint, code="next_address_refused")
 
     def close(self) -> None:
         self._leave.close()
@@ -433,7 +437,12 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
         return found
     if records is None and paginator.total is not None:
         message = "the place of the records is not known, so that they cannot be compared with the total"
-        raise ConnectorError(message, where=answer.address, hint="give ctx.api.pages the records, a JSON pointer")
+        raise ConnectorError(
+            message,
+            where=answer.address,
+            hint="give ctx.api.pages the records, a JSON pointer",
+            code="connector_rows_wrong",
+        )
     return None
 
 
@@ -461,7 +470,9 @@ def _check_end_status(page: ApiAnswer, before: ApiAnswer | None, read: _List, *,
     if page.status in AT_FIRST or is_over:
         return
     if before is None:
-        raise RemoteError(f"responded with HTTP {page.status} in place of the first page", where=page.address)
+        raise RemoteError(
+            f"responded with HTTP {page.status} in place of the first page", where=page.address, code="list_unavailable"
+        )
     if read.doubt_of_end is not None:
         sign = f"HTTP {page.status} came after {read.doubt_of_end}"
         raise _in_doubt(f"{sign}; declare its total or number of pages", page)
@@ -472,13 +483,17 @@ def _take(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer
     evidence.empty_pages = 0 if found else evidence.empty_pages + 1
     if evidence.empty_pages > MAX_EMPTY_PAGES:
         message = f"is one of more than {MAX_EMPTY_PAGES:,} pages in a row without records: pagination loop"
-        raise IncompleteListError(message, where=answer.address, hint="declare in stop how the API ends its lists")
+        raise IncompleteListError(
+            message, where=answer.address, hint="declare in stop how the API ends its lists", code="list_without_end"
+        )
     total = paginator.stated_total(answer) if found or not evidence.pages else None
     return evidence.take(found, total)
 
 
 def _in_doubt(sign: str, page: ApiAnswer) -> DoubtfulListError:
-    return DoubtfulListError(f"the list ended here, although {sign}", where=page.address, hint=_MORE)
+    return DoubtfulListError(
+        f"the list ended here, although {sign}", where=page.address, hint=_MORE, code="list_incomplete"
+    )
 
 
 def _check_new(following: ApiRequest, seen: set[int], paginator: Paginator, page: ApiAnswer) -> None:
@@ -520,8 +535,10 @@ def _shown(address: str, request: ApiRequest, sent: frozenset[tuple[str, str]]) 
 def _joined(page: ApiAnswer, address: str, following: str) -> str:
     if len(following) > MAX_ADDRESS:
         reason = f"the address of the next page has more than {MAX_ADDRESS:,} characters"
-        raise RefusedError(reason, where=page.address)
+        raise RefusedError(reason, where=page.address, code="next_address_refused")
     try:
         return urljoin(address, following)
     except ValueError:  # its text would quote the address
-        raise RefusedError("the link to the next page is not a URL", where=page.address) from None
+        raise RefusedError(
+            "the link to the next page is not a URL", where=page.address, code="next_address_refused"
+        ) from None

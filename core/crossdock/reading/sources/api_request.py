@@ -132,9 +132,9 @@ class ApiAnswer:
         if not isinstance(found, list):
             place = f"has no list at {pointer or 'the top'}"
             if self.body is None:
-                raise RefusedError(f"{place}: the answer is empty or null", where=self.address)
+                raise RefusedError(f"{place}: the answer is empty or null", where=self.address, code="answer_failed")
             what = f"it {described(found)}" if isinstance(self.body, dict) else f"the answer {described(self.body)}"
-            raise RefusedError(f"{place}: {what}", where=self.address)
+            raise RefusedError(f"{place}: {what}", where=self.address, code="answer_failed")
         return found
 
     def _found(self, pointer: str) -> Any:

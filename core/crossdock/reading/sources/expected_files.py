@@ -86,7 +86,7 @@ class Expectation:
         if newest is not None:
             last = f"newest: {newest.name} of {instant_text(newest.modified_at.astimezone(UTC))}"
         hint = "ask the sender; run 'crossdock sync' when it has arrived. 'required: false' in the config expects none"
-        return UnavailableError(f"{missing.text}; {last}", where=files, hint=hint)
+        return UnavailableError(f"{missing.text}; {last}", where=files, hint=hint, code="file_missing")
 
     def _missing(self, run: SourceContext) -> _Missing | None:
         job = run.job

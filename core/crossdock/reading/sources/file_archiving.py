@@ -45,7 +45,12 @@ def archive(
     if not finished:
         return
     if not isinstance(store, ArchivingStore):
-        raise CrossdockError("this store cannot move files", where=folder, hint="remove 'archive' from the config")
+        raise CrossdockError(
+            "this store cannot move files",
+            where=folder,
+            hint="remove 'archive' from the config",
+            code="files_not_movable",
+        )
     markers = listing.markers(store)
     for file in finished:
         if marker := markers.get(listing.marker_name(file)):

@@ -27,11 +27,13 @@ def check_intake(files: str, *, ready: str | None, manifest: Manifest | None, ar
     for key, value in {"ready": ready, "manifest": manifest, "archive": archive}.items():
         if value is not None and "/" in pattern:
             hint = f"name one folder, or leave {key} out"
-            raise ConfigError(f"{key} cannot be used with files in several folders", where=files, hint=hint)
+            raise ConfigError(
+                f"{key} cannot be used with files in several folders", where=files, hint=hint, code="config_invalid"
+            )
     if archive is not None and (archive.rstrip("/") or "/") == folder:
-        raise ConfigError("archive must be another folder than that of files", where=files)
+        raise ConfigError("archive must be another folder than that of files", where=files, code="config_invalid")
     if ready is not None and Markers(ready, folder).marks_itself(pattern):
-        raise ConfigError("ready must not be the name of the file itself", where=files)
+        raise ConfigError("ready must not be the name of the file itself", where=files, code="config_invalid")
 
 
 class FileListing:
@@ -86,12 +88,15 @@ class FileListing:
                 where=undated.path,
                 hint="use a pattern that matches one file, names such as LINES_2026-03-01_1.csv, or declare "
                 'their form, such as order: {name: "LINES_{date:%d%m%Y}_{number}.csv"}',
+                code="file_order_unclear",
             )
         latest = max(listed, key=lambda file: file.modified_epoch_s)
         newest = max(filter(None, days.values()), default=None)
         if self._order.declared is None and days[latest] != newest:
             message = f"was changed after all files of {newest}, and is of an earlier date by its name"
-            raise RefusedError(message, where=latest.path, hint="declare the form of the names with 'order'")
+            raise RefusedError(
+                message, where=latest.path, hint="declare the form of the names with 'order'", code="file_order_unclear"
+            )
         return [file for file in listed if days[file] == newest]
 
     def notes(self, older: Sequence[RemoteFile], repeated: Sequence[str] = ()) -> Iterator[str]:
@@ -124,7 +129,9 @@ class FileListing:
         for file in files:
             if file.size > MAX_BYTES:
                 message = f"has {file.size:,} bytes, more than the limit of {MAX_BYTES:,}"
-                raise RefusedError(message, where=file.path, hint="ask the sender to send it in parts")
+                raise RefusedError(
+                    message, where=file.path, hint="ask the sender to send it in parts", code="file_too_large"
+                )
         if not files:
             return
         changed, looks = self._changed(files), self._run.growth_checks
@@ -134,7 +141,9 @@ class FileListing:
             again = set(self._listed(store))
             changed = next((file for file in files if file not in again), None)
         if changed is not None:
-            raise RefusedError("is still being written", where=changed.path, hint="run again when it is complete")
+            raise RefusedError(
+                "is still being written", where=changed.path, hint="run again when it is complete", code="file_growing"
+            )
 
     def _changed(self, files: Sequence[RemoteFile]) -> RemoteFile | None:
         """Return the first of *files* that changed since the last pause began. Another pause would be as short."""

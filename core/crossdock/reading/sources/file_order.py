@@ -180,7 +180,7 @@ class FileOrder:
         if fault == "older":
             hint = "ask the sender for a fresh one" if self.snapshot else _LATE
             other = "the version of it that was taken in before" if first.name == second.name else other
-            return RefusedError(f"is older than {other}", where=where, hint=hint)
+            return RefusedError(f"is older than {other}", where=where, hint=hint, code="file_outdated")
         if fault == "disagree":
             by_name, by_time = (
                 ("older", "newer") if first.modified_epoch_s < second.modified_epoch_s else ("newer", "older")
@@ -188,10 +188,12 @@ class FileOrder:
             message = f"is {by_name} than {other} by its name, and {by_time} by its time of change"
             if taken and not self.snapshot and by_name == "older":
                 hint = f"declare {_BY_TIME}. Else it comes too late: {_LATE}"
-                return RefusedError(message, where=where, hint=hint)
+                return RefusedError(message, where=where, hint=hint, code="file_order_unclear")
         else:
             message = f"is as new as {other}: neither name nor time of change says which of them is newer"
-        return RefusedError(message, where=where, hint=compared.advice(first.name, second.name, fault))
+        return RefusedError(
+            message, where=where, hint=compared.advice(first.name, second.name, fault), code="file_order_unclear"
+        )
 
 
 class _ByTime:

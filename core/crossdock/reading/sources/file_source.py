@@ -336,7 +336,7 @@ class FileSource:
                 sums.check()
             if self._order.snapshot and not rows and self._empty != "all_gone":
                 hint = "check the export; a file without rows does not show that records are gone"
-                raise RefusedError("is a snapshot without rows", where=facts.name, hint=hint)
+                raise RefusedError("is a snapshot without rows", where=facts.name, hint=hint, code="snapshot_empty")
         except CrossdockError as failure:
             self._failure = failure
             raise
@@ -376,7 +376,7 @@ class StatedSums:
         for column in self._found:
             if column not in rows.columns:
                 hint = "correct manifest.sums in the config; it names columns of the file"
-                raise RefusedError(f"missing column {column!r}", where=self._file, hint=hint)
+                raise RefusedError(f"missing column {column!r}", where=self._file, hint=hint, code="column_missing")
             total = rows.select(exact_numbers(rows, column, file=self._file).sum()).item()
             self._found[column] = EXACT.add(self._found[column], total or 0)
 
@@ -385,4 +385,6 @@ class StatedSums:
             if self._found[column] != stated:
                 message = f"the sum of column {column!r} is {plain(self._found[column])}, but {self._where} states"
                 hint = "the file or the manifest is not whole, or they are of different days: fetch them again"
-                raise RefusedError(f"{message} {plain(stated)}", where=self._file, hint=hint)
+                raise RefusedError(
+                    f"{message} {plain(stated)}", where=self._file, hint=hint, code="control_total_differs"
+                )

@@ -75,6 +75,8 @@ class Wait(ConfigModel):
 class LateError(UnavailableError):
     """The expected file has not arrived, and there is time left. After *pause*, try again."""
 
+    code = "file_missing"
+
     def __init__(self, message: str, *, where: str, pause: timedelta) -> None:
         super().__init__(message, where=where)
         self.pause = pause
@@ -117,7 +119,9 @@ class LateFileWatch:
             raise self._put_off(f"{self._files}: no new file", left)
         if self._wait.then == "fail":
             hint = "ask the sender; run 'crossdock sync' when it has arrived, or set 'then: without' to do without it"
-            raise UnavailableError(f"no new file arrived by {self._until}", where=self._files, hint=hint)
+            raise UnavailableError(
+                f"no new file arrived by {self._until}", where=self._files, hint=hint, code="file_missing"
+            )
         self.without = f"no new file {self._files} until {self._until}; continued without it"
         return taken
 

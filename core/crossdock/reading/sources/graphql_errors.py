@@ -16,6 +16,8 @@ _FAILED = frozenset({"INTERNAL_SERVER_ERROR", "TIMEOUT"})
 class GraphQLError(RemoteError):
     """An answer with GraphQL errors. `codes` has the ``extensions.code`` of each error that has one."""
 
+    code = "graphql_failed"
+
     def __init__(self, message: str, codes: frozenset[str], *, where: str) -> None:
         super().__init__(message, where=where)
         self.codes = codes

@@ -71,10 +71,12 @@ class StoredRows:
         present = [name for name in rows.columns if name not in {LINE, REFUSED}]
         if REFUSED in rows.columns and (refused := [each for each in rows[REFUSED] if each]):
             hint = "a join or look-up needs its whole file: fetch it again, or ask the sender"
-            raise RefusedError(refused[0], where=file, hint=hint)
+            raise RefusedError(refused[0], where=file, hint=hint, code="join_failed")
         if missing := [name for name in self._columns or () if name not in present]:
             names = ", ".join(map(repr, missing))
-            raise RefusedError(f"missing column {names}", where=file, hint=f"its columns: {', '.join(present)}")
+            raise RefusedError(
+                f"missing column {names}", where=file, hint=f"its columns: {', '.join(present)}", code="column_missing"
+            )
         kept = rows[[*(self._columns or present), LINE]].with_columns(
             pl.lit(printable(file)).alias(FILE), pl.lit(number, pl.UInt32).alias(NUMBER)
         )
@@ -128,6 +130,7 @@ class Joiner:
                     f"{number} rows of join {name!r} have no row of the main source",
                     where=f"{rows[FILE][0]}:{rows[LINE][0]}",
                     hint="check that 'on' names the right columns, and that the files belong together",
+                    code="join_failed",
                 )
             yield from self._orphan_rows(rows, name, rule, columns)
 
@@ -233,6 +236,7 @@ def _refuse_contradictions(found: pl.DataFrame, name: str, rule: Rule) -> None:
         f"look-up {name!r} finds the key of {places[0]} again, with different content",
         where=places[1],
         hint="name all columns of the key in 'on'",
+        code="join_failed",
     )
 
 
@@ -317,7 +321,9 @@ class JoinedFiles:
 
     def _no_file(self, part: Part) -> RefusedError:
         hint = "nothing was imported; run again when it has arrived"
-        return RefusedError(f"no file matches {part.files}", where=self._main.stream_id.stream, hint=hint)
+        return RefusedError(
+            f"no file matches {part.files}", where=self._main.stream_id.stream, hint=hint, code="file_missing_for_join"
+        )
 
     def _report_inputs(self) -> None:
         stream, run = self._main.stream_id.stream, self._run

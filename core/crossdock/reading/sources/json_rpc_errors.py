@@ -27,7 +27,7 @@ def check(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable
         found = [error, error.get("data")] if isinstance(error, dict) else [error]
         code = f" {error['code']}" if isinstance(error, dict) and isinstance(error.get("code"), int) else ""
         reason = api_error_messages.message_of(found, redacted) or "without a message"
-        raise RemoteError(f"answered with the JSON-RPC error{code}: {reason}", where=shown)
+        raise RemoteError(f"answered with the JSON-RPC error{code}: {reason}", where=shown, code="answer_failed")
 
 
 def is_permanent(status: int, body: Any) -> bool:

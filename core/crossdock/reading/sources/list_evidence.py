@@ -41,6 +41,8 @@ _MOVED_ROWS = (
 class IncompleteListError(RefusedError):
     """A list ended, and nothing proves that all of it was read."""
 
+    code = "list_incomplete"
+
 
 class DoubtfulListError(IncompleteListError):
     """A list was read to its end, but records may be missing: it changed meanwhile, or its answers announce more.
@@ -250,7 +252,9 @@ class ListEvidence:
             low, high = self._totals or (0, 0)
             sign = f"its total was {low:,} and {high:,}" if low < high else f"{self._again:,} were on two pages"
             if not self._key:  # two copies of a row would be joined into one record
-                raise IncompleteListError(_CHANGED.format(sign), where=page.address, hint=_MOVED_ROWS)
+                raise IncompleteListError(
+                    _CHANGED.format(sign), where=page.address, hint=_MOVED_ROWS, code="list_changed"
+                )
             raise changed(sign, page.address)
         if self._totals is None or any(map(self._is_stated, {*self._totals, self._total or 0})):
             return
@@ -278,12 +282,12 @@ class ListEvidence:
 
 
 def changed(sign: str, where: str) -> DoubtfulListError:
-    return DoubtfulListError(_CHANGED.format(sign), where=where, hint=_MOVED)
+    return DoubtfulListError(_CHANGED.format(sign), where=where, hint=_MOVED, code="list_changed")
 
 
 def repeated(page: ApiAnswer) -> IncompleteListError:
     message = "has only records that earlier pages had: pagination loop"
-    return IncompleteListError(message, where=page.address, hint=_IGNORED)
+    return IncompleteListError(message, where=page.address, hint=_IGNORED, code="list_without_end")
 
 
 _PAGE = re.compile("(current|next)?page(no|nr|num|number|index)?|paged|p|pg")

@@ -88,12 +88,19 @@ class Entry:
             if not re.fullmatch(_FORMS[fact], text):
                 what = "a whole number" if fact in {"rows", "bytes"} else f"a {fact} in hexadecimal digits"
                 hint = "correct 'manifest' in the config, or ask the sender for a correct one"
-                raise RefusedError(f"column {manifest.facts[fact]!r} is not {what}", where=self.where, hint=hint)
+                raise RefusedError(
+                    f"column {manifest.facts[fact]!r} is not {what}",
+                    where=self.where,
+                    hint=hint,
+                    code="manifest_differs",
+                )
 
         for column, text in self.sums.items():
             if not re.fullmatch(NUMBER, text):
                 hint = "correct 'manifest' in the config, or ask the sender for a correct one"
-                raise RefusedError(f"the sum of {column!r} is not a number", where=self.where, hint=hint)
+                raise RefusedError(
+                    f"the sum of {column!r} is not a number", where=self.where, hint=hint, code="manifest_differs"
+                )
 
     def check(self, file: str, fact: str, found: int | str) -> None:
         stated = self.facts.get(fact, str(found)).lower()
@@ -104,7 +111,7 @@ class Entry:
             message = f"has {found:,} {fact}, but {self.where} states {int(stated):,}"
         else:
             message = f"has another {fact} than {self.where} states"
-        raise RefusedError(message, where=file, hint=hint)
+        raise RefusedError(message, where=file, hint=hint, code="manifest_differs")
 
     def check_content(self, file: str, content: Openable) -> None:
         for fact in self.facts.keys() & {"sha256", "md5"}:
@@ -129,7 +136,7 @@ def read_entries(
     for file in files:
         if file.name not in entries:
             hint = f"{len(listed):,} files match {manifest.files}; ask the sender, or run again when it is listed"
-            raise RefusedError("has no entry in a manifest", where=file.path, hint=hint)
+            raise RefusedError("has no entry in a manifest", where=file.path, hint=hint, code="manifest_differs")
         entries[file.name].check_form(manifest)
         entries[file.name].check(file.path, "bytes", file.size)
     return entries
@@ -148,7 +155,12 @@ def _entries(
                 name, where = row[manifest.name], f"{listed.path}:{row[LINE]}"
                 if name in entries:
                     hint = "ask the sender for a manifest with one entry for each file"
-                    raise RefusedError(f"a second entry of the file in {entries[name].where}", where=where, hint=hint)
+                    raise RefusedError(
+                        f"a second entry of the file in {entries[name].where}",
+                        where=where,
+                        hint=hint,
+                        code="manifest_differs",
+                    )
                 facts = {fact: row[column].strip() for fact, column in manifest.facts.items()}
                 sums = {of: row[column].strip() for column, of in manifest.sums.items()}
                 entries[name] = Entry(where, facts, sums)
@@ -161,7 +173,10 @@ def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: l
     if missing := {manifest.name, *manifest.facts.values(), *manifest.sums} - set(frame.columns):
         hint = "correct 'manifest' in the config, or ask the sender"
         raise RefusedError(
-            f"missing column {', '.join(map(repr, sorted(missing)))}", where=f"{listed.path}:1", hint=hint
+            f"missing column {', '.join(map(repr, sorted(missing)))}",
+            where=f"{listed.path}:1",
+            hint=hint,
+            code="column_missing",
         )
     return frame.with_columns(_file_name(column_named(manifest.name))).filter(column_named(manifest.name).is_in(names))
 

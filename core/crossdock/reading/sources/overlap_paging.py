@@ -92,10 +92,15 @@ class OverlappingPages(SizedPages):
             return None
         if offset > before.offset and places == before.places:
             message = f"is the page before it once more, although {self.param} is another"
-            raise RefusedError(message, where=answer.address, hint="an API that does not know a parameter ignores it")
+            raise RefusedError(
+                message,
+                where=answer.address,
+                hint="an API that does not know a parameter ignores it",
+                code="list_without_end",
+            )
         if number < 2:
             message = f"has {number} of {total - offset:,} records: pages of fewer than two cannot overlap"
-            raise RefusedError(message, where=answer.address)
+            raise RefusedError(message, where=answer.address, code="list_incomplete")
         joints, back = _joints(places, min(self.overlap, number // 2))
         self._progress[0] = replace(before, offset=offset, places=places, joints=joints, step=back)
         return request.with_page(**{self.param: end - back})
@@ -112,14 +117,16 @@ class OverlappingPages(SizedPages):
         progress.restarts += 1
         if progress.restarts > _RESTARTS:
             message = f"changes so fast that it was begun again {_RESTARTS} times"
-            raise RefusedError(message, where=answer.address, hint="read it again when it changes less")
+            raise RefusedError(
+                message, where=answer.address, hint="read it again when it changes less", code="list_changed"
+            )
         return 0
 
     @staticmethod
     def _check_end(progress: _Progress, total: int, answer: ApiAnswer) -> None:
         if (read := len(progress.seen) + progress.without_place) < total:
             message = f"the list ended after {read:,} of {total:,} records"
-            raise DoubtfulListError(message, where=answer.address, hint=_HIDDEN)
+            raise DoubtfulListError(message, where=answer.address, hint=_HIDDEN, code="list_incomplete")
 
     def _places(self, answer: ApiAnswer, *, is_first: bool) -> list[_Place]:
         """Return the places of the records that have one. A page that is not sorted is refused.
@@ -137,11 +144,13 @@ class OverlappingPages(SizedPages):
             if isinstance(id_, str | int) and all(isinstance(each, str | int) or each in unknown for each in change)
         ]
         if found and not places:
-            raise RefusedError(f"no record has {self.id} and {' and '.join(paths)}", where=answer.address)
+            raise RefusedError(
+                f"no record has {self.id} and {' and '.join(paths)}", where=answer.address, code="answer_misplaced"
+            )
         if not any(_is_sorted(_of_one_kind([change[index] for change, _ in places])) for index in range(len(paths))):
             hint = "an API that does not know a parameter ignores it"
             message = f"is not sorted by {' or '.join(paths)}, lowest first"
-            raise RefusedError(message, where=answer.address, hint=hint)
+            raise RefusedError(message, where=answer.address, hint=hint, code="list_unsorted")
         return places
 
     def _count(self, answer: ApiAnswer) -> int:
@@ -149,7 +158,7 @@ class OverlappingPages(SizedPages):
         if not (text.isascii() and text.isdigit()):
             hint = "a proxy or cache may have removed it"
             message = f"has no header {self.total} with the number of records"
-            raise RefusedError(message, where=answer.address, hint=hint)
+            raise RefusedError(message, where=answer.address, hint=hint, code="answer_misplaced")
         return int(text)
 
 

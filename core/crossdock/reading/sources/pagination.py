@@ -76,7 +76,12 @@ class Paginator:
             RefusedError: If *answer* is not a page of the list, or the list is cut.
         """
         if type(self) is Paginator and _following_link(answer) is not None:
-            raise RefusedError("has a link to a next page", where=answer.address, hint="read it with link_header")
+            raise RefusedError(
+                "has a link to a next page",
+                where=answer.address,
+                hint="read it with link_header",
+                code="list_incomplete",
+            )
         return None
 
     def listed(self, answer: ApiAnswer) -> list[Any] | None:  # noqa: ARG002  for subclasses
@@ -217,12 +222,14 @@ class AfterId(SizedPages):
             return None
         last = _text(answer, f"{self.records}/{len(found) - 1}/{self.id}")
         if last is None:
-            raise RefusedError(f"the last record of the page has no member {self.id}", where=answer.address)
+            raise RefusedError(
+                f"the last record of the page has no member {self.id}", where=answer.address, code="answer_misplaced"
+            )
         numbers = [number for each in found if (number := _number(each, self.id)) is not None]
         if self.sorted and numbers not in (sorted(numbers), sorted(numbers, reverse=True)):
             message = f"is not sorted by {self.id}, so that asking for what follows the last one would pass over others"
             hint = "request it in this order; where the parameter names a place in a list of any order: sorted: false"
-            raise RefusedError(message, where=answer.address, hint=hint)
+            raise RefusedError(message, where=answer.address, hint=hint, code="list_unsorted")
         return request.with_page(**{self.param: last})
 
 
@@ -276,7 +283,9 @@ class PageNumber(SizedPages):
         if not answer.items(self.records):
             pages = _whole(answer, self.pages)
             if pages is not None and read <= pages:
-                raise RefusedError(f"has no records, although there are {pages} pages", where=answer.address)
+                raise RefusedError(
+                    f"has no records, although there are {pages} pages", where=answer.address, code="list_incomplete"
+                )
             return None
         if self.cap is not None and read >= self.cap:
             raise _cut(f"{self.cap:,} pages", answer)
@@ -348,7 +357,7 @@ class GraphQLConnection(SizedPages):
         following, cursor = (answer.at(f"{self.path}/pageInfo/{name}") for name in ("hasNextPage", "endCursor"))
         if not isinstance(following, bool) or (following and not isinstance(cursor, str)):
             message = f"has no pageInfo with hasNextPage and endCursor at {self.path}"
-            raise RefusedError(message, where=answer.address)
+            raise RefusedError(message, where=answer.address, code="answer_misplaced")
         return request.with_page(**{self.cursor: cursor}) if following else None
 
     def listed(self, answer: ApiAnswer) -> list[Any] | None:
@@ -360,7 +369,7 @@ def _following_link(answer: ApiAnswer) -> str | None:
     try:
         return link_target(answer.headers.get("link", ""))
     except ValueError as error:
-        raise RefusedError(str(error), where=answer.address) from None
+        raise RefusedError(str(error), where=answer.address, code="next_address_refused") from None
 
 
 def _without_params(request: ApiRequest) -> ApiRequest:
@@ -369,7 +378,7 @@ def _without_params(request: ApiRequest) -> ApiRequest:
 
 def _object(answer: ApiAnswer) -> None:
     if not isinstance(answer.body, dict):
-        raise RefusedError("is not a JSON object with a next page", where=answer.address)
+        raise RefusedError("is not a JSON object with a next page", where=answer.address, code="answer_misplaced")
 
 
 def _text(answer: ApiAnswer, pointer: str) -> str | None:
@@ -378,7 +387,9 @@ def _text(answer: ApiAnswer, pointer: str) -> str | None:
     if value is None or value is False or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise RefusedError(f"has neither a text nor a whole number at {pointer}", where=answer.address)
+        raise RefusedError(
+            f"has neither a text nor a whole number at {pointer}", where=answer.address, code="answer_misplaced"
+        )
     return str(value)
 
 
@@ -398,13 +409,15 @@ def _whole(answer: ApiAnswer, pointer: str | None) -> int | None:
     if pointer is None:
         return None
     if (value := _number({pointer: answer.at(pointer)}, pointer)) is None:
-        raise RefusedError(f"has no whole number at {pointer}", where=answer.address)
+        raise RefusedError(f"has no whole number at {pointer}", where=answer.address, code="answer_misplaced")
     return value
 
 
 def _cut(limit: str, answer: ApiAnswer) -> RefusedError:
     message = f"the list reaches {limit}, where the API cuts it"
-    return RefusedError(message, where=answer.address, hint="read it in parts, such as windows of time")
+    return RefusedError(
+        message, where=answer.address, hint="read it in parts, such as windows of time", code="list_incomplete"
+    )
 
 
 # The quantifiers are possessive, so the time is linear in the length.

@@ -43,9 +43,13 @@ Smaller = Callable[[ApiRequest], ApiRequest | None]
 class ThrottledError(UnavailableError):
     """The rate limit refused a request for too long."""
 
+    code = "api_throttled"
+
 
 class RequestRefusedError(RemoteError):
     """An answer of 400, 404, 410, 416 or 422: what was asked for is not there, or cannot be."""
+
+    code = "answer_refused"
 
 
 class NotFoundError(RequestRefusedError):
@@ -54,6 +58,8 @@ class NotFoundError(RequestRefusedError):
 
 class _ServerError(UnavailableError):
     """An answer of 500 or above. The server asks for a pause of *wait_s*."""
+
+    code = "api_unavailable"
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(f"HTTP {answer.status}")
@@ -97,7 +103,7 @@ class RetriedRequests:
                 raise
             except UnreadableError as error:
                 hint = _SMALLER if isinstance(error, TooLargeError) else None
-                raise RefusedError(error.message, where=shown, hint=hint) from None
+                raise RefusedError(error.message, where=shown, hint=hint, code=error.code) from None
             except UnavailableError as error:
                 lesser = smaller(request) if isinstance(error, TimedOutError) and lessened < LESSENED_AT_MOST else None
                 if lesser is not None:
@@ -106,7 +112,7 @@ class RetriedRequests:
                 failures += 1
                 if failures == ATTEMPTS:
                     message = f"failed {ATTEMPTS} times; last error: {self.redacted(error.message)}"
-                    raise UnavailableError(message, where=shown) from None
+                    raise UnavailableError(message, where=shown, code="api_unavailable") from None
                 self.clock.sleep(max(self._pause_s(failures), getattr(error, "wait_s", 0.0)))
 
     def _unthrottled(self, request: ApiRequest, shown: str, send: Send) -> ApiAnswer:
@@ -134,7 +140,9 @@ class RetriedRequests:
                 self._check(answer, shown, unreadable, body, read.status)
                 if graphql_errors.is_failed(request, read):
                     said = api_error_messages.message_of(read.at("/errors"), self.redacted)
-                    raise UnavailableError(f"a GraphQL query failed with an internal error{said and f': {said}'}")
+                    raise UnavailableError(
+                        f"a GraphQL query failed with an internal error{said and f': {said}'}", code="graphql_failed"
+                    )
                 return read
             refusals += 1
             if self.clock.monotonic() >= until:
@@ -159,18 +167,23 @@ class RetriedRequests:
             reason = api_error_messages.reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
             suffix = f": {reason}" if reason else ""
             if status in {401, 403}:
-                raise UnauthorizedError(f"refused the credentials ({said}){suffix}", where=shown, hint=_CREDENTIALS)
+                raise UnauthorizedError(
+                    f"refused the credentials ({said}){suffix}",
+                    where=shown,
+                    hint=_CREDENTIALS,
+                    code="credential_refused",
+                )
             if 300 <= status < 400 and (target := _target(answer)):
                 message = f"redirects to {self.redacted(target)} (HTTP {status})"
-                raise RemoteError(message, where=shown, hint=_REDIRECTED)
+                raise RemoteError(message, where=shown, hint=_REDIRECTED, code="redirect_refused")
             is_refused = status in {400, 416, 422} and answered == status
             kind = NotFoundError if status in {404, 410} else RequestRefusedError if is_refused else RemoteError
             hint = _NOT_FOUND if status in {404, 410} else None
             raise kind(f"responded with {said}{suffix}", where=shown, hint=hint)
         if status == 206:
-            raise RefusedError("is only a part of the answer (HTTP 206)", where=shown)
+            raise RefusedError("is only a part of the answer (HTTP 206)", where=shown, code="answer_unreadable")
         if unreadable:
-            raise RefusedError(unreadable, where=shown)
+            raise RefusedError(unreadable, where=shown, code="answer_unreadable")
 
     def _pause_s(self, failures: int) -> float:
         return pause_s(failures, base_s=BASE_PAUSE_S, cap_s=MAX_PAUSE_S, rng=self.rng)

@@ -91,7 +91,9 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         hint = "free some space, or set 'spool:' to a folder on another disk"
-        raise StateError(f"cannot be written: {error.strerror or error}", where=str(path), hint=hint) from error
+        raise StateError(
+            f"cannot be written: {error.strerror or error}", where=str(path), hint=hint, code="folder_unusable"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ def fetch_whole(
     with guarded("fetch", file.path, code=store):
         store.fetch(file, written, progress)
     if reason := disagreement(file, file, WHILE_READ, read=written.size):
-        raise RefusedError(f"file {file.path!r} {reason}", hint=CHANGED_HINT)
+        raise RefusedError(f"file {file.path!r} {reason}", hint=CHANGED_HINT, code="file_changed")
 
 
 class _Written:
@@ -123,7 +123,7 @@ class _Written:
     def write(self, data: bytes) -> None:
         self.size += len(data)
         if self.size > self._at_most:
-            raise RefusedError("the file is longer than it was listed", hint=CHANGED_HINT)
+            raise RefusedError("the file is longer than it was listed", hint=CHANGED_HINT, code="file_changed")
         with writing(self._folder):
             self._sink.write(data)
 

@@ -82,7 +82,11 @@ class Context(Generic[S]):
         from crossdock.reading.sources.api_client import ApiClient  # noqa: PLC0415
 
         if self._declared_api is None:
-            raise ConnectorError("the connector declares no API", hint="Connector(..., api=lambda settings: Api(...))")
+            raise ConnectorError(
+                "the connector declares no API",
+                hint="Connector(..., api=lambda settings: Api(...))",
+                code="connector_invalid",
+            )
         api = declared_api(self._declared_api, self.settings, self.connection, self._tokens, self._refused)
         client = ApiClient(api, self.run, self.connection)
         self.run.at_end.callback(self._end_api, client)

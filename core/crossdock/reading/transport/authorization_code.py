@@ -73,7 +73,7 @@ class AuthorizationCodeAuth(TokenAuth):
     ) -> None:
         super().__init__(token_url, expired)
         if (authorize_url is None) == (device_url is None):
-            raise ConfigError("name authorize_url or device_url, and not both")
+            raise ConfigError("name authorize_url or device_url, and not both", code="config_invalid")
         self.device_url = None if device_url is None else _checked("device", endpoint, device_url)
         self._authorize_url = None if authorize_url is None else _checked("authorization", web_address, authorize_url)
         self.redirect_url = redirect_url
@@ -91,7 +91,9 @@ class AuthorizationCodeAuth(TokenAuth):
     @property
     def file(self) -> TokenFile:
         if self._stored is None:
-            raise UnauthorizedError("this connection has no file for its tokens", hint="name one: tokens=PATH")
+            raise UnauthorizedError(
+                "this connection has no file for its tokens", hint="name one: tokens=PATH", code="consent_missing"
+            )
         return self._stored
 
     # ---- requests
@@ -136,7 +138,7 @@ class AuthorizationCodeAuth(TokenAuth):
         if not oauth_messages.is_refresh_token(members.get("refresh_token")):
             message = "the vendor gave no refresh token, so that access would soon end"
             hint = "request it: many vendors want a scope such as offline_access, or a parameter in `extra`"
-            raise UnauthorizedError(message, where=self._token_url, hint=hint)
+            raise UnauthorizedError(message, where=self._token_url, hint=hint, code="token_refused")
         now = self.clock.now()
         renew_at = self._next_renewal(now.timestamp(), members)
         with self.file.locked():
@@ -151,17 +153,19 @@ class AuthorizationCodeAuth(TokenAuth):
     def _connected(self) -> StoredTokens:
         stored = self.file.read()
         if stored is None:
-            raise UnauthorizedError("is not connected: nobody gave access yet", where=self._name, hint=self._hint)
+            raise UnauthorizedError(
+                "is not connected: nobody gave access yet", where=self._name, hint=self._hint, code="consent_missing"
+            )
         if not self.forgives_reuse and self.file.is_older(stored):
             message = "the file of tokens is an earlier copy: its refresh token was used since, and is not sent again"
-            raise UnauthorizedError(message, where=self._name, hint=self._hint)
+            raise UnauthorizedError(message, where=self._name, hint=self._hint, code="tokens_outdated")
         self._check_refresh_token(stored)
         return stored
 
     def _check_refresh_token(self, stored: StoredTokens) -> None:
         if not stored.refresh_token:
             message = "the vendor's last refresh token has characters that none may have (RFC 6749), so none is left"
-            raise UnauthorizedError(message, where=self._name, hint=self._hint)
+            raise UnauthorizedError(message, where=self._name, hint=self._hint, code="token_refused")
 
     def _renew(self) -> Flow:
         with self.file.locked():
@@ -215,7 +219,7 @@ class AuthorizationCodeAuth(TokenAuth):
         if self.is_passing(response, members):
             advice = f"if this persists, check the token URL, or {self._hint}"
             message = f"no token obtained: HTTP {response.status_code}, which says nothing about the access; {advice}"
-            raise UnavailableError(message, where=self._name)
+            raise UnavailableError(message, where=self._name, code="token_unavailable")
         if oauth_messages.error_code(members) not in _OTHER_REFUSALS:
             raise self._ended(stored, response, members.get("error"))
 
@@ -223,7 +227,9 @@ class AuthorizationCodeAuth(TokenAuth):
         reason = oauth_messages.refusal(response.status_code, code)
         if code != "invalid_grant" and not self.refused(response):
             message = f"the vendor renewed no access, and does not say in the words of a standard why: {reason}"
-            return UnauthorizedError(message, where=self._name, hint=f"if this stays so, {self._hint}")
+            return UnauthorizedError(
+                message, where=self._name, hint=f"if this stays so, {self._hint}", code="token_refused"
+            )
         said = self.refused(response) or (
             f"a renewal that began at {stored.renewing_since} was interrupted before its answer was stored, and the"
             " vendor counts the token as used"
@@ -231,7 +237,7 @@ class AuthorizationCodeAuth(TokenAuth):
             else "access was withdrawn, was not used for too long, or an older file of tokens was restored"
         )
         message = f"the vendor accepts the refresh token no more: {reason}: {said}"
-        return UnauthorizedError(message, where=self._name, hint=self._hint)
+        return UnauthorizedError(message, where=self._name, hint=self._hint, code="token_refused")
 
     @property
     def _name(self) -> str:
@@ -257,4 +263,4 @@ def _checked(name: str, check: Callable[[str], str], url: str) -> str:
     try:
         return check(url)
     except ValueError as error:
-        raise ConfigError(f"the {name} URL {error}") from None
+        raise ConfigError(f"the {name} URL {error}", code="address_invalid") from None

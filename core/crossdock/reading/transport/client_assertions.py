@@ -72,7 +72,7 @@ class ClientAssertion:
 
     def _error(self, problem: str) -> ConfigError:
         name = "the private key" if isinstance(self.private_key, str) else self.private_key.reference
-        return ConfigError(f"{name} {problem}")
+        return ConfigError(f"{name} {problem}", code="secret_invalid")
 
 
 def _encoded(content: bytes) -> str:

@@ -148,7 +148,7 @@ def unavailable_errors() -> Iterator[None]:
     try:
         yield
     except httpx.InvalidURL:
-        raise UnavailableError("the address is not valid") from None
+        raise UnavailableError("the address is not valid", code="address_invalid") from None
     except httpx.RequestError as error:
         kind = TimedOutError if isinstance(error, httpx.TimeoutException) else UnavailableError
         raise kind(_sentence(error)) from None
@@ -162,12 +162,12 @@ def delivery_errors() -> Iterator[None]:
     except (NotSentError, AmbiguousError):
         raise
     except httpx.InvalidURL:
-        raise NotSentError("the address is not valid") from None
+        raise NotSentError("the address is not valid", code="address_invalid") from None
     except httpx.RequestError as error:
         kind = NotSentError if isinstance(error, _HTTPX_NOT_SENT) else AmbiguousError
         raise kind(_sentence(error)) from None
     except UnavailableError as error:
-        raise NotSentError(f"{error.where}: {error.message}") from error
+        raise NotSentError(f"{error.where}: {error.message}", code=error.code) from error
 
 
 def _sentence(error: httpx.RequestError) -> str:

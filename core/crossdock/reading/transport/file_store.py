@@ -150,7 +150,7 @@ def archive_names(file: RemoteFile) -> tuple[str, str]:
 
 def name_taken(file: RemoteFile, folder: str, where: str) -> RefusedError:
     message = f"cannot be moved to {folder!r}: files with its names are there already"
-    return RefusedError(f"file {file.path!r} {message}", where=where, hint="move or remove them")
+    return RefusedError(f"file {file.path!r} {message}", where=where, hint="move or remove them", code="file_changed")
 
 
 def split_pattern(files: str, *, folders: bool = False) -> tuple[str, str]:
@@ -164,15 +164,25 @@ def split_pattern(files: str, *, folders: bool = False) -> tuple[str, str]:
     """
     folder, slash, pattern = files.rpartition("/")
     if not pattern or any(unicodedata.category(character) in _UNPRINTABLE for character in files):
-        raise ConfigError(f"{files!r} names no files", hint='write a folder and a name pattern: "out/INV_*.txt"')
+        raise ConfigError(
+            f"{files!r} names no files",
+            hint='write a folder and a name pattern: "out/INV_*.txt"',
+            code="config_invalid",
+        )
     if not any(wildcard in folder for wildcard in "*?["):
         return folder or slash, pattern
     if not folders:
-        raise ConfigError(f"{files!r} has wildcards in its folder", hint="only the file name may have wildcards")
+        raise ConfigError(
+            f"{files!r} has wildcards in its folder",
+            hint="only the file name may have wildcards",
+            code="config_invalid",
+        )
     parts = files.split("/")
     first = next(number for number, part in enumerate(parts) if any(wildcard in part for wildcard in "*?["))
     if not all(parts[first:]):
-        raise ConfigError(f"{files!r} has a folder without a name", hint="remove one of two slashes")
+        raise ConfigError(
+            f"{files!r} has a folder without a name", hint="remove one of two slashes", code="config_invalid"
+        )
     return "/".join(parts[:first]) or ("/" if first else ""), "/".join(parts[first:])
 
 
@@ -194,7 +204,12 @@ def list_below(store: FileStore, folder: str, pattern: str) -> list[RemoteFile]:
         return store.list(folder, pattern)
     if len(names := store.folders(folder, first)) > MAX_FOLDERS:
         hint = "narrow the pattern, such as out/2026/*/INV.txt, or move old folders away"
-        raise RefusedError(f"{folder!r} has more than {MAX_FOLDERS:,} folders that match", where=folder, hint=hint)
+        raise RefusedError(
+            f"{folder!r} has more than {MAX_FOLDERS:,} folders that match",
+            where=folder,
+            hint=hint,
+            code="folder_too_large",
+        )
     found = list[RemoteFile]()
     for name in names:
         inside = f"{folder.rstrip('/')}/{name}" if folder else name
@@ -226,13 +241,13 @@ def safe_names(names: Iterable[str], pattern: str, where: str) -> list[str]:
         if not is_safe(name):
             reason = f"a file that matches {pattern!r} has the unsafe name {name[:_MAX_NAME]!a}"
             hint = "rename it (UTF-8, short, no slashes or control characters) or narrow the pattern"
-            raise RefusedError(reason, where=where, hint=hint)
+            raise RefusedError(reason, where=where, hint=hint, code="file_unsafe")
     return sorted(names)
 
 
 def link_refused(name: str, pattern: str, where: str) -> RefusedError:
     reason = f"{name[:_MAX_NAME]!a}, which matches {pattern!r}, is a link, and links to files are not followed"
-    return RefusedError(reason, where=where, hint="replace it by its target, or narrow the pattern")
+    return RefusedError(reason, where=where, hint="replace it by its target, or narrow the pattern", code="file_unsafe")
 
 
 def disagreement(listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None) -> str | None:

@@ -55,7 +55,11 @@ class FolderStore:
     def __init__(self, root: Path) -> None:
         self._root, self._where = os.path.realpath(root), str(root)
         hint = "correct `path`, or mount the share"
-        os.close(self._folder(".", ConfigError("there is no such folder", where=self._where, hint=hint)))
+        os.close(
+            self._folder(
+                ".", ConfigError("there is no such folder", where=self._where, hint=hint, code="folder_missing")
+            )
+        )
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
         found, links = list[RemoteFile](), list[str]()
@@ -81,13 +85,18 @@ class FolderStore:
     def _entries(self, folder: str, pattern: str) -> Iterator[tuple[int, Iterator[os.DirEntry[str]]]]:
         """Yield a descriptor of *folder*, and only the matching entries: describing every file of a share is slow."""
         shown, hint = repr(folder or "."), "correct the folder in `files`, or create it"
-        missing = ConfigError(f"folder {shown} does not exist", where=self._where, hint=hint)
+        missing = ConfigError(f"folder {shown} does not exist", where=self._where, hint=hint, code="folder_missing")
 
         def matching(entries: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
             for count, entry in enumerate(entries):
                 if count == MAX_NAMES:
                     hint = "move finished files to another folder"
-                    raise RefusedError(f"folder {shown} has more than {MAX_NAMES} names", where=self._where, hint=hint)
+                    raise RefusedError(
+                        f"folder {shown} has more than {MAX_NAMES} names",
+                        where=self._where,
+                        hint=hint,
+                        code="folder_too_large",
+                    )
                 if matches(entry.name, pattern):
                     yield entry
 
@@ -118,9 +127,13 @@ class FolderStore:
         return _InPlace(self, file)
 
     def move(self, file: RemoteFile, folder: str) -> str:
-        gone = RefusedError(f"file {file.path!r} was removed or renamed before it could be moved", where=self._where)
+        gone = RefusedError(
+            f"file {file.path!r} was removed or renamed before it could be moved",
+            where=self._where,
+            code="file_changed",
+        )
         hint = "create it, or correct `archive`"
-        missing = ConfigError(f"folder {folder!r} does not exist", where=self._where, hint=hint)
+        missing = ConfigError(f"folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing")
         with (
             _closing(self._folder(file.folder or ".", gone)) as source,
             _closing(self._folder(folder, missing)) as target,
@@ -173,12 +186,12 @@ class FolderStore:
 
     def _no_folder(self, path: str) -> ConfigError:
         folder, hint = path.rpartition("/")[0], "create it, or correct the folder of the target"
-        return ConfigError(f"folder {folder!r} does not exist", where=self._where, hint=hint)
+        return ConfigError(f"folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing")
 
     def _compare_moved(self, file: RemoteFile, folder: int, name: str) -> None:
         now = _regular(file.name, file.folder, os.stat(name, dir_fd=folder, follow_symlinks=False))
         if reason := disagreement(file, now, "while it was taken in"):
-            raise RefusedError(f"file {file.path!r} {reason}", where=self._where)
+            raise RefusedError(f"file {file.path!r} {reason}", where=self._where, code="file_changed")
 
     @contextmanager
     def reading(self, file: RemoteFile) -> Iterator[BinaryIO]:
@@ -200,7 +213,9 @@ class FolderStore:
 
     def _compare(self, listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None) -> None:
         if reason := disagreement(listed, now, when, read=read):
-            raise RefusedError(f"file {listed.path!r} {reason}", where=self._where, hint=CHANGED_HINT)
+            raise RefusedError(
+                f"file {listed.path!r} {reason}", where=self._where, hint=CHANGED_HINT, code="file_changed"
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -245,16 +260,18 @@ class FolderStore:
     def _parts(self, folder: str) -> Sequence[str]:
         if folder.startswith("/") or ".." in folder.split("/"):
             hint = "write the folder in `files` relative to `path`, and below it"
-            raise ConfigError(f"folder {folder!r} leads outside it", where=self._where, hint=hint)
+            raise ConfigError(f"folder {folder!r} leads outside it", where=self._where, hint=hint, code="file_unsafe")
         end, root = os.path.realpath(f"{self._root}/{folder}"), f"{self._root.rstrip('/')}/"
         if not f"{end}/".startswith(root):
             hint = "move the files into it, or set `path` to the target of the link"
-            raise RefusedError(f"folder {folder!r} leads outside it through a link", where=self._where, hint=hint)
+            raise RefusedError(
+                f"folder {folder!r} leads outside it through a link", where=self._where, hint=hint, code="file_unsafe"
+            )
         return [name for name in end[len(root) :].split("/") if name]
 
     def _no_file(self, path: str) -> RefusedError:
         hint = "replace it by its target, or narrow the pattern"
-        return RefusedError(f"{path!r} is not a regular file", where=self._where, hint=hint)
+        return RefusedError(f"{path!r} is not a regular file", where=self._where, hint=hint, code="file_unsafe")
 
     @contextmanager
     def _translated(self, doing: str, missing: CrossdockError | None = None) -> Iterator[None]:
@@ -265,12 +282,18 @@ class FolderStore:
                 raise missing from error
             if isinstance(error, PermissionError):
                 hint = "make it readable for the user that crossdock runs as"
-                raise UnauthorizedError(f"permission denied while {doing}", where=self._where, hint=hint) from error
+                raise UnauthorizedError(
+                    f"permission denied while {doing}", where=self._where, hint=hint, code="permission_denied"
+                ) from error
             if error.errno in _UNREACHABLE:
                 hint = "check that the share is mounted and its server is up"
-                raise UnavailableError(f"{error.strerror} while {doing}", where=self._where, hint=hint) from error
+                raise UnavailableError(
+                    f"{error.strerror} while {doing}", where=self._where, hint=hint, code="connection_failed"
+                ) from error
             hint = "Look at the disk or the share that it is on."
-            raise RemoteError(f"{error.strerror} while {doing}", where=self._where, hint=hint) from error
+            raise RemoteError(
+                f"{error.strerror} while {doing}", where=self._where, hint=hint, code="server_failed"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,5 +65,5 @@ def _in_header(value: Secret | str) -> str:
     text = revealed(value)
     if not (text.isascii() and text.isprintable()):
         name = "the credential" if isinstance(value, str) else value.reference
-        raise ConfigError(f"{name} contains characters that are not allowed in a header")
+        raise ConfigError(f"{name} contains characters that are not allowed in a header", code="secret_invalid")
     return text

@@ -15,25 +15,37 @@ TOTAL_TIMEOUT_S, MAX_RESPONSE_BYTES = 60.0, 8 * 1024 * 1024
 class NotSentError(UnavailableError):
     """The request was not sent completely, so it can be sent again safely."""
 
+    code = "connection_failed"
+
 
 class ExpiredError(NotSentError):
     """The time in which the request could be sent ended before its first byte."""
+
+    code = "request_too_late"
 
 
 class AmbiguousError(UnavailableError):
     """The request may or may not have been carried out."""
 
+    code = "request_ambiguous"
+
 
 class UnreadableError(AmbiguousError):
     """The answer cannot be read, and the same request would be answered alike."""
+
+    code = "answer_unreadable"
 
 
 class TooLargeError(UnreadableError):
     """The answer has more bytes than the limit."""
 
+    code = "answer_too_large"
+
 
 class TimedOutError(UnavailableError):
     """The server did not answer in time."""
+
+    code = "api_unavailable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ class HttpClient:
             query = f"?{urlencode(params)}" if params else ""
             url = httpcore.URL(quote(address + query, safe=UNQUOTED))
         except ValueError:  # its text quotes the address, which may contain a secret
-            raise NotSentError("the address is not valid", where=self._base_url) from None
+            raise NotSentError("the address is not valid", where=self._base_url, code="address_invalid") from None
         host = url.host if url.port is None else url.host + b":%d" % url.port
         given = [(b"host", host), *self._headers, *_encoded(headers)]
         if body is not None:
@@ -339,7 +339,9 @@ def _from_environment(connection: HttpConnection, address: str) -> httpcore.Prox
         url = proxy_address(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())
     except ValueError:  # the text could contain a password
         message = "the proxy in HTTPS_PROXY or ALL_PROXY is not an address such as http://proxy.example.com:3128"
-        raise ConfigError(message, hint="correct the variable, or set trust_env: false") from None
+        raise ConfigError(
+            message, hint="correct the variable, or set trust_env: false", code="config_invalid"
+        ) from None
     login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
     return _server(connection, url, login)
 

@@ -68,7 +68,9 @@ def listening(redirect_url: str | None = None) -> Iterator[LoopbackRedirect]:
 
     def refused(error: OSError) -> ConfigError:
         hint = "stop the process that listens there, or use another redirect_url that the vendor knows"
-        return ConfigError(f"cannot wait for the browser: {error.strerror}", where=f"{host}:{port}", hint=hint)
+        return ConfigError(
+            f"cannot wait for the browser: {error.strerror}", where=f"{host}:{port}", hint=hint, code="port_unavailable"
+        )
 
     with serve_in_thread(served, _LIMITS, host, port, name="connect", refused=refused) as base_url:
         served.url = redirect_url or f"{base_url}{PATH}"

@@ -92,7 +92,9 @@ class SftpSession:
 
     def _listing(self, folder: str) -> AbstractContextManager[None]:
         hint = "correct the folder in `files`, or create it"
-        missing = ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
+        missing = ConfigError(
+            f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
+        )
         advice = "move old files to another folder, or raise `timeout_s`"
         budget = Budget(_LISTING * self._line.login.timeout_s, advice)
         return self._translated(f"listing folder {folder!r}", missing, budget)
@@ -109,7 +111,9 @@ class SftpSession:
     def _matching(self, folder: str, pattern: str) -> Iterator[tuple[str, Attributes]]:
         for count, (raw, attributes) in enumerate(self._wire.names(_encoded(folder or "."))):
             if count == MAX_NAMES:
-                raise RefusedError(f"folder {folder!r} has more than {MAX_NAMES} names", where=self._where)
+                raise RefusedError(
+                    f"folder {folder!r} has more than {MAX_NAMES} names", where=self._where, code="folder_too_large"
+                )
             if matches(name := raw.decode(errors="surrogateescape"), pattern):
                 yield name, attributes
 
@@ -121,7 +125,7 @@ class SftpSession:
         folder, slash, name = path.rpartition("/")
         if file := self._regular(name, folder or slash, attributes):
             return file
-        raise RefusedError(f"{path!r} is not a regular file", where=self._where)
+        raise RefusedError(f"{path!r} is not a regular file", where=self._where, code="file_unsafe")
 
     def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
         self._compare(file, self.stat(file.path), AFTER_LISTED)
@@ -152,7 +156,9 @@ class SftpSession:
     def move(self, file: RemoteFile, folder: str) -> str:
         self._compare_moved(file, self.stat(file.path))
         hint = "create it, or correct `archive`"
-        missing = ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
+        missing = ConfigError(
+            f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
+        )
         with self._translated(f"describing folder {folder!r}", missing):
             self._wire.lstat(_encoded(folder))
         name = next((name for name in archive_names(file) if self._is_free(f"{folder}/{name}")), None)
@@ -192,7 +198,9 @@ class SftpSession:
 
     def _no_folder(self, folder: str) -> ConfigError:
         hint = "create it, or correct the folder of the target"
-        return ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
+        return ConfigError(
+            f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
+        )
 
     def _is_free(self, path: str) -> bool:
         try:
@@ -208,11 +216,13 @@ class SftpSession:
 
     def _compare(self, listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None) -> None:
         if reason := disagreement(listed, now, when, read=read):
-            raise RefusedError(f"file {listed.path!r} {reason}", where=self._where, hint=CHANGED_HINT)
+            raise RefusedError(
+                f"file {listed.path!r} {reason}", where=self._where, hint=CHANGED_HINT, code="file_changed"
+            )
 
     def _compare_moved(self, file: RemoteFile, now: RemoteFile) -> None:
         if reason := disagreement(file, now, "while it was taken in"):
-            raise RefusedError(f"file {file.path!r} {reason}", where=self._where)
+            raise RefusedError(f"file {file.path!r} {reason}", where=self._where, code="file_changed")
 
     def close(self) -> None:
         self._line.close()
@@ -229,7 +239,12 @@ class SftpSession:
             return None
         if attributes.size is None or attributes.mtime is None:
             hint = "without them a partial file looks like a whole one"
-            raise RemoteError(f"the server does not send a size or a time for {name!r}", where=self._where, hint=hint)
+            raise RemoteError(
+                f"the server does not send a size or a time for {name!r}",
+                where=self._where,
+                hint=hint,
+                code="server_failed",
+            )
         return RemoteFile(name, attributes.size, attributes.mtime, folder)
 
     @contextmanager
@@ -244,8 +259,12 @@ class SftpSession:
                 if missing and status.code == NO_SUCH_FILE:
                     raise missing from status
                 if status.code == PERMISSION_DENIED:
-                    raise UnauthorizedError(f"permission denied while {doing}", where=self._where) from status
-                raise RemoteError(f"the server failed while {doing}: {status}", where=self._where) from status
+                    raise UnauthorizedError(
+                        f"permission denied while {doing}", where=self._where, code="permission_denied"
+                    ) from status
+                raise RemoteError(
+                    f"the server failed while {doing}: {status}", where=self._where, code="server_failed"
+                ) from status
 
 
 class _MissingError(RemoteError):

@@ -139,7 +139,7 @@ class Line:
             broken = f"the connection broke while {doing}: {_reason(error)}"
             reason = f"{self.expired} while {doing}" if self.expired else broken
             hint = budget.hint if budget and self._is_late else None
-            raise UnavailableError(reason, where=self.login.where, hint=hint) from error
+            raise UnavailableError(reason, where=self.login.where, hint=hint, code="connection_failed") from error
         finally:
             self._deadline = _NEVER
             if budget:
@@ -184,7 +184,7 @@ class Line:
 
     def _nothing_shared(self, error: Exception) -> ConfigError:
         reason, hint = self.transport.nothing_shared(str(error)) or (_OTHER_SSH, "fetch its files by other means")
-        return ConfigError(reason, where=self.login.where, hint=hint)
+        return ConfigError(reason, where=self.login.where, hint=hint, code="config_invalid")
 
 
 def _reason(error: Exception) -> str:
@@ -221,23 +221,25 @@ def _connected(login: SftpLogin, clock: Clock) -> socket.socket:
 
 def _unreachable(login: SftpLogin, error: OSError | UnicodeError) -> UnavailableError:
     reason = network_reason(error) if isinstance(error, OSError) else "the host name is invalid"
-    return UnavailableError(f"cannot connect: {reason}", where=login.where)
+    return UnavailableError(f"cannot connect: {reason}", where=login.where, code="connection_failed")
 
 
 def private_key(login: SftpLogin) -> paramiko.PKey | None:
     if login.private_key is None:
         if login.password is None:
-            raise ConfigError("neither password nor private_key is set", where=login.where)
+            raise ConfigError("neither password nor private_key is set", where=login.where, code="config_invalid")
         return None
     for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey):
         try:
             return kind.from_private_key(io.StringIO(login.private_key), login.passphrase)
         except paramiko.PasswordRequiredException:
-            raise ConfigError("private_key is encrypted", where=login.where, hint="set its passphrase") from None
+            raise ConfigError(
+                "private_key is encrypted", where=login.where, hint="set its passphrase", code="private_key_unusable"
+            ) from None
         except Exception:  # noqa: BLE001, S112  of any class; its text may quote the key
             continue
     unreadable = "private_key cannot be read" + (" with this passphrase" if login.passphrase else "")
-    raise ConfigError(unreadable, where=login.where, hint=_KEY_FORMS)
+    raise ConfigError(unreadable, where=login.where, hint=_KEY_FORMS, code="private_key_unusable")
 
 
 def trusted_line(login: SftpLogin, clock: Clock) -> Line:
@@ -263,17 +265,27 @@ def trusted_line(login: SftpLogin, clock: Clock) -> Line:
         refused.append(str(line.transport.host_key_type))
     keys = ", ".join(shown.values())
     if not pinned:
-        raise ConfigError(f"no host key is configured; {login.host} presents {keys}", where=login.where, hint=_VERIFY)
+        raise ConfigError(
+            f"no host key is configured; {login.host} presents {keys}",
+            where=login.where,
+            hint=_VERIFY,
+            code="host_key_missing",
+        )
     reason = f"host key mismatch: {login.host} shows {keys}, expected {' or '.join(pinned)}"
     hint = f"nothing was sent; the connection may be intercepted, or the server has a new key: {_VERIFY}"
-    raise UnauthorizedError(reason, where=login.where, hint=hint)
+    raise UnauthorizedError(reason, where=login.where, hint=hint, code="host_key_mismatch")
 
 
 def _pinned(login: SftpLogin) -> list[str]:
     given = [login.host_key] if isinstance(login.host_key, str) else login.host_key or ()
     for fingerprint in given:
         if not _FINGERPRINT.fullmatch(fingerprint):
-            raise ConfigError(f"host_key {fingerprint!r} is not a SHA256 fingerprint", where=login.where, hint=_VERIFY)
+            raise ConfigError(
+                f"host_key {fingerprint!r} is not a SHA256 fingerprint",
+                where=login.where,
+                hint=_VERIFY,
+                code="host_key_missing",
+            )
     return [fingerprint.rstrip("=") for fingerprint in given]
 
 
@@ -297,4 +309,4 @@ def log_in(line: Line, key: paramiko.PKey | None) -> None:
             return
     reason = f"login refused: {login.host} does not accept the {' or the '.join(methods)} of {login.user!r}"
     hint = "check `user` and the password, and that the server knows the public key"
-    raise UnauthorizedError(reason, where=login.where, hint=hint)
+    raise UnauthorizedError(reason, where=login.where, hint=hint, code="login_refused")

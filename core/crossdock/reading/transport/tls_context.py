@@ -63,7 +63,9 @@ def _trust_file(context: ssl.SSLContext, ca_file: Path) -> None:
         open_regular(ca_file).close()  # opening a pipe would block
         context.load_verify_locations(cafile=ca_file)
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"contains no certificates: {error}", where=str(ca_file)) from error
+        raise ConfigError(
+            f"contains no certificates: {error}", where=str(ca_file), code="tls_files_unusable"
+        ) from error
 
 
 def _trust_system(context: ssl.SSLContext) -> None:
@@ -87,17 +89,27 @@ def show_certificate(
         context.load_cert_chain(certificate, key, lambda: secret)  # without a function, OpenSSL asks at the terminal
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise ConfigError("the private key is not that of the certificate", where=str(key or certificate)) from None
+            raise ConfigError(
+                "the private key is not that of the certificate",
+                where=str(key or certificate),
+                code="tls_files_unusable",
+            ) from None
         hint = "it must be PEM; an encrypted client_key needs its client_key_passphrase"
-        raise ConfigError("contains no usable certificate with its key", where=str(certificate), hint=hint) from None
+        raise ConfigError(
+            "contains no usable certificate with its key", where=str(certificate), hint=hint, code="tls_files_unusable"
+        ) from None
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", where=str(certificate)) from None
+        raise ConfigError(
+            f"cannot be read: {error.strerror}", where=str(certificate), code="tls_files_unusable"
+        ) from None
 
 
 def _check_private(key: Path) -> None:
     try:
         with open_regular(key) as file:
             if os.fstat(file.fileno()).st_mode & 0o077:
-                raise ConfigError("others may read this private key", where=str(key), hint=f"chmod 600 {key}")
+                raise ConfigError(
+                    "others may read this private key", where=str(key), hint=f"chmod 600 {key}", code="file_exposed"
+                )
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", where=str(key)) from None
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(key), code="tls_files_unusable") from None

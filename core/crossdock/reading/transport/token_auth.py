@@ -50,7 +50,7 @@ class TokenAuth(TimedAuth):
         try:
             self._token_url = endpoint(token_url)
         except ValueError as error:
-            raise ConfigError(f"the token URL {error}") from None
+            raise ConfigError(f"the token URL {error}", code="address_invalid") from None
         self._token, self._renew_at = "", 0.0
         self._expired, self.refused_before = expired, RefusedCredentials()
         self._renewing = threading.Lock()
@@ -111,12 +111,14 @@ class TokenAuth(TimedAuth):
         if oauth_messages.is_token(token):
             return str(token)
         if oauth_messages.is_passing(status, members):
-            raise UnavailableError(f"no token obtained: HTTP {status}", where=self._token_url)
+            raise UnavailableError(f"no token obtained: HTTP {status}", where=self._token_url, code="token_unavailable")
         said = self.refused(response)
         if not is_success or said or oauth_messages.error_code(members):
             reason = oauth_messages.refusal(status, members.get("error")) + (f": {said}" if said else "")
             reason = said if said and is_success else reason
-            raise UnauthorizedError(f"rejected the token request: {reason}", where=self._token_url)
+            raise UnauthorizedError(
+                f"rejected the token request: {reason}", where=self._token_url, code="token_refused"
+            )
         kind = UnauthorizedError if self.always_grants else UnavailableError
         message = "the answer has no token that can be sent in a header"
         raise kind(message, where=self._token_url, hint=self.advice)
@@ -211,7 +213,7 @@ class RefreshTokenAuth(TokenAuth):
             if not self._reusable:
                 message = "the vendor replaced the refresh token, and may no longer accept the one in the config"
                 hint = "use authorization_code, which keeps the new ones; or, if it does accept it, set reusable: true"
-                raise UnauthorizedError(message, where=self._token_url, hint=hint)
+                raise UnauthorizedError(message, where=self._token_url, hint=hint, code="tokens_outdated")
             if oauth_messages.is_refresh_token(following):
                 self._refresh_token = str(following)
         return super().granted(answer)

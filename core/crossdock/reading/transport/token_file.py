@@ -133,13 +133,13 @@ class TokenFile:
             except BlockingIOError:
                 if time.monotonic() > until:
                     message = f"another process has been renewing these tokens for {LOCKED_AT_MOST_S:.0f} s"
-                    raise UnavailableError(message, where=str(self.path)) from None
+                    raise UnavailableError(message, where=str(self.path), code="tokens_locked") from None
                 time.sleep(_POLL_S)
             else:
                 return
 
     def _error(self, message: str, hint: str | None = None) -> UnauthorizedError:
-        return UnauthorizedError(message, where=str(self.path), hint=hint)
+        return UnauthorizedError(message, where=str(self.path), hint=hint, code="file_unwritable")
 
 
 def _is_right(document: dict[str, object]) -> bool:

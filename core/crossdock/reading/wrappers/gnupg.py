@@ -137,7 +137,7 @@ class Keyring:
     def __enter__(self) -> Self:
         program = shutil.which("gpg")
         if program is None:
-            raise ConfigError("PGP needs the program gpg", hint=_INSTALL)
+            raise ConfigError("PGP needs the program gpg", hint=_INSTALL, code="program_missing")
         place = self.folder if len(str(self.folder)) <= _MAX_FOLDER else None
         self._program, self._home = program, Path(tempfile.mkdtemp(prefix="pgp-", dir=place))
         (self._home / "gpg-agent.conf").write_text(_AGENT)
@@ -153,11 +153,13 @@ class Keyring:
         """Add a secret key, and return its fingerprint. Raises ConfigError if it is none."""
         self._passphrase = passphrase.reveal() if passphrase else ""
         if len(self._passphrase) > _MAX_PASSPHRASE:
-            raise ConfigError(f"the passphrase of the secret {key.reference} is too long")
+            raise ConfigError(f"the passphrase of the secret {key.reference} is too long", code="pgp_key_unusable")
         found = [line for line in self._imported(key.reveal().encode()) if int(line[1]) & _SECRET]
         if not found:
             hint = "export it with: gpg --armor --export-secret-keys KEY"
-            raise ConfigError(f"the secret {key.reference} is no secret key of PGP in ASCII armor", hint=hint)
+            raise ConfigError(
+                f"the secret {key.reference} is no secret key of PGP in ASCII armor", hint=hint, code="pgp_key_unusable"
+            )
         return found[0][2]
 
     def pin(self, path: Path) -> None:
@@ -165,17 +167,23 @@ class Keyring:
         try:
             content = read_regular(path, _MAX_KEY_FILE)
         except OSError as error:
-            raise ConfigError(f"the public key cannot be read: {error.strerror}", where=str(path)) from error
+            raise ConfigError(
+                f"the public key cannot be read: {error.strerror}", where=str(path), code="pgp_key_unusable"
+            ) from error
         found = self._imported(content)
         if not found or any(int(line[1]) & _SECRET for line in found):
             what = "holds a secret key" if found else "holds no public key of PGP"
-            raise ConfigError(what, where=str(path), hint="export it with: gpg --armor --export KEY")
+            raise ConfigError(
+                what, where=str(path), hint="export it with: gpg --armor --export KEY", code="pgp_key_unusable"
+            )
         self._pinned.update(line[2] for line in found)
 
     def keep_pinned(self, fingerprints: Collection[str]) -> None:
         """Let only *fingerprints* count, if there are some. Raises ConfigError if one is in no file."""
         if missing := sorted(set(fingerprints) - self._pinned):
-            raise ConfigError(f"no file of signed_by holds the key {missing[0]}", hint=_KEY_HINT)
+            raise ConfigError(
+                f"no file of signed_by holds the key {missing[0]}", hint=_KEY_HINT, code="pgp_key_unusable"
+            )
         if fingerprints:
             self._pinned.intersection_update(fingerprints)
 
@@ -205,7 +213,11 @@ class Keyring:
         if exit_code:
             is_recipient = any(line[0] == "INV_RECP" for line in _status(status))
             hint = "It may be missing, have expired, or be made for another use, or its passphrase may be wrong."
-            raise ConfigError(f"gpg cannot use the key of {'encrypt_to' if is_recipient else 'sign_with'}", hint=hint)
+            raise ConfigError(
+                f"gpg cannot use the key of {'encrypt_to' if is_recipient else 'sign_with'}",
+                hint=hint,
+                code="pgp_key_unusable",
+            )
 
     def _imported(self, keys: bytes) -> list[Sequence[str]]:
         with tempfile.TemporaryFile(dir=self._home) as file:

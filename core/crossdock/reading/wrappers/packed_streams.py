@@ -89,7 +89,7 @@ def _zstd() -> Any:
                 return import_module(name)
         except ModuleNotFoundError:  # its package is missing
             continue
-    raise ConfigError("zstd needs backports.zstd", hint="pip install 'crossdock[zstd]'")
+    raise ConfigError("zstd needs backports.zstd", hint="pip install 'crossdock[zstd]'", code="library_missing")
 
 
 def _zstd_decoder() -> Decoder:
@@ -149,7 +149,7 @@ class UnpackedStream:
             if at_end and not self._member.eof:  # only now: zlib may return buffered output without input
                 hint = "The file was truncated or is still being written: fetch it again."
                 message = f"the {self._packing.name} data ends before its end marker"
-                raise RefusedError(message, where=self._name, hint=hint)
+                raise RefusedError(message, where=self._name, hint=hint, code="file_cut")
             self._pass_over(len(chunk) - len(self._next))
         return b""
 
@@ -169,7 +169,7 @@ class UnpackedStream:
             if self._packing.memory_error in str(error):
                 hint = "Ask the sender to pack it with a smaller dictionary or window."
                 message = f"unpacking the {self._packing.name} data takes too much memory"
-                raise RefusedError(message, where=self._name, hint=hint) from error
+                raise RefusedError(message, where=self._name, hint=hint, code="file_too_large") from error
             raise self._corrupt() from error
 
     def _begin_member(self) -> bool:
@@ -198,7 +198,7 @@ class UnpackedStream:
     def _corrupt(self) -> RefusedError:
         hint = "Fetch the file again in binary mode; if the error remains, ask the sender to write it again."
         message = f"the {self._packing.name} data is corrupt or followed by other data"
-        return RefusedError(message, where=self._name, hint=hint)
+        return RefusedError(message, where=self._name, hint=hint, code="file_damaged")
 
 
 class StreamSettings(WrapperSettings):

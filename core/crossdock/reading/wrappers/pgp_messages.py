@@ -166,7 +166,7 @@ def _failure(verdict: Verdict, settings: PgpSettings) -> Failure | None:
 
 
 def _refused(message: str, name: str, hint: str = _AGAIN) -> RefusedError:
-    return RefusedError(f"the PGP message {message}", where=name, hint=hint)
+    return RefusedError(f"the PGP message {message}", where=name, hint=hint, code="pgp_message_refused")
 
 
 def _looks_binary(head: bytes) -> bool:

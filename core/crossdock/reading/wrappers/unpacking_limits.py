@@ -72,4 +72,4 @@ class Meter:
 
     def too_much(self, message: str, allowed: str = "") -> RefusedError:
         hint = f"{allowed} If the file is genuine, ask the sender for it uncompressed or in parts.".lstrip()
-        return RefusedError(message, where=self._name, hint=hint)
+        return RefusedError(message, where=self._name, hint=hint, code="file_too_large")

@@ -139,7 +139,9 @@ def _out_of(part: Part, layer: WrapperSettings, workshop: Workshop) -> Iterator[
         found = next((other.what for other in WRAPPERS.values() if other.begins(head)), None)
         is_what = "is empty" if not head else f"is {found}" if found else "does not begin so"
         hint = "Correct wrapped in the config, or ask the sender; the file may also be damaged."
-        raise RefusedError(f"the file must be {wrapper.what}, and {is_what}", where=part.name, hint=hint)
+        raise RefusedError(
+            f"the file must be {wrapper.what}, and {is_what}", where=part.name, hint=hint, code="format_wrong"
+        )
     yield from wrapper.unwrap(part, layer, workshop)
 
 
@@ -148,7 +150,7 @@ def _refuse_wrapped(part: Part, layers: Sequence[WrapperSettings]) -> None:
     if WRAPPERS["gzip"].begins(_head(part)):
         declared = ", ".join(str(_kind(layer)) for layer in layers)
         hint = f"Declare wrapped: [{declared}, gzip], or ask the sender."
-        raise RefusedError("the file in it is packed with gzip", where=part.name, hint=hint)
+        raise RefusedError("the file in it is packed with gzip", where=part.name, hint=hint, code="format_wrong")
 
 
 def _head(part: Part) -> bytes:

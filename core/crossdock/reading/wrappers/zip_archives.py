@@ -113,7 +113,9 @@ def _read_directory(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFile]:
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, EOFError, struct.error) as error:
-        raise RefusedError("the list of members of the zip archive is damaged", where=name, hint=_AGAIN) from error
+        raise RefusedError(
+            "the list of members of the zip archive is damaged", where=name, hint=_AGAIN, code="file_damaged"
+        ) from error
     with archive:
         yield archive
 
@@ -127,24 +129,31 @@ def _check_end(file: BinaryIO, name: str) -> None:
     at = tail.rfind(_END)
     if at < 0 or len(tail) < at + _END_BYTES:
         message = "the zip archive has no list of members, which is at its end"
-        raise RefusedError(message, where=name, hint=_AGAIN)
+        raise RefusedError(message, where=name, hint=_AGAIN, code="file_cut")
     end = tail[at : at + _END_BYTES]
     if start + at + _END_BYTES + int.from_bytes(end[20:22], "little") != size:
         hint = "Ask the sender to write it again; what follows the archive is not known."
-        raise RefusedError("the zip archive is followed by other data", where=name, hint=hint)
+        raise RefusedError("the zip archive is followed by other data", where=name, hint=hint, code="file_damaged")
     entries, length = int.from_bytes(end[10:12], "little"), int.from_bytes(end[12:16], "little")
     locator = tail[max(0, at - _LOCATOR_BYTES) : at]
     if locator.startswith(_LOCATOR_64):
         file.seek(min(int.from_bytes(locator[8:16], "little"), size))
         end_64 = file.read(56)
         if not end_64.startswith(_END_64):
-            raise RefusedError("the list of members of the zip archive is damaged", where=name, hint=_AGAIN)
+            raise RefusedError(
+                "the list of members of the zip archive is damaged", where=name, hint=_AGAIN, code="file_damaged"
+            )
         entries, length = int.from_bytes(end_64[32:40], "little"), int.from_bytes(end_64[40:48], "little")
     if not entries:
-        raise RefusedError("the zip archive is empty", where=name, hint="Ask the sender for one with a file in it.")
+        raise RefusedError(
+            "the zip archive is empty",
+            where=name,
+            hint="Ask the sender for one with a file in it.",
+            code="archive_members_wrong",
+        )
     if length > _MAX_DIRECTORY:
         message = f"the zip archive has {entries:,} members, whose list is too long"
-        raise RefusedError(message, where=name, hint="Ask the sender for several archives.")
+        raise RefusedError(message, where=name, hint="Ask the sender for several archives.", code="file_damaged")
 
 
 def _chosen(members: Sequence[zipfile.ZipInfo], settings: ZipSettings, name: str) -> list[zipfile.ZipInfo]:
@@ -153,21 +162,35 @@ def _chosen(members: Sequence[zipfile.ZipInfo], settings: ZipSettings, name: str
         shown = printable(member.filename[:_MAX_NAME])
         if not _is_safe(member.orig_filename.removesuffix("/")):
             hint = "Ask the sender for names without '..', backslashes and control characters."
-            raise RefusedError(f"member {shown!r} has an unsafe name", where=name, hint=hint)
+            raise RefusedError(
+                f"member {shown!r} has an unsafe name", where=name, hint=hint, code="archive_members_wrong"
+            )
         if settings.members is None and "/" in member.filename:
             hint = 'Declare which members are read, such as members: "FOLDER/*.csv", or ask for no folders.'
-            raise RefusedError(f"member {shown!r} is {'' if member.is_dir() else 'in '}a folder", where=name, hint=hint)
+            raise RefusedError(
+                f"member {shown!r} is {'' if member.is_dir() else 'in '}a folder",
+                where=name,
+                hint=hint,
+                code="archive_members_wrong",
+            )
         if counted[member.filename] > 1:
             hint = "Ask the sender for an archive in which each name is there once."
-            raise RefusedError(f"there are {counted[member.filename]} members {shown!r}", where=name, hint=hint)
+            raise RefusedError(
+                f"there are {counted[member.filename]} members {shown!r}",
+                where=name,
+                hint=hint,
+                code="archive_members_wrong",
+            )
     chosen = [each for each in members if not each.is_dir() and _matches(each.filename, settings.members)]
     if not chosen:
         message = f"no member of the zip archive matches {settings.members!r}"
-        raise RefusedError(message, where=name, hint="Correct members in the config, or ask the sender.")
+        raise RefusedError(
+            message, where=name, hint="Correct members in the config, or ask the sender.", code="archive_members_wrong"
+        )
     if len(chosen) > settings.max_members:
         message = f"the zip archive has {len(chosen):,} members"
         hint = f"The limit is {settings.max_members:,} (max_members). If the file is genuine, ask for it in parts."
-        raise RefusedError(message, where=name, hint=hint)
+        raise RefusedError(message, where=name, hint=hint, code="archive_members_wrong")
     return sorted(chosen, key=lambda each: each.filename)
 
 
@@ -191,10 +214,14 @@ def _check_places(archive: zipfile.ZipFile, name: str) -> None:
     for member in members:
         if 0 <= member.header_offset < ends:
             message = f"member {printable(member.filename)!r} overlaps another one"
-            raise RefusedError(message, where=name, hint="It is damaged, or made to grow: do not use it.")
+            raise RefusedError(
+                message, where=name, hint="It is damaged, or made to grow: do not use it.", code="file_damaged"
+            )
         ends = member.header_offset + _HEADER.size + member.compress_size
     if ends > archive.start_dir or members[0].header_offset < 0:
-        raise RefusedError("the list of members of the zip archive is damaged", where=name, hint=_AGAIN)
+        raise RefusedError(
+            "the list of members of the zip archive is damaged", where=name, hint=_AGAIN, code="file_damaged"
+        )
 
 
 class _Member:
@@ -269,7 +296,7 @@ class _Member:
         return _Decrypted(raw, cipher, self._refused)
 
     def _refused(self, message: str, hint: str) -> RefusedError:
-        return RefusedError(f"the member {message}", where=self.name, hint=hint)
+        return RefusedError(f"the member {message}", where=self.name, hint=hint, code="archive_members_wrong")
 
 
 class _Section:
@@ -318,7 +345,11 @@ def _encrypted_archive(file: BinaryIO, name: str, password: bytes) -> Iterator[b
         packed += len(block)
         yield block
     if max(size, packed) >= _IN_ZIP_64:
-        raise ConfigError("a file of 4 GB cannot be written to an encrypted zip archive", hint="write it in parts")
+        raise ConfigError(
+            "a file of 4 GB cannot be written to an encrypted zip archive",
+            hint="write it in parts",
+            code="file_too_large",
+        )
     sizes = struct.pack("<3L", 0, packed, size)
     yield b"PK\7\x08" + sizes
     entry = struct.pack("<4s6H", _CENTRAL, 51, *fixed) + sizes

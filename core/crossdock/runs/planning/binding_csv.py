@@ -67,14 +67,16 @@ def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Bindi
     for where, key, target_id in rows:
         key_hash = hashes[key]
         if (bound := known.get(key_hash, target_id)) != target_id:
-            raise ConfigError(f"{key} is already bound to {bound}", where=where)
+            raise ConfigError(f"{key} is already bound to {bound}", where=where, code="bindings_conflict")
         owner = owners.setdefault(target_id, (scope.namespace, key))
         if owner != (scope.namespace, key):
-            raise ConfigError(f"{target_id} is already bound to {':'.join(owner)}", where=where)
+            raise ConfigError(
+                f"{target_id} is already bound to {':'.join(owner)}", where=where, code="bindings_conflict"
+            )
         if key_hash in unsettled:
             hint = f"send it: {RESUME}; record its outcome: crossdock records resolve; or give it up: crossdock records"
             hint = f"{hint} drop"
-            raise RefusedError(f"an operation on {key} is not settled", where=where, hint=hint)
+            raise RefusedError(f"an operation on {key} is not settled", where=where, hint=hint, code="operations_left")
         if key_hash not in known:
             fresh.append(Binding(key_hash, key, target_id, None, None, "import", {}, None, 0))
     return fresh
@@ -86,17 +88,25 @@ def _read(path: Path, targets: Mapping[str, Target], *, raw: bool) -> dict[Scope
     for line, (target, resource, namespace, key, target_id) in _lines(path, raw=raw):
         where = f"{path}:{line}"
         if not (target and resource and namespace and key and target_id):
-            raise ConfigError(f"needs a value in each of {', '.join(COLUMNS)}", where=where)
+            raise ConfigError(
+                f"needs a value in each of {', '.join(COLUMNS)}", where=where, code="bindings_file_invalid"
+            )
         if target not in targets:
-            raise ConfigError(f"unknown target {target!r}; known: {', '.join(targets)}", where=where)
+            raise ConfigError(
+                f"unknown target {target!r}; known: {', '.join(targets)}", where=where, code="bindings_file_invalid"
+            )
         if resource not in (resources := targets[target].resources):
-            raise ConfigError(f"unknown resource {resource!r}; known: {', '.join(resources)}", where=where)
+            raise ConfigError(
+                f"unknown resource {resource!r}; known: {', '.join(resources)}",
+                where=where,
+                code="bindings_file_invalid",
+            )
         if not is_target_id(target_id):
             message = f"target_id must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'"
-            raise ConfigError(message, where=where)
+            raise ConfigError(message, where=where, code="bindings_file_invalid")
         scope = Scope(target, resource, namespace)
         if (first := lines.setdefault((scope, key), line)) != line:
-            raise ConfigError(f"duplicate of {key} on line {first}", where=where)
+            raise ConfigError(f"duplicate of {key} on line {first}", where=where, code="bindings_file_invalid")
         found[scope].append((where, key, target_id))
     return found
 
@@ -106,15 +116,21 @@ def _lines(path: Path, *, raw: bool) -> Iterator[tuple[int, list[str]]]:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.reader(file, strict=True)
             if next(reader, None) != list(COLUMNS):
-                raise ConfigError(f"the first line must be {','.join(COLUMNS)}", where=f"{path}:1")
+                raise ConfigError(
+                    f"the first line must be {','.join(COLUMNS)}", where=f"{path}:1", code="bindings_file_invalid"
+                )
             for cells in reader:
                 where = f"{path}:{reader.line_num}"
                 if len(cells) != len(COLUMNS):
-                    raise ConfigError(f"has {len(cells)} cells; expected {len(COLUMNS)}", where=where)
+                    raise ConfigError(
+                        f"has {len(cells)} cells; expected {len(COLUMNS)}", where=where, code="bindings_file_invalid"
+                    )
                 if any(printable(cell) != cell for cell in cells):
-                    raise ConfigError("has a character that is not printable", where=where)
+                    raise ConfigError(
+                        "has a character that is not printable", where=where, code="bindings_file_invalid"
+                    )
                 yield reader.line_num, cells if raw else list(map(unguarded, cells))
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(path), code="file_unreadable") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError(f"is not CSV in UTF-8: {error}", where=str(path)) from None
+        raise ConfigError(f"is not CSV in UTF-8: {error}", where=str(path), code="bindings_file_invalid") from None

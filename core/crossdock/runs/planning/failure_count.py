@@ -28,4 +28,5 @@ class FailureCount:
             where=f"{record.source}:{error.line or record.lines[0]}",
             hint=f"fix {failing} and run again to read the remaining records, then replay the rejected ones:"
             f" crossdock records replay {self._bound.name} --reason {error.code}",
+            code="mapping_fails_too_often",
         )

@@ -130,12 +130,18 @@ def _proved(
     if reason.ends_by_itself:
         return Removals(warning=f"{found.source}: {message}", unproved=True)
     if not reason.may_be_approved:
-        return Removals(refusal=RefusedError(message, where=found.source, hint=reason.hint), unproved=True)
+        return Removals(
+            refusal=RefusedError(message, where=found.source, hint=reason.hint, code="removals_refused"), unproved=True
+        )
     wanted = _wanted(bound, removable.to_list(), at)
     if _is_approved(tx, bound, wanted, found.unsettled):
         return Removals(removed=tuple(removable.sort().to_list()))
     hint = f"{reason.hint}; {_how_to_approve(bound, wanted)}"
-    return Removals(withheld=wanted, refusal=RefusedError(message, where=found.source, hint=hint), unproved=True)
+    return Removals(
+        withheld=wanted,
+        refusal=RefusedError(message, where=found.source, hint=hint, code="removals_refused"),
+        unproved=True,
+    )
 
 
 class _Earlier(NamedTuple):
@@ -270,7 +276,9 @@ def still_withheld(tx: Transaction, bound: BoundStream) -> RefusedError | None:
     pending = tx.approvals.get(bound.name)
     if pending is None or pending.approved_at or not tx.inbox.among(bound.name, pending.key_hashes):
         return None
-    return RefusedError(f"{_gone(pending.number)} and not removed", hint=_how_to_approve(bound, pending))
+    return RefusedError(
+        f"{_gone(pending.number)} and not removed", hint=_how_to_approve(bound, pending), code="removals_refused"
+    )
 
 
 def _refusal(tx: Transaction, bound: BoundStream, wanted: PendingApproval, excess: str, source: str) -> RefusedError:
@@ -280,6 +288,7 @@ def _refusal(tx: Transaction, bound: BoundStream, wanted: PendingApproval, exces
         f"{excess}; none of them is removed: {names}",
         where=source,
         hint=_how_to_approve(bound, wanted),
+        code="removals_refused",
     )
 
 

@@ -49,5 +49,7 @@ def check_no_undo(tx: Transaction) -> None:
 def _refusal(name: str, begun: str, since: str) -> RefusedError:
     message = f"an undo of {begun} was begun {since} and has not ended"
     if name == begun:
-        return RefusedError(f"{message}, so nothing else of it is done", hint=ADVICE)
-    return RefusedError(f"{message}, and {name} writes the same records, so nothing of it is done", hint=ADVICE)
+        return RefusedError(f"{message}, so nothing else of it is done", hint=ADVICE, code="undo_in_progress")
+    return RefusedError(
+        f"{message}, and {name} writes the same records, so nothing of it is done", hint=ADVICE, code="undo_in_progress"
+    )

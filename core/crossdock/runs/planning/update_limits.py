@@ -141,4 +141,5 @@ def _refusal(
         where=found.source or name,
         hint=f"list them: crossdock plan {name} --limit {number}; to allow the updates, after a sync that ended with"
         f" this message: crossdock approve {name} {number}",
+        code="updates_refused",
     )

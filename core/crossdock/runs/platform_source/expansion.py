@@ -58,7 +58,7 @@ def naming_scope(profile: Profile, resource: ResourceName) -> Iterator[None]:
         (scope,) = access_scopes.needed_scopes(profile, (), (resource,))
         plural = f"{resource.replace('_', ' ')}s"
         hint = f"check platform.auth: to read {plural}, its credential needs the scope {scope.name}"
-        raise UnauthorizedError(error.message, where=error.where, hint=hint) from None
+        raise UnauthorizedError(error.message, where=error.where, hint=hint, code=error.code) from None
 
 
 class Expansion:

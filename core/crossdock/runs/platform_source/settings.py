@@ -96,7 +96,9 @@ class PlatformSourceSettings(Settings):
     def profile(self) -> Profile:
         """The section ``platform`` of the config. Settings that were made without a config file have none."""
         if self._profile is None:
-            raise ConfigError("a connection of kind: platform needs the section platform of a config file")
+            raise ConfigError(
+                "a connection of kind: platform needs the section platform of a config file", code="config_invalid"
+            )
         return self._profile
 
     def declared_api(self) -> Api:

@@ -69,7 +69,9 @@ class PlatformSubscriptions(SubscriptionApi[PlatformSourceSettings]):
             answer = ctx.api.request("POST", _PATH, json=body, headers=headers)
             secret = answer.at("/secret")
             if not isinstance(secret, str):
-                raise RefusedError("has no secret of the new subscription", where=answer.address)
+                raise RefusedError(
+                    "has no secret of the new subscription", where=answer.address, code="subscription_failed"
+                )
             return replace(_read(answer.body, answer.address), secret=secret)
 
         return created_once(self, ctx, topic, address, send, secret_is_known=False)

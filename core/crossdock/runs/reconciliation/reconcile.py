@@ -30,7 +30,10 @@ def reconciled_streams(project: Project, names: Iterable[str]) -> list[str]:
     scopes = project.scopes
     found = [name for name in names if scopes[name].target == PLATFORM and scopes[name].resource in RESOURCES]
     if not found:
-        raise ConfigError("none of these streams writes a resource of the platform, so there is nothing to compare")
+        raise ConfigError(
+            "none of these streams writes a resource of the platform, so there is nothing to compare",
+            code="choice_unsuitable",
+        )
     return sorted(found)
 
 

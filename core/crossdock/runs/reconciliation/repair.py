@@ -57,10 +57,12 @@ def plan(
 
 def check_repairable(found: Reconciliation) -> None:
     if found.sample is not None:
-        raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample")
+        raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample", code="options_conflict")
     if len(found.corrections) > LISTED_AT_MOST:
         message = f"{len(found.corrections):,} records differ, more than a plan repairs ({LISTED_AT_MOST:,})"
-        raise ConfigError(message, hint="reconcile one stream at a time, or begin with a new state")
+        raise ConfigError(
+            message, hint="reconcile one stream at a time, or begin with a new state", code="repair_too_large"
+        )
 
 
 def apply(

@@ -76,7 +76,7 @@ def give_up(project: Project, *, clock: Clock) -> GivenUp:
     def end(tx: Transaction, change: Change) -> GivenUp:
         begun = tx.begun_undos.listed()
         if not begun:
-            raise ConfigError("no undo has begun", hint="'crossdock undo RUN -o PLAN' plans one")
+            raise ConfigError("no undo has begun", hint="'crossdock undo RUN -o PLAN' plans one", code="undo_missing")
         streams = [each.stream for each in begun]
         left = [each for each in tx.intents.unsettled() if each.identity.stream in streams]
         unsent = [each for each in left if each.status == "pending"]

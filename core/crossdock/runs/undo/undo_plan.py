@@ -56,7 +56,7 @@ class UndoPlan:
 def of_run(session: Session, run_id: int) -> UndoneRuns:
     with session.state.read_only() as tx:
         if tx.runs.get(run_id) is None:
-            raise ConfigError(f"there is no run {run_id}", hint="'crossdock runs' lists them")
+            raise ConfigError(f"there is no run {run_id}", hint="'crossdock runs' lists them", code="run_unknown")
     return UndoneRuns(f"run {run_id}", frozenset({run_id}))
 
 
@@ -70,16 +70,20 @@ def of_migration(session: Session, wave: str | None = None) -> UndoneRuns:
             runs = frozenset(each.run_id for each in tx.migrations.runs(current.id))
             return UndoneRuns(f"migration {current.name}", runs, current.id)
     if last is None:
-        raise RefusedError("no migration has begun", hint="'crossdock migrate load' begins one")
+        raise RefusedError(
+            "no migration has begun", hint="'crossdock migrate load' begins one", code="migration_missing"
+        )
     message = f"migration {last.name} was signed off by {last.signed_off_by}: its history is not kept any more"
-    raise RefusedError(message, hint="'crossdock undo RUN' undoes a run as far as the state still knows it")
+    raise RefusedError(
+        message, hint="'crossdock undo RUN' undoes a run as far as the state still knows it", code="undo_impossible"
+    )
 
 
 def _of_wave(tx: Transaction, migration: Migration, wave: str) -> UndoneRuns:
     if runs := runs_of_wave(tx, migration, wave):
         return UndoneRuns(f"wave {wave} of migration {migration.name}", runs, migration.id, wave)
     message = f"the migration {migration.name} has loaded no wave {wave}"
-    raise RefusedError(message, hint="'crossdock migrate status' lists the waves")
+    raise RefusedError(message, hint="'crossdock migrate status' lists the waves", code="undo_impossible")
 
 
 def runs_of_wave(tx: Transaction, migration: Migration, wave: str) -> frozenset[int]:
@@ -169,10 +173,10 @@ def _streams(session: Session, undone: UndoneRuns) -> list[str]:
             f"send them, without reading a source: {undo_in_progress.RESUME}; or decide about them: crossdock records"
         )
         hint = f"{hint} resolve; then plan the undo"
-        raise RefusedError(f"operations of {undone.title} are not settled: {left:,}", hint=hint)
+        raise RefusedError(f"operations of {undone.title} are not settled: {left:,}", hint=hint, code="undo_impossible")
     if unverified:
         message = f"records that {undone.title} has delivered were not compared yet with what their target holds"
-        raise RefusedError(message, hint="compare them: crossdock sync; then plan the undo")
+        raise RefusedError(message, hint="compare them: crossdock sync; then plan the undo", code="undo_impossible")
     check_known(session, scopes, undone.title)
     return sorted({stream for stream, _ in scopes})
 
@@ -190,10 +194,14 @@ def check_known(session: Session, delivered: Iterable[tuple[str, Scope]], title:
     for name, scope in sorted(delivered, key=str):
         if name not in scopes:
             hint = f"to undo {title}, add it again, or give it its name again"
-            raise ConfigError(f"the config has no stream {name}, or it is switched off", hint=hint)
+            raise ConfigError(
+                f"the config has no stream {name}, or it is switched off", hint=hint, code="undo_impossible"
+            )
         if scopes[name] != scope:
             message = f"{name} writes {_described(scopes[name])}, but has delivered {_described(scope)}"
-            raise ConfigError(message, hint=f"to undo {title}, set the stream back as it was then")
+            raise ConfigError(
+                message, hint=f"to undo {title}, set the stream back as it was then", code="undo_impossible"
+            )
 
 
 def _described(scope: Scope) -> str:

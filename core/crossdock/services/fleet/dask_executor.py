@@ -27,12 +27,19 @@ logging.getLogger("distributed").addHandler(logging.NullHandler())
 def _cluster(address: str, at_once: int) -> Iterator[Executor]:  # noqa: ARG001  the cluster has threads of its own
     if not address.startswith(_SCHEMES):
         hint = "for example dask=tcp://127.0.0.1:8786"
-        raise ConfigError(f"{address!r} is not the address of a Dask scheduler", where="--executor", hint=hint)
+        raise ConfigError(
+            f"{address!r} is not the address of a Dask scheduler",
+            where="--executor",
+            hint=hint,
+            code="option_value_invalid",
+        )
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False, security=_security(address), name="crossdock")
     except (OSError, TimeoutError) as error:
         hint = "start it with 'dask scheduler'; runs that are due wait for it"
-        raise UnavailableError("the Dask scheduler does not answer", where=address, hint=hint) from error
+        raise UnavailableError(
+            "the Dask scheduler does not answer", where=address, hint=hint, code="executor_unavailable"
+        ) from error
     try:
         yield _ClusterExecutor(client, address)
     finally:
@@ -50,7 +57,9 @@ class _ClusterExecutor(Executor):
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         if not self._client.nthreads():
             hint = "start some with 'dask worker'; runs that are due wait for them"
-            raise UnavailableError("the Dask cluster has no workers", where=self._address, hint=hint)
+            raise UnavailableError(
+                "the Dask cluster has no workers", where=self._address, hint=hint, code="executor_unavailable"
+            )
         return self._executor.submit(fn, *args, **kwargs)
 
 

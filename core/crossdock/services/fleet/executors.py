@@ -62,14 +62,19 @@ def chosen_executor(text: str) -> ChosenExecutor:
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
         hint = f"known: {', '.join(sorted(found))}; docs/fleet.md tells how to add one"
-        raise ConfigError(f"no executor is called {name!r}", where="--executor", hint=hint)
+        raise ConfigError(f"no executor is called {name!r}", where="--executor", hint=hint, code="executor_invalid")
     kind = _loaded(found[name])
     if kind.needs_address and not address:
         raise ConfigError(
-            f"{name} needs an address", where="--executor", hint=f"for example {name}=tcp://127.0.0.1:8786"
+            f"{name} needs an address",
+            where="--executor",
+            hint=f"for example {name}=tcp://127.0.0.1:8786",
+            code="executor_invalid",
         )
     if address and not kind.needs_address:
-        raise ConfigError(f"{name} takes no address", where="--executor", hint=f"--executor {name}")
+        raise ConfigError(
+            f"{name} takes no address", where="--executor", hint=f"--executor {name}", code="executor_invalid"
+        )
     return ChosenExecutor(text, kind, address)
 
 
@@ -81,7 +86,11 @@ def _loaded(point: EntryPoint) -> ExecutorKind:
             raise
         message = f"the executor {point.name!r} cannot be loaded: {brief(type(error).__name__)}: {text_of(error)}"
         hint = f"pip install 'crossdock[{point.name}]'" if point.extras or point.name == "dask" else None
-        raise ConfigError(message, where="--executor", hint=hint) from error
+        raise ConfigError(message, where="--executor", hint=hint, code="executor_invalid") from error
     if not isinstance(kind, ExecutorKind):
-        raise ConfigError(f"{point.value} is not an ExecutorKind but a {type(kind).__name__}", where="--executor")
+        raise ConfigError(
+            f"{point.value} is not an ExecutorKind but a {type(kind).__name__}",
+            where="--executor",
+            code="executor_invalid",
+        )
     return kind

@@ -95,11 +95,13 @@ class TenantFiles:
         if self._on_other_hosts and tenant.is_local:
             message = f"its state {tenant.state} is a file of one host, and its runs may be on other hosts"
             hint = "state: postgresql://user@host/database, one for each tenant"
-            raise ConfigError(message, where=str(path), hint=hint)
+            raise ConfigError(message, where=str(path), hint=hint, code="fleet_state_local")
         for claim in _claims(tenant):
             if (other := self._owners.get(claim)) is not None:
                 what, _ = claim
-                raise ConfigError(f"{other} has the same {what}", where=str(path), hint=_ADVICE[what])
+                raise ConfigError(
+                    f"{other} has the same {what}", where=str(path), hint=_ADVICE[what], code="fleet_state_shared"
+                )
 
 
 def find(pattern: str) -> list[Path]:
@@ -110,7 +112,12 @@ def find(pattern: str) -> list[Path]:
     if not any(sign in pattern for sign in "*?["):
         if place.is_file():
             return [place]
-        raise ConfigError("there is no such folder or file", where=pattern, hint="for example --fleet 'tenants/*.yaml'")
+        raise ConfigError(
+            "there is no such folder or file",
+            where=pattern,
+            hint="for example --fleet 'tenants/*.yaml'",
+            code="config_missing",
+        )
     root = Path(place.anchor)
     return sorted(path for path in root.glob(str(place.relative_to(root))) if _is_config(path))
 

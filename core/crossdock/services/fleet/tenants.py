@@ -77,7 +77,9 @@ class Tenant:
 def tenant_name(path: Path) -> str:
     if not is_name(path.stem):
         hint = f"rename the file: {NAME_FORM}"
-        raise ConfigError(f"a tenant cannot be called {path.stem!r}", where=str(path), hint=hint)
+        raise ConfigError(
+            f"a tenant cannot be called {path.stem!r}", where=str(path), hint=hint, code="fleet_tenant_invalid"
+        )
     return path.stem
 
 
@@ -87,7 +89,7 @@ def load_tenant(path: Path, base: Base) -> Tenant:
     before = digest_of(files)
     loaded = project.load(*files)
     if not loaded.jobs:
-        raise ConfigError("has no jobs", where=str(path), hint="docs/schedule.md has an example")
+        raise ConfigError("has no jobs", where=str(path), hint="docs/schedule.md has an example", code="jobs_missing")
     return Tenant(
         name,
         files,
@@ -110,7 +112,9 @@ def digest_of(files: Sequence[Path]) -> str:
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise ConfigError(f"the config file cannot be read: {error.strerror}", where=str(path)) from error
+            raise ConfigError(
+                f"the config file cannot be read: {error.strerror}", where=str(path), code="config_unreadable"
+            ) from error
         found.update(len(content).to_bytes(8, "big") + content)
     return found.hexdigest()
 

@@ -141,7 +141,7 @@ def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
     def refused(error: OSError) -> ConfigError:
         hint = _HINTS.get(error.errno or 0, "name an address of this machine, such as 127.0.0.1 or 0.0.0.0")
         reason = (error.strerror or type(error).__name__).partition(" (while ")[0]  # which repeats the address
-        return ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint)
+        return ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint, code="port_unavailable")
 
     with serve_in_thread(
         receiver.app, _LIMITS, host, port, name="receiver", refused=refused, malformed=receiver.count_not_http

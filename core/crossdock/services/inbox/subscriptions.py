@@ -66,7 +66,9 @@ class Subscriptions:
     def _own_address(self) -> str:
         if not self._address:
             hint = "add listen: {public_url: https://...}, the address that the vendor reaches"
-            raise ConfigError("the config does not say where webhooks are received", hint=hint)
+            raise ConfigError(
+                "the config does not say where webhooks are received", hint=hint, code="webhooks_not_configured"
+            )
         return self._address
 
 
@@ -82,10 +84,12 @@ def subscriptions(project: Project, name: str, clock: Clock) -> Iterator[Subscri
     webhooks, where = connection.webhooks, f"{project.path}: connections.{name}"
     if webhooks is None:
         hint = "add webhooks: to it; docs/listen.md has an example"
-        raise ConfigError("the connection receives no webhooks", where=where, hint=hint)
+        raise ConfigError("the connection receives no webhooks", where=where, hint=hint, code="webhooks_not_configured")
     if webhooks.subscriptions is None:
         hint = f"enter the address in the system itself; it ends with {PATH}{name}"
-        raise ConfigError("its system has no API for subscriptions", where=where, hint=hint)
+        raise ConfigError(
+            "its system has no API for subscriptions", where=where, hint=hint, code="webhooks_not_configured"
+        )
     address = f"{project.listen.public_url.rstrip('/')}{PATH}{name}" if project.listen else ""
     with ExitStack() as stack:
         work = run_folder(stack, None)
@@ -98,5 +102,10 @@ def _connection(project: Project, name: str) -> Connection:
     found = {connection.name: connection for connection in project.connections}
     if name not in found:
         known = ", ".join(found)
-        raise ConfigError(f"there is no connection {name!r}", where=str(project.path), hint=f"known: {known}")
+        raise ConfigError(
+            f"there is no connection {name!r}",
+            where=str(project.path),
+            hint=f"known: {known}",
+            code="connection_unknown",
+        )
     return found[name]

@@ -33,13 +33,13 @@ class WebhookEndpoint:
         self._connection, self._webhooks = connection, webhooks
         if not webhooks.schemes:
             message = "the connector declares webhooks without a signature scheme"
-            raise ConfigError(message, where=f"connections.{connection.name}.webhooks")
+            raise ConfigError(message, where=f"connections.{connection.name}.webhooks", code="connector_invalid")
         secrets = [secret.reveal() for secret in webhooks.secrets]
         try:
             self._verifiers = [WebhookVerifier(scheme, secrets, clock) for scheme in webhooks.schemes]
         except ConfigError as error:
             where = f"connections.{connection.name}.webhooks.secrets"
-            raise ConfigError(error.message, where=where, hint=error.hint) from error
+            raise ConfigError(error.message, where=where, hint=error.hint, code=error.code) from error
         self.max_body_bytes = max(scheme.max_body_bytes for scheme in webhooks.schemes)
 
     def accept(self, body: bytes, headers: RawHeaders) -> ReceivedWebhook | None:

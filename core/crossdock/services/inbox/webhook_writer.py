@@ -67,7 +67,7 @@ class WebhookWriter:
                 raise queue.Full
             self._queue.put_nowait(waiting)
         except queue.Full:
-            waiting.stored.set_exception(StateError("too many webhooks wait to be stored"))
+            waiting.stored.set_exception(StateError("too many webhooks wait to be stored", code="inbox_full"))
         return waiting.stored
 
     def _release(self, waiting: _Waiting) -> None:

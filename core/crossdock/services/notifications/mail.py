@@ -55,7 +55,9 @@ class MailChannel:
             with suppress(OSError, smtplib.SMTPException, RemoteError):  # the mail is accepted already
                 smtp.quit()
         if refused:
-            raise RemoteError(f"refused {len(refused)} of {len(email.to)} recipients ({_codes(refused)})")
+            raise RemoteError(
+                f"refused {len(refused)} of {len(email.to)} recipients ({_codes(refused)})", code="notification_failed"
+            )
 
     def _password(self) -> str | None:
         secret = self._email.password
@@ -63,7 +65,10 @@ class MailChannel:
             return None
         password = secret.reveal()
         if not (password.isascii() and password.isprintable()):
-            raise ConfigError(f"{secret.reference} contains characters that SMTP authentication does not support")
+            raise ConfigError(
+                f"{secret.reference} contains characters that SMTP authentication does not support",
+                code="secret_invalid",
+            )
         return password
 
     def _mail(self, message: Message, at: datetime) -> EmailMessage:
@@ -113,16 +118,16 @@ class _BoundedSmtp(smtplib.SMTP):
         try:
             count = self.sock.recv_into(buffer)
         except TimeoutError as error:  # smtplib would report a closed connection
-            raise UnavailableError(_TIMED_OUT) from error
+            raise UnavailableError(_TIMED_OUT, code="notification_failed") from error
         self._bytes_left -= count
         if self._bytes_left < 0:
-            raise RemoteError(f"sent responses of more than {MAX_REPLIES_BYTES:,} bytes")
+            raise RemoteError(f"sent responses of more than {MAX_REPLIES_BYTES:,} bytes", code="notification_failed")
         return count
 
     def _limit_next_wait(self) -> None:
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
-            raise UnavailableError(_TIMED_OUT)
+            raise UnavailableError(_TIMED_OUT, code="notification_failed")
         if self.sock is not None:
             self.sock.settimeout(seconds_left)
 
@@ -151,18 +156,19 @@ def _translated_errors() -> Iterator[None]:
         text = f"refused {what} ({error.smtp_code})" if error.smtp_code > 0 else _NOT_SMTP
         raise _failure(text, temporary=400 <= error.smtp_code < 500) from error
     except smtplib.SMTPServerDisconnected as error:
-        raise UnavailableError("closed the connection") from error
+        raise UnavailableError("closed the connection", code="notification_failed") from error
     except smtplib.SMTPException as error:  # a missing feature; the text is smtplib's own
-        raise RemoteError(f"cannot be used: {error}") from error
+        raise RemoteError(f"cannot be used: {error}", code="notification_failed") from error
     except binascii.Error as error:  # an authentication challenge that is not base64
-        raise RemoteError(_NOT_SMTP) from error
+        raise RemoteError(_NOT_SMTP, code="notification_failed") from error
     except OSError as error:
         temporary = not isinstance(error, ssl.SSLCertVerificationError)
         raise _failure(f"cannot be reached: {network_reason(error)}", temporary=temporary) from error
 
 
 def _failure(text: str, *, temporary: bool) -> RemoteError:
-    return UnavailableError(text) if temporary else RemoteError(text)
+    kind = UnavailableError if temporary else RemoteError
+    return kind(text, code="notification_failed")
 
 
 def _codes(refused: Mapping[str, Any]) -> str:

@@ -47,9 +47,9 @@ class WebhookChannel:
         with closing(client):
             status = client.send("POST", path, body=body).status
         if status >= 500 or status in _TEMPORARY:
-            raise UnavailableError(f"responded with {status}")
+            raise UnavailableError(f"responded with {status}", code="notification_failed")
         if not 200 <= status < 300:
-            raise RemoteError(f"responded with {status}")
+            raise RemoteError(f"responded with {status}", code="notification_failed")
 
     def _address(self) -> str:
         url = self._webhook.url
@@ -58,7 +58,7 @@ class WebhookChannel:
         try:
             return web_address(url.reveal())
         except ValueError as error:
-            raise ConfigError(f"the URL in {url.reference} {error}") from None
+            raise ConfigError(f"the URL in {url.reference} {error}", code="address_invalid") from None
 
     def _key(self) -> bytes | None:
         secret = self._webhook.secret
@@ -69,7 +69,7 @@ class WebhookChannel:
         except (binascii.Error, ValueError):
             key = b""
         if not 24 <= len(key) <= 64:
-            raise ConfigError(f"{secret.reference} is not a signing key", hint=_KEY_HINT)
+            raise ConfigError(f"{secret.reference} is not a signing key", hint=_KEY_HINT, code="secret_invalid")
         return key
 
 

@@ -61,7 +61,12 @@ def serve(
 
     def refused(error: OSError) -> ConfigError:
         hint = "Stop the process that listens there, or use another port."
-        return ConfigError(f"cannot serve the health endpoints: {error.strerror}", where=f"{host}:{port}", hint=hint)
+        return ConfigError(
+            f"cannot serve the health endpoints: {error.strerror}",
+            where=f"{host}:{port}",
+            hint=hint,
+            code="port_unavailable",
+        )
 
     guarded = _guarded(app(metrics), names)
     with serve_in_thread(guarded, _LIMITS, host, port, name="health", refused=refused) as base_url:

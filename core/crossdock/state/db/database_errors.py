@@ -72,7 +72,9 @@ def translated(url: URL) -> Iterator[None]:
         yield
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         hint = "pip install 'crossdock[postgres]'"
-        raise StateError("PostgreSQL needs its driver", where=place_of(url), hint=hint) from error
+        raise StateError(
+            "PostgreSQL needs its driver", where=place_of(url), hint=hint, code="library_missing"
+        ) from error
     except DBAPIError as error:
         cause = error.orig or error
         reason = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
@@ -97,7 +99,7 @@ def is_transient(error: DBAPIError) -> bool:
 
 
 def _unusable(url: URL, reason: str, hint: str) -> StateError:
-    return StateError(f"the state cannot be used: {reason}", where=place_of(url), hint=hint)
+    return StateError(f"the state cannot be used: {reason}", where=place_of(url), hint=hint, code="state_unusable")
 
 
 def _advice(cause: BaseException) -> str:

@@ -18,30 +18,43 @@ def parse_url(text: str, folder: Path, *, where: str = "state") -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:
-        raise ConfigError("is not a database URL", where=where, hint=f"for example {_FORMS}") from error
+        raise ConfigError(
+            "is not a database URL", where=where, hint=f"for example {_FORMS}", code="database_address_invalid"
+        ) from error
     if url.password or ":" in (url.username or "") or names_secret(text):
-        raise ConfigError("must not contain a secret", where=where, hint="use ~/.pgpass or PGPASSWORD")
+        raise ConfigError(
+            "must not contain a secret",
+            where=where,
+            hint="use ~/.pgpass or PGPASSWORD",
+            code="database_address_invalid",
+        )
     if url.drivername == "sqlite":
         return _sqlite(url, folder, where)
     if url.drivername in {"postgresql", "postgresql+psycopg"}:
         return _postgresql(url.set(drivername="postgresql+psycopg"), where)
-    raise ConfigError("must be a SQLite file or a PostgreSQL database", where=where, hint=_FORMS)
+    raise ConfigError(
+        "must be a SQLite file or a PostgreSQL database", where=where, hint=_FORMS, code="database_address_invalid"
+    )
 
 
 def _sqlite(url: URL, folder: Path, where: str) -> URL:
     name = url.database or ""
     if name in {"", ":memory:"} or "\0" in name or url.host or url.port or url.username or url.query:
         problem = "must be a SQLite file, three slashes before its path and no parameters, or a PostgreSQL database"
-        raise ConfigError(problem, where=where, hint=_FORMS)
+        raise ConfigError(problem, where=where, hint=_FORMS, code="database_address_invalid")
     try:
         return url.set(database=str(folder / Path(name).expanduser()))
     except RuntimeError:
-        raise ConfigError("begins with ~ and the name of an unknown user", where=where) from None
+        raise ConfigError(
+            "begins with ~ and the name of an unknown user", where=where, code="database_address_invalid"
+        ) from None
 
 
 def _postgresql(url: URL, where: str) -> URL:
     try:
         url.get_dialect()().create_connect_args(url)
     except (ArgumentError, ValueError, TypeError):
-        raise ConfigError("has parameters that PostgreSQL does not know", where=where, hint=_FORMS) from None
+        raise ConfigError(
+            "has parameters that PostgreSQL does not know", where=where, hint=_FORMS, code="database_address_invalid"
+        ) from None
     return url

@@ -84,6 +84,7 @@ def open_engine(url: URL, pin: Pin, *, read_only: bool, waits_s: float = BUSY_S)
                     f"the state has version {version}, this crossdock needs {schema.VERSION}",
                     where=place_of(url),
                     hint="'crossdock init' upgrades it and keeps its data",
+                    code="state_outdated",
                 )
     except BaseException:
         engine.dispose()
@@ -136,7 +137,7 @@ def _create_file(url: URL, *, restrict: bool) -> None:
         with suppress(FileExistsError):
             create_private(path).close()
         if not path.is_file():
-            raise StateError("is not a regular file", where=place_of(url))
+            raise StateError("is not a regular file", where=place_of(url), code="state_unusable")
         if restrict:
             path.chmod(0o600)
 
@@ -209,6 +210,7 @@ def _check(connection: Connection, url: URL, pin: Pin) -> int:
             f"belongs to tenant {found.tenant!r} of {found.base_url}, not to tenant {pin.tenant!r} of {pin.base_url}",
             where=place_of(url),
             hint="each address and tenant needs its own state: change the state or the address in the config",
+            code="state_of_another_platform",
         )
     version = int(facts["version"])
     if version > schema.VERSION:
@@ -216,6 +218,7 @@ def _check(connection: Connection, url: URL, pin: Pin) -> int:
             f"the state has version {version}, this crossdock supports versions up to {schema.VERSION}",
             where=place_of(url),
             hint="use the crossdock version that wrote it, or a newer one",
+            code="state_newer",
         )
     return version
 
@@ -225,6 +228,7 @@ def _missing(url: URL) -> StateError:
         "there is no state here",
         where=place_of(url),
         hint="create it with 'crossdock init'. If it was lost, restore it: with an empty state all records are sent",
+        code="state_missing",
     )
 
 

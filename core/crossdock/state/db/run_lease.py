@@ -60,6 +60,7 @@ class Lease:
                 "another run has taken over because this one was suspended for too long",
                 where=place_of(self.url),
                 hint="this run has written nothing since; 'crossdock runs' shows the other one",
+                code="run_taken_over",
             )
 
 

@@ -54,6 +54,7 @@ class FenceFiles:
                 "the state is older than the last run here and does not know what was sent since",
                 where=where,
                 hint="if it was restored from a backup, run 'crossdock state restored'",
+                code="state_restored",
             )
 
     def write(self, fence: int) -> None:

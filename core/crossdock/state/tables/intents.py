@@ -153,7 +153,9 @@ class Intents:
             known = ids.get((item.idempotency_key, item.identity.key_hash))
             if known is None:
                 raise InternalError(
-                    "two operations share an idempotency key", where=f"{item.identity.stream} {item.identity.key}"
+                    "two operations share an idempotency key",
+                    where=f"{item.identity.stream} {item.identity.key}",
+                    code="idempotency_key_repeated",
                 )
             item.id = known
 

@@ -26,6 +26,7 @@ def compact(state: State, url: StateUrl) -> None:
                 f"the state cannot be compacted: {reason}",
                 where=place_of(url),
                 hint="it needs free disk space of twice the state's size, and no process may be reading the state",
+                code="state_not_compacted",
             )
 
 

@@ -24,6 +24,7 @@ def purge(state: State, url: StateUrl, ages: Ages) -> PurgeResult:
                 f"the data is purged, but remnants may be left in the file: {reason}",
                 where=place_of(url),
                 hint="purge again with free disk space of twice the state's size, while no process is using it",
+                code="state_not_purged",
             )
     return done
 

@@ -65,7 +65,12 @@ def keep_open(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> None:
     """
     config = folder / CONFIG
     if not config.is_file() or not (folder / "sandbox").is_dir():
-        raise ConfigError("is not a demo folder", where=str(folder), hint="create one with 'crossdock demo'")
+        raise ConfigError(
+            "is not a demo folder",
+            where=str(folder),
+            hint="create one with 'crossdock demo'",
+            code="demo_folder_unsuitable",
+        )
     with _warehouse(folder) as warehouse:
         warehouse.password = (folder / _PASSWORD).read_text().strip()
         text = _with_address(config, warehouse)
@@ -78,7 +83,7 @@ def keep_open(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> None:
             serve(folder / "sandbox", ready=listening)
         except ConfigError as error:
             hint = "the state is pinned to this address: free it, or create another demo folder"
-            raise ConfigError(error.message, where=error.where, hint=hint) from error
+            raise ConfigError(error.message, where=error.where, hint=hint, code=error.code) from error
 
 
 def create(folder: Path) -> None:
@@ -86,9 +91,9 @@ def create(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             hint = "remove it or name another with --folder; --serve continues an earlier demo in its folder"
-            raise ConfigError("the folder is not empty", where=str(folder), hint=hint)
+            raise ConfigError("the folder is not empty", where=str(folder), hint=hint, code="demo_folder_unsuitable")
     except OSError as error:
-        raise ConfigError(f"cannot be created: {error.strerror}", where=str(folder)) from error
+        raise ConfigError(f"cannot be created: {error.strerror}", where=str(folder), code="file_unwritable") from error
 
 
 def set_variables(folder: Path, variables: Mapping[str, str]) -> None:
@@ -122,7 +127,7 @@ def _with_address(config: Path, warehouse: SftpServer) -> str:
         text, found = marked.subn(rf"\g<1>{value}", text)
         if found != 1:
             wrong, hint = f"no line for the warehouse's {name}", f"keep one line '{name}: ...  {_MARK}'"
-            raise ConfigError(wrong, where=str(config), hint=hint)
+            raise ConfigError(wrong, where=str(config), hint=hint, code="demo_folder_unsuitable")
     return text
 
 

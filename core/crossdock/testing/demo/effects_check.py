@@ -20,7 +20,7 @@ def compare(project: Project, reports: list[Report]) -> Counter[str]:
         InternalError: If the effects differ, or a tally does not balance.
     """
     if not all(report.balanced for report in reports):
-        raise InternalError("the tally does not balance")
+        raise InternalError("the tally does not balance", code="tally_unbalanced")
     effects = list(_effects(project))
     with project.read_state() as tx:
         intents = tx.intents.listed(("delivered",), limit=len(effects) + 1)
@@ -29,7 +29,7 @@ def compare(project: Project, reports: list[Report]) -> Counter[str]:
     delivered = sum(tally.delivered for report in reports for tally in report.tallies.values())
     if logged != expected or delivered != len(effects):
         counts = f"effects log {len(effects)}, runs {delivered}, state {len(expected)}"
-        raise InternalError(f"the deliveries do not match the effects log: {counts}")
+        raise InternalError(f"the deliveries do not match the effects log: {counts}", code="demo_differs")
     return Counter(effect["operation"] for effect in effects)
 
 

@@ -29,7 +29,9 @@ class ServerNames:
         for name in self._allowed:
             if not _AUTHORITY.fullmatch(name):
                 hint = "Use HOST or HOST:PORT, for example metrics.example.com:9464."
-                raise ConfigError(f"{name!r} is not a valid host", where="--allow-host", hint=hint)
+                raise ConfigError(
+                    f"{name!r} is not a valid host", where="--allow-host", hint=hint, code="option_value_invalid"
+                )
 
     def refusal(self, scope: Scope) -> str | None:
         """Return why a request must not be answered, or None if it is for these names and from no other site's page."""

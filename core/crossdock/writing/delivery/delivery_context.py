@@ -94,7 +94,9 @@ class DeliveryContext:
         """Return why stored batches were left out since the last call. From now on they are tried again."""
         refusals, self.refusals = self.refusals, []
         if self.more_refusals:
-            refusals.append(RefusedError(f"{self.more_refusals:,} more were left out for such reasons"))
+            refusals.append(
+                RefusedError(f"{self.more_refusals:,} more were left out for such reasons", code="delivery_stopped")
+            )
         self.more_refusals = 0
         self.blocked.clear()
         return refusals

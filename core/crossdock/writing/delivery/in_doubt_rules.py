@@ -100,6 +100,7 @@ def forgotten_records_error(intent: Intent, target: Target, *, matches: bool, ot
         where=stream,
         hint="if the state was restored from a backup, run 'crossdock state restored'; to take over existing records, "
         f"{adopt} 'adopt: external_id' for the stream; {alone}. Nothing was lost",
+        code="decision_impossible",
     )
 
 
@@ -109,15 +110,19 @@ def concerns_all(intent: Intent, outcome: Outcome, target: Target, accepted: Abs
     advice = target.advice(intent.resource, outcome.status)
     if outcome.status == 401:
         hint = f"{advice}, then run again; nothing was lost"
-        return UnauthorizedError(f"does not accept the credentials: {answer}", where=where, hint=hint)
+        return UnauthorizedError(
+            f"does not accept the credentials: {answer}", where=where, hint=hint, code="target_unauthorized"
+        )
     if intent.resource in accepted:
         return None
     if outcome.status == 403:
         hint = f"{advice}; nothing was lost"
-        return UnauthorizedError(f"does not permit writing {intent.resource}: {answer}", where=where, hint=hint)
+        return UnauthorizedError(
+            f"does not permit writing {intent.resource}: {answer}", where=where, hint=hint, code="target_forbidden"
+        )
     if outcome.status in {404, 405} and intent.operation == "create":
         hint = f"{advice}; nothing was lost"
         name = target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
         path = intent.path or target.look_up(intent.resource, name, None).path
-        return RemoteError(f"has nothing at {path}: {answer}", where=where, hint=hint)
+        return RemoteError(f"has nothing at {path}: {answer}", where=where, hint=hint, code="target_path_unknown")
     return None

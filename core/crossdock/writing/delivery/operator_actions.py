@@ -20,14 +20,24 @@ from crossdock.writing.targets.outcomes import Outcome
 def check_id(intents: Sequence[Intent], target_id: str | None) -> None:
     """Raise ConfigError if *target_id* cannot be the id of these records, as far as that shows without a look-up."""
     if target_id is not None and not is_target_id(target_id):
-        raise ConfigError("an id must have 1 to 64 printable characters and not be '.' or '..'", where=target_id)
+        raise ConfigError(
+            "an id must have 1 to 64 printable characters and not be '.' or '..'",
+            where=target_id,
+            code="decision_impossible",
+        )
     has_no_id = any(intent.operation == "create" and intent.target_id is None for intent in intents)
     if (has_no_id and target_id is None) or (target_id is not None and len(intents) > 1):
         hint = "look it up at the target, then: crossdock records resolve STREAM KEY --delivered-as ID"
-        raise ConfigError("to settle a create, give the record's id at the target, one record at a time", hint=hint)
+        raise ConfigError(
+            "to settle a create, give the record's id at the target, one record at a time",
+            hint=hint,
+            code="decision_impossible",
+        )
     others = {intent.target_id for intent in intents} - {None, target_id}
     if target_id is not None and others:
-        raise ConfigError(f"the record has the id {others.pop()} at the target", where=target_id)
+        raise ConfigError(
+            f"the record has the id {others.pop()} at the target", where=target_id, code="decision_impossible"
+        )
 
 
 def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: str | None, *, at: datetime) -> None:
@@ -41,7 +51,7 @@ def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: s
     settlement.write(tx, [Settlement(intent, outcome) for intent in intents], run_id=_last_run(tx), at=at)
     if any(intent.status == "in_doubt" for intent in intents):
         hint = "'crossdock trace ID' shows which; look up the id of this record at the target"
-        raise ConfigError("this id belongs to another record", where=target_id, hint=hint)
+        raise ConfigError("this id belongs to another record", where=target_id, hint=hint, code="decision_impossible")
     tx.intents.keep_raw(intents)  # until retention removes it; `reopen` needs it
     state_doubts.trust_if_settled(tx)
 
@@ -52,7 +62,7 @@ def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Int
     last = operations[-1] if operations else None
     if last is None or last.status not in {"delivered", "pending"} or not last.raw or not last.attempts:
         hint = "only what 'crossdock records resolve' settled can be reopened, until its data is purged"
-        raise ConfigError("the last operation on this record cannot be reopened", hint=hint)
+        raise ConfigError("the last operation on this record cannot be reopened", hint=hint, code="decision_impossible")
     if last.status == "delivered":
         _unbind(tx, last, at=at)
     else:
@@ -71,7 +81,9 @@ def _unbind(tx: Transaction, intent: Intent, *, at: datetime) -> None:
         text = exact_json.dumps(target_id)
         if any(text in body for body in tx.intents.later_bodies(intent)):
             hint = "correct it at the target; later operations refer to this record"
-            raise ConfigError(f"another record that refers to {target_id} was sent since", hint=hint)
+            raise ConfigError(
+                f"another record that refers to {target_id} was sent since", hint=hint, code="decision_impossible"
+            )
         tx.bindings.bury(scope, [identity.key_hash], at=at)
         return
     held = Binding(
@@ -112,7 +124,7 @@ def drop(
     if (member := next((each for each in intents if each.place is not None), None)) is not None:
         hint = "run a sync, which hands the file over; then withdraw the record by a change or a cancellation"
         message = f"the {member.operation} of {member.identity.key} is part of a file, which is handed over as it is"
-        raise ConfigError(message, hint=hint)
+        raise ConfigError(message, hint=hint, code="decision_impossible")
     given_up = [_of_intent(intent) for intent in intents]
     unsent = _unsent_of(tx, [*dead_letters, *waiting])
     for intent in (*intents, *unsent):
@@ -138,6 +150,7 @@ def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
     raise ConfigError(
         f"{what} {doubt}: dropped now, a later version could be delivered beside it",
         hint=f"find out whether it arrived, and settle it first: crossdock records resolve {of}",
+        code="decision_impossible",
     )
 
 

@@ -268,7 +268,9 @@ class OutcomePolicy:
             if now - self._pending_since.setdefault(batch, now) >= profile.results_within_s:
                 self._not_finished.add(batch)
                 hint = "the next run asks again; nothing is sent twice"
-                self._run.refused(RefusedError(outcome.message, where=task.stored.name, hint=hint))
+                self._run.refused(
+                    RefusedError(outcome.message, where=task.stored.name, hint=hint, code="delivery_stopped")
+                )
         if batch in self._not_finished:
             self._retries.leave_out(task, outcome, decisions)
         else:
@@ -312,7 +314,9 @@ class OutcomePolicy:
         if now - self._throttled_since >= THROTTLED_AT_MOST_S:
             message = f"answered only 429 for {THROTTLED_AT_MOST_S:.0f} s"
             hint = self._target.advice(task.intent.resource, outcome.status)
-            self._run.stop_with(UnavailableError(message, where=self._target.address, hint=hint))
+            self._run.stop_with(
+                UnavailableError(message, where=self._target.address, hint=hint, code="target_throttled")
+            )
 
     def _answered(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         match outcome.kind:

@@ -22,6 +22,8 @@ FAILING_RECORDS_AT_MOST = 10  # left out while the target answers pings, before 
 class PostponedError(CrossdockError):
     """What an earlier run left cannot be delivered now, but the rest of the run is worth a try."""
 
+    code = "delivery_postponed"
+
 
 class Retries:
     def __init__(self, run: DeliveryContext) -> None:
@@ -110,7 +112,7 @@ class Retries:
         if self._run.resuming and outcome.kind != "unavailable":  # new records will show whether the target works
             self._run.stop_with(PostponedError(message))
         hint = "nothing was lost; run again when it answers"
-        self._run.stop_with(UnavailableError(message, where=self._target.address, hint=hint))
+        self._run.stop_with(UnavailableError(message, where=self._target.address, hint=hint, code="target_unavailable"))
 
     def _is_outage(self, retry_state: RetryState) -> bool:
         since = self._run.queue.circuit_breaker.failing_since

@@ -172,7 +172,7 @@ class RowsContent(FileContent, Generic[R]):
         except RecordError as error:
             place = f"{facts.name}: {error.where}" if error.where else facts.name
             hint = "Declare a larger column, or send fewer records in one file."
-            raise RefusedError(error.message, where=place, hint=hint) from None
+            raise RefusedError(error.message, where=place, hint=hint, code="file_content_invalid") from None
 
     @abstractmethod
     def written(self, records: Sequence[FileRecord], facts: FileFacts) -> bytes:

@@ -63,7 +63,11 @@ class ApiTarget(ConnectorTarget):
         if self._api is None:
             if not hasattr(self, "_declared"):
                 hint = "in tests, self.new_target() of a TargetUnderTest makes a connected one"
-                raise ConfigError(f"{type(self).__name__} is not connected, so that it has no API", hint=hint)
+                raise ConfigError(
+                    f"{type(self).__name__} is not connected, so that it has no API",
+                    hint=hint,
+                    code="connector_invalid",
+                )
             self._api = self._declared()
         return self._api
 
@@ -178,9 +182,16 @@ class ApiTarget(ConnectorTarget):
             looked_up = [name for name in self.resources if answer.status < 500 and _finds_nothing(self, client, name)]
         if answer.status in {401, 403} and not self.throttled(answer):
             hint = self.advice(resource, answer.status)
-            raise UnauthorizedError(f"rejected the credential (HTTP {answer.status})", where=self.address, hint=hint)
+            raise UnauthorizedError(
+                f"rejected the credential (HTTP {answer.status})",
+                where=self.address,
+                hint=hint,
+                code="target_unauthorized",
+            )
         if answer.status >= 500:
-            raise UnavailableError(f"responded with HTTP {answer.status}", where=self.address)
+            raise UnavailableError(
+                f"responded with HTTP {answer.status}", where=self.address, code="target_unavailable"
+            )
         is_unknown = answer.status == 404 and not looked_up
         unknown = f" HTTP 404 to {ping.method} {ping.path}" if is_unknown else ""
         hint = f"; check {self.place}.base_url unless the API has no such list" if unknown else ""
@@ -229,7 +240,8 @@ def _finds_nothing(target: Target, client: Client, resource: str) -> bool:
     if found.kind in {"absent", "throttled", "unauthorized"}:
         return found.kind == "absent"
     hint = f"check {target.place}.base_url and {target.place}.{kind.look_up_setting}"
-    raise UnavailableError(f"{request.path.partition('?')[0]}: {found.message}", where=target.address, hint=hint)
+    message = f"{request.path.partition('?')[0]}: {found.message}"
+    raise UnavailableError(message, where=target.address, hint=hint, code="target_unavailable")
 
 
 def explained_outcome(answer: Answer, expected: ExpectedRecord, shape: RecordShape, *, judged: bool = False) -> Outcome:

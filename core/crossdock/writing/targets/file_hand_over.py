@@ -96,7 +96,7 @@ class HandOver:
             size = "is not there" if staged is None else f"has {staged.size} bytes"
             message = f"{temporary!r} {size} after {len(data)} bytes were written"
             hint = "the disk of the partner may be full, or its server changes or moves what is written"
-            raise RemoteError(message, hint=hint)
+            raise RemoteError(message, hint=hint, code="hand_over_failed")
 
     def _is_handed_over(self, store: WritableStore, name: str, data: bytes, *, again: bool) -> bool:
         """Return whether this file is in its folder, or where the partner has what it has taken.
@@ -108,7 +108,9 @@ class HandOver:
                 continue
             if not _is_same(store, file, data, unread=again):
                 hint = "if the state was restored from a backup, run 'crossdock state restored'; else rename that file"
-                raise RefusedError(f"another file has the name {path!r}; nothing was overwritten", hint=hint)
+                raise RefusedError(
+                    f"another file has the name {path!r}; nothing was overwritten", hint=hint, code="file_name_taken"
+                )
             return True
         return False
 
@@ -150,11 +152,11 @@ def harmless(step: Callable[[], T]) -> T:
     except (RefusedError, ConfigError, UnauthorizedError):
         raise
     except CrossdockError as error:
-        raise NotSentError(error.message, where=error.where, hint=error.hint) from error
+        raise NotSentError(error.message, where=error.where, hint=error.hint, code=error.code) from error
 
 
 def _ambiguous(step: Callable[[], None]) -> None:
     try:
         step()
     except CrossdockError as error:
-        raise AmbiguousError(error.message, where=error.where, hint=error.hint) from error
+        raise AmbiguousError(error.message, where=error.where, hint=error.hint, code=error.code) from error

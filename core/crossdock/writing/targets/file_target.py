@@ -188,7 +188,7 @@ class _Client:
             try:
                 self._store = self._open()
             except UnavailableError as error:
-                raise NotSentError(error.message, where=error.where, hint=error.hint) from error
+                raise NotSentError(error.message, where=error.where, hint=error.hint, code=error.code) from error
         return self._store
 
     def close(self) -> None:

@@ -55,9 +55,12 @@ def reach(profile: Profile, resources: Sequence[str]) -> Access:
                 f"rejected the credential: {problem.message[: problem_answers.SHOWN]} (HTTP {answer.status})",
                 where=profile.base_url,
                 hint=f"see platform.auth and platform.tenant; the request was to list one {resource}",
+                code="target_unauthorized",
             )
         if answer.status not in {200, 204, 403, 429}:
-            raise UnavailableError(f"responded with HTTP {answer.status}", where=profile.base_url)
+            raise UnavailableError(
+                f"responded with HTTP {answer.status}", where=profile.base_url, code="target_unavailable"
+            )
     token = target.credential.token
     text = f"{profile.base_url} grants access" + (_described(token) if token else "")
     if profile.introspection_url is not None:

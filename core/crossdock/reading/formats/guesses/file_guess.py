@@ -101,7 +101,9 @@ def _of_content(path: Path, head: bytes) -> tuple[Guess, int]:
         data = stream.read(SAMPLE_BYTES)
         sample = Sample(data, is_whole=not stream.read(1))
     if not data:
-        raise RefusedError("the file is empty", where=path.name, hint="Fetch it again, or ask the sender.")
+        raise RefusedError(
+            "the file is empty", where=path.name, hint="Fetch it again, or ask the sender.", code="file_empty"
+        )
     if is_sheet(data):
         return guess_table(path, head), path.stat().st_size
     guess = _of_bytes(sample, path.name)
@@ -120,12 +122,12 @@ def _of_bytes(sample: Sample, name: str) -> Guess:
         text.text[:HEAD]
     ):
         hint = "crossdock layout show FILE --encoding shows bytes as characters; a copybook may describe them"
-        raise RefusedError("is neither text nor a file of a known kind", where=name, hint=hint)
+        raise RefusedError("is neither text nor a file of a known kind", where=name, hint=hint, code="format_wrong")
     if (found := guess_json(text)) is not None:
         return found
     if is_json(text):
         hint = "Ask for a list of objects, or for a table."
-        raise RefusedError("is JSON without a list of objects", where=name, hint=hint)
+        raise RefusedError("is JSON without a list of objects", where=name, hint=hint, code="format_wrong")
     for guess_text in _TEXTS:
         if (found := guess_text(text)) is not None:
             return found

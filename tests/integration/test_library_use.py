@@ -1,0 +1,214 @@
+"""Another program uses crossdock as a library: a config in memory, results as objects, its own logs and threads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.e2e.project_folder import UNPACED
+
+import crossdock
+from crossdock.config.project import project
+from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.testing import sandbox_effects
+from crossdock.testing.sandbox_syncs import private_file
+from crossdock.values.progress import Silent, Unit
+
+Config = dict[str, Any]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SandboxServer]:
+    limits = SandboxSettings(rate_per_min=UNPACED.per_minute, burst=UNPACED.burst)
+    with SandboxServer(tmp_path / "sandbox", limits) as server:
+        yield server
+
+
+def made(folder: Path, server: SandboxServer, rows: int) -> Config:
+    """A config in memory, of a folder with one export."""
+    (folder / "out").mkdir(parents=True)
+    lines = "".join(f"{folder.name}{number:04};Bolt {number}\n" for number in range(rows))
+    (folder / "out" / "items.csv").write_text(f"SKU;NAME\n{lines}", encoding="utf-8")
+    fixed = {"unitPrice": {"const": 9.5}, "currency": {"const": "EUR"}}
+    stream = {
+        "mode": "snapshot", "files": "*.csv", "format": {"kind": "delimited", "delimiter": ";"}, "key": ["SKU"],
+        "resource": "product", "map": {"sku": "SKU", "name": "NAME", **fixed},
+    }  # fmt: skip
+    token = private_file(folder / "key", server.sandbox.new_key())
+    return {
+        "platform": {
+            "base_url": server.base_url,
+            "tenant": server.tenant,
+            "auth": {"kind": "api_key", "token": token},
+            "rate": {"per_minute": UNPACED.per_minute, "burst": UNPACED.burst},
+        },
+        "state": f"sqlite:///{folder / 'state.db'}",
+        "connections": {
+            "wms": {
+                "kind": "folder_warehouse",
+                "path": folder / "out",
+                "settle_s": 0,
+                "streams": {"products": stream},
+            }
+        },
+    }
+
+
+def skus(config: Config) -> list[str]:
+    """Of each effect at the platform."""
+    return [each["body"]["sku"] for each in sandbox_effects.effects(project.load(config).platform)]
+
+
+def test_a_config_in_memory_is_checked_planned_and_run(tmp_path: Path, server: SandboxServer) -> None:
+    """Each result is an object, the plan says what the run does, and a second run sends nothing."""
+    config = made(tmp_path / "a", server, 3)
+    assert crossdock.init(config)
+    assert not crossdock.init(config)
+    checked = crossdock.check(config)
+    assert checked.ok, checked.findings
+    assert {subject for subject, _ in checked.findings} >= {"state", "platform", "wms"}
+    operations: list[str] = []
+    listener = crossdock.PlanListener.ignoring(operation=lambda each: operations.append(each.identity.key))
+    planned = crossdock.plan(config, listener=listener)
+    assert planned.operations == {"create": 3}
+    assert operations == ["a0000", "a0001", "a0002"]
+    report = crossdock.run(config)
+    assert isinstance(report, crossdock.Report)
+    assert (report.status, report.exit_code, report.errors) == ("done", 0, {})
+    assert report.tallies["wms.products"].delivered == planned.tallies["wms.products"].delivered == 3
+    assert skus(config) == operations
+    again = crossdock.run(config, ["wms"])
+    assert (again.counters.requests, len(skus(config))) == (0, 3)
+
+
+def test_a_mapping_overrides_a_file(tmp_path: Path, server: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative paths of a file begin beside it, whatever the working folder is."""
+    config = made(tmp_path / "a", server, 2)
+    config["connections"]["wms"]["path"] = "out"
+    file = tmp_path / "a" / "crossdock.yaml"
+    file.write_bytes(crossdock_yaml(config))
+    monkeypatch.chdir(tmp_path)
+    without = {"connections": {"wms": {"streams": {"products": {"enabled": False}}}}}
+    crossdock.init(file)
+    with pytest.raises(crossdock.CrossdockError, match="switched off"):
+        crossdock.run([file, without], ["wms.products"])
+    assert crossdock.run([file, {"state": f"sqlite:///{tmp_path / 'a' / 'state.db'}"}]).status == "done"
+
+
+def crossdock_yaml(config: Config) -> bytes:
+    from crossdock.values import yaml_reader
+
+    return yaml_reader.dumped(config, "config").encode()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"conections": {}}, "config: conections: unknown key; did you mean 'connections'?"),
+        ({"state": object()}, "config: has a value of type object"),
+        (
+            {"connections": {"wms": {"kind": "folder_warehouse", "path": ".", "streams": {"x": {"mode": 1}}}}},
+            "config: ",
+        ),
+    ],
+)
+def test_a_mistake_in_a_mapping_names_its_place(changed: Config, message: str) -> None:
+    """As one in a file, with the path of the key in place of file and line."""
+    auth = {"kind": "api_key", "token": "env:X"}
+    config = {"platform": {"base_url": "http://127.0.0.1:9", "tenant": "a", "auth": auth}, "connections": {}, **changed}
+    with pytest.raises(crossdock.CrossdockError) as raised:
+        crossdock.run(config)
+    assert str(raised.value).startswith(message)
+    assert raised.value.code == "config_invalid"
+
+
+def test_a_run_logs_to_its_own_logger(
+    tmp_path: Path, server: SandboxServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Stages, counts, warnings and errors, without a secret; nothing is printed where nobody listens."""
+    config = made(tmp_path / "a", server, 2)
+    (tmp_path / "a" / "out" / "items.csv").write_text("SKU;NAME\na1;Bolt\na1;Nut\n", encoding="utf-8")
+    crossdock.init(config)
+    crossdock.run(config)
+    assert capfd.readouterr() == ("", "")
+    with caplog.at_level(logging.INFO, "crossdock"):
+        report = crossdock.run(config)
+    said = [(each.levelname, each.getMessage()) for each in caplog.records if each.name == "crossdock.run"]
+    assert ("INFO", "reading wms.products") in said
+    assert any(level == "ERROR" and text.startswith("wms.products: ") for level, text in said)
+    assert said[-1] == ("INFO", f"run {report.run} ended as incomplete after {report.seconds:.1f} s")
+    key = (tmp_path / "a" / "key").read_text(encoding="ascii")
+    assert key not in caplog.text
+
+
+class Steps(Silent):
+    """Counts records, and stops the run as it begins to read."""
+
+    def __init__(self, interrupt: threading.Event) -> None:
+        self.stages: list[str] = []
+        self.interrupt = interrupt
+
+    def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
+        self.stages.append(stage)
+        self.interrupt.set()
+
+
+def test_progress_is_reported_and_a_run_can_be_cancelled(tmp_path: Path, server: SandboxServer) -> None:
+    """What was not sent is delivered by the next run, once."""
+    config = made(tmp_path / "a", server, 4)
+    crossdock.init(config)
+    stop = threading.Event()
+    steps = Steps(stop)
+    report = crossdock.run(config, progress=steps, interrupt=stop)
+    assert steps.stages
+    assert report.exit_code == 130
+    assert crossdock.run(config).exit_code == 0
+    assert sorted(skus(config)) == [f"a{number:04}" for number in range(4)]
+
+
+def test_threads_run_configs_with_different_states(tmp_path: Path, server: SandboxServer) -> None:
+    """At the same time, each record once; a second run of one state is told that another one uses it."""
+    configs = [made(tmp_path / name, server, 20) for name in "abcd"]
+    for config in configs:
+        crossdock.init(config)
+    with ThreadPoolExecutor(4) as pool:
+        reports = list(pool.map(crossdock.run, configs))
+    assert [each.status for each in reports] == ["done"] * 4
+    assert sorted(skus(configs[0])) == [f"{name}{number:04}" for name in "abcd" for number in range(20)]
+
+
+def test_a_run_is_awaited_and_cancelled_from_async_code(tmp_path: Path, server: SandboxServer) -> None:
+    """In a thread, as a notebook or a web service does it; the event loop goes on meanwhile."""
+    config = made(tmp_path / "a", server, 3)
+
+    async def deliver() -> tuple[crossdock.Report, int]:
+        await asyncio.to_thread(crossdock.init, config)
+        stop = threading.Event()
+        running = asyncio.create_task(asyncio.to_thread(crossdock.run, config, interrupt=stop))
+        turns = 0
+        while not running.done():
+            turns += 1
+            await asyncio.sleep(timedelta(milliseconds=1).total_seconds())
+        return await running, turns
+
+    report, turns = asyncio.run(deliver())
+    assert (report.status, turns > 1) == ("done", True)
+    assert len(skus(config)) == 3
+
+
+def test_a_notebook_runs_it_in_its_own_event_loop(tmp_path: Path, server: SandboxServer) -> None:
+    """Called directly where a loop runs, as in a cell of a notebook."""
+    config = made(tmp_path / "a", server, 3)
+
+    async def cell() -> crossdock.Report:
+        crossdock.init(config)
+        return crossdock.run(config)
+
+    assert asyncio.run(cell()).status == "done"

@@ -1,0 +1,133 @@
+"""Every code that the code can emit has a page, which `crossdock explain` shows."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+
+import pytest
+from click.testing import CliRunner
+
+import crossdock
+import crossdock_connectors
+from crossdock.cli.main import cli, main
+from crossdock.errors import ConfigError, CrossdockError, FindingsError, RecordError, with_code
+from crossdock.records import REASONS
+from crossdock.values import explanations
+from crossdock.values.run_messages import RunMessage, error_texts
+
+ROOTS = [Path(package.__path__[0]) for package in (crossdock, crossdock_connectors)]
+OF_CLICK = {"usage"}
+
+
+def error_classes() -> dict[str, type[CrossdockError]]:
+    for package in (crossdock, crossdock_connectors):
+        for found in walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__"):
+                import_module(found.name)
+    classes, left = {CrossdockError}, [CrossdockError]
+    while left:
+        below = left.pop().__subclasses__()
+        classes |= {*below}
+        left += below
+    return {each.__name__: each for each in classes if each.__module__.startswith("crossdock")}
+
+
+def given_codes() -> Iterator[tuple[str, str]]:
+    """The text of each argument ``code=`` of a call, and its place."""
+    for root in ROOTS:
+        for file in root.rglob("*.py"):
+            if "sandbox" in file.relative_to(root).parts:
+                continue  # its problem types are the platform's
+            for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(call, ast.Call):
+                    for each in call.keywords:
+                        if each.arg == "code" and isinstance(each.value, ast.Constant) and each.value.value:
+                            yield str(each.value.value), f"{file.relative_to(root)}:{call.lineno}"
+
+
+def bare_errors() -> Iterator[str]:
+    """The place of each error that has only the code of a class with many causes."""
+    many = {"ConfigError", "RefusedError", "StateError", "RemoteError", "UnauthorizedError", "UnavailableError"}
+    many |= {"CrossdockError", "ConnectorError"}
+    for root in ROOTS:
+        for file in root.rglob("*.py"):
+            if {"sandbox", "sign_in"} & {*file.relative_to(root).parts}:
+                continue  # the sign-in has a RefusedError of its own, which is a page
+            for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id not in many:
+                    continue
+                if not any(each.arg == "code" for each in call.keywords):
+                    yield f"{file.relative_to(root)}:{call.lineno}: {call.func.id}"
+
+
+def emitted() -> set[str]:
+    return (
+        {code for code, _ in given_codes()} | {each.code for each in error_classes().values()} | {*REASONS} | OF_CLICK
+    )
+
+
+def test_every_code_has_a_page_and_every_page_a_code() -> None:
+    """The codes are listed from the source: arguments `code`, classes of errors, and reasons of dead letters."""
+    assert {*explanations.codes()} == emitted()
+
+
+def test_every_error_says_which_it_is() -> None:
+    """No error is made with the code of a class that has many causes."""
+    assert [*bare_errors()] == []
+
+
+@pytest.mark.parametrize("code", explanations.codes())
+def test_a_page_says_what_happened_why_and_what_to_do(code: str) -> None:
+    """In the same order, in lines that fit a terminal."""
+    lines = explanations.page(code).rstrip().split("\n")
+    assert lines[0].startswith("# ")
+    assert [line for line in lines if line.startswith("## ")] == ["## Usual causes", "## What to do"]
+    assert lines[2] and lines[2][0] not in "#-"  # noqa: PT018
+    assert all(len(line) <= 100 for line in lines)
+    assert "TODO" not in "\n".join(lines)
+
+
+def test_explain_shows_a_page_and_lists_all() -> None:
+    """By the code as it stands in a message, with brackets or without."""
+    shown = CliRunner().invoke(cli, ["explain", "[state_busy]"])
+    assert shown.output == explanations.page("state_busy")
+    listed = CliRunner().invoke(cli, ["explain"])
+    assert len(listed.output.splitlines()) == len(explanations.codes())
+
+
+def test_an_unknown_code_names_those_that_are_near() -> None:
+    """With the advice to list all where none is."""
+    with pytest.raises(ConfigError) as error:
+        explanations.page("state_bussy")
+    assert error.value.hint == "did you mean state_busy or state_newer?" or "state_busy" in str(error.value.hint)
+    with pytest.raises(ConfigError) as error:
+        explanations.page("zzzz")
+    assert error.value.hint == "crossdock explain lists all codes"
+
+
+def test_a_command_ends_with_the_code_of_its_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """At the end of the first line, before the advice."""
+    with pytest.raises(SystemExit):
+        main(["explain", "state_bussy"])
+    first, advice = capsys.readouterr().err.splitlines()
+    assert first.endswith(" [code_unknown]")
+    assert advice.startswith("  did you mean state_busy")
+
+
+def test_the_errors_of_a_run_are_listed_with_their_codes() -> None:
+    """Once each, with the streams that they stopped."""
+    error = ConfigError("cannot be read", where="a.csv", hint="make it readable", code="file_unreadable")
+    messages = [RunMessage.of_error(name, error) for name in ("wms.items", "wms.bins")]
+    assert error_texts(messages) == ["wms.items, wms.bins: a.csv: cannot be read [file_unreadable]\n  make it readable"]
+    assert with_code(str(FindingsError(["a", "b"])), "config_invalid") == "a [config_invalid]\nb"
+
+
+def test_an_author_may_give_a_code_of_their_own() -> None:
+    """An error without one has that of its class."""
+    assert [ConfigError("x").code, ConfigError("x", code="shop_closed").code] == ["config", "shop_closed"]
+    assert inspect.signature(RecordError).parameters["code"].default is inspect.Parameter.empty

@@ -24,6 +24,8 @@ from typing import TypeVar
 from crossdock.printable import printable
 
 _Error = TypeVar("_Error", bound=BaseException)
+LONGEST_CODE = 32
+"""Characters of a code; what is longer is cut."""
 _BY_SEVERITY = (70, 130, 3, 4, 2, 1)
 
 
@@ -36,18 +38,22 @@ class CrossdockError(Exception):
         message: What happened, without the place.
         where: The place: ``file:line:column``, a config path, a host.
         hint: What to do about it.
-        code: What happened as one word, for scripts and for ``crossdock explain``; by default that of the class.
+        code: What happened as one word, for ``crossdock explain``; by default that of the class.
+
+    Attributes:
+        category: The kind of error as one word: what scripts decide by.
     """
 
     exit_code = 70
-    code: str = "internal"
+    category = "internal"
+    code: str = ""
 
     def __init__(
         self, message: str, *, where: str | None = None, hint: str | None = None, code: str | None = None
     ) -> None:
         self.message = printable(str(message))  # an author may give an exception
         super().__init__(self.message)
-        self.code = code or type(self).code
+        self.code = str(code or type(self).code or self.category)[:LONGEST_CODE]
         self.where = where and printable(where)
         self.hint = hint and printable(hint)
 
@@ -60,7 +66,7 @@ class ConfigError(CrossdockError):
     """A file or a command must be edited."""
 
     exit_code = 2
-    code = "config"
+    category = "config"
 
 
 class FindingsError(ConfigError):
@@ -87,20 +93,20 @@ class StateError(CrossdockError):
     """The state is missing, locked, newer than this crossdock, or belongs to another platform."""
 
     exit_code = 3
-    code = "state"
+    category = "state"
 
 
 class StateBusyError(StateError):
     """Another run is using the state."""
 
-    code = "state_busy"
+    category = "state_busy"
 
 
 class RefusedError(CrossdockError):
     """An input is refused as a whole because it could do harm. Nothing of it was imported."""
 
     exit_code = 4
-    code = "refused"
+    category = "refused"
 
 
 class RecordError(CrossdockError):
@@ -129,31 +135,32 @@ class ConnectorError(CrossdockError):
     """The code of a connector, outside a mapping, raised an unexpected exception."""
 
     exit_code = 3
-    code = "connector"
+    category = "connector"
 
 
 class RemoteError(CrossdockError):
     """Another system failed."""
 
     exit_code = 3
-    code = "remote"
+    category = "remote"
 
 
 class UnauthorizedError(RemoteError):
     """The other system does not accept our credentials, host key or tenant."""
 
-    code = "unauthorized"
+    category = "unauthorized"
 
 
 class UnavailableError(RemoteError):
     """The other system cannot be reached or is out of service for now."""
 
-    code = "unavailable"
+    category = "unavailable"
 
 
 class ClockError(RemoteError):
     """The clocks of the other system and this machine differ too much to trust a date."""
 
+    category = "clock"
     code = "clock_differs"
 
 
@@ -161,7 +168,7 @@ class StoppedError(CrossdockError):
     """The run was asked to stop before it was finished; everything it did is kept."""
 
     exit_code = 130
-    code = "stopped"
+    category = "stopped"
 
 
 class InternalError(CrossdockError):

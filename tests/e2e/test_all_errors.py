@@ -151,13 +151,13 @@ def an_older_state(site: Site) -> Iterator[None]:
 
 
 MISHAPS: dict[str, tuple[Mishap, int, list[str]]] = {
-    "two bad files": (two_bad_files, 4, ["refused", "refused"]),
-    "no folder": (no_folder, 2, ["config"] * 3),
-    "outage": (an_outage, 3, ["unavailable"]),
-    "another clock": (another_clock, 3, ["clock"]),
-    "no credential": (no_credential, 2, ["config"]),
+    "two bad files": (two_bad_files, 4, ["file_damaged", "file_damaged"]),
+    "no folder": (no_folder, 2, ["folder_missing"] * 3),
+    "outage": (an_outage, 3, ["target_unavailable"]),
+    "another clock": (another_clock, 3, ["clock_differs"]),
+    "no credential": (no_credential, 2, ["secret_missing"]),
     "another run": (another_run, 3, ["state_busy"]),
-    "older state": (an_older_state, 4, ["refused"]),
+    "older state": (an_older_state, 4, ["state_restored"]),
 }
 
 

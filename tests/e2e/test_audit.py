@@ -110,7 +110,7 @@ ELSEWHERE = {  # where it is tried that they are logged: below, in test_listen.p
 STATELESS = {  # they write files, serve, or only read
     "demo", "sandbox", "sandbox clients new", "sandbox clients list", "sandbox clients revoke", "sandbox keys new",
     "sandbox keys list", "sandbox keys revoke", "new", "try", "layout show", "layout guess", "layout write", "schema",
-    "console", *(f"console account {each}" for each in ("add", "list", "role", "password", "remove")),
+    "console", "explain", *(f"console account {each}" for each in ("add", "list", "role", "password", "remove")),
     "listen list", "migrate rehearse", "migrate status", "migrate undo", "migrate verify",
 }  # fmt: skip
 

@@ -295,7 +295,7 @@ def test_missing_state(site: Site, command: str) -> None:
 
 @pytest.mark.nightly(but=["tenant"])
 @pytest.mark.parametrize("what", ["tenant", "platform"])
-def test_state_of_another_platform(site: Site, what: str) -> None:
+def test_state_of_another_tenant(site: Site, what: str) -> None:
     """A state made for another platform or tenant stops the run with exit 3 and names both."""
     site.init()
     site.fill()

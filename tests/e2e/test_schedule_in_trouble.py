@@ -125,7 +125,7 @@ def test_what_cannot_be_scheduled_is_refused_at_start(site: Site, jobs: str, pla
     result = site.run("schedule")
     assert (result.code, result.out) == (2, "")
     where = site.place(place, within="\njobs:") if place else f"{site.config}:1:1"
-    assert result.err == f"crossdock: {where}: {said}\n"
+    assert re.fullmatch(rf"{re.escape(f'crossdock: {where}: {said}')} \[(config_\w+|stream_unknown)\]\n", result.err)
     assert not (site.folder / "state.db").exists()
 
 
@@ -136,9 +136,8 @@ def test_an_impossible_date_is_refused(site: Site, day: str) -> None:
     site.init()
     result = site.run("schedule", "--once", day)
     assert result.code == 2
-    assert (
-        result.err == f"crossdock: --once {day!r} is not a date\n  For example: --once 2026-11-20, or --once latest\n"
-    )
+    first = f"crossdock: --once {day!r} is not a date [option_value_invalid]"
+    assert result.err == f"{first}\n  For example: --once 2026-11-20, or --once latest\n"
 
 
 def test_a_missing_state_is_reported_at_once(site: Site) -> None:
@@ -147,7 +146,9 @@ def test_a_missing_state_is_reported_at_once(site: Site) -> None:
     for option in (("--once", "2026-11-20"), ("--preview", "1")):
         result = site.run("schedule", *option)
         assert result.code == 3
-        assert result.err.startswith(f"crossdock: sqlite:///{site.folder}/state.db: there is no state here\n")
+        assert result.err.startswith(
+            f"crossdock: sqlite:///{site.folder}/state.db: there is no state here [state_missing]\n"
+        )
         assert "create it with 'crossdock init'" in result.err
 
 
@@ -256,13 +257,13 @@ def test_the_health_page_answers_to_the_names_that_are_allowed(site: Site) -> No
         (
             ("--allow-host", "metrics.example"),
             """\
---allow-host applies to the health endpoints and the console, which are not served
+--allow-host applies to the health endpoints and the console, which are not served [options_conflict]
   Add --health PORT or --console PORT.""",
         ),
         (
             ("--health", "0", "--allow-host", "http://metrics.example"),
             """\
---allow-host: 'http://metrics.example' is not a valid host
+--allow-host: 'http://metrics.example' is not a valid host [option_value_invalid]
   Use HOST or HOST:PORT, for example metrics.example.com:9464.""",
         ),
     ],

@@ -49,5 +49,5 @@ def test_a_wrong_crontab_line_is_refused(site: Site) -> None:
     assert (result.code, result.out) == (2, "")
     assert result.err == (
         f"crossdock: {site.place('cron: ', within='jobs:')}: jobs.nightly.schedule.cron: '30 2 * * mon-fry': 'mon-fry' "
-        "is not a valid day-of-week; expected 0 to 7 (0 and 7 are Sunday) or sun to sat\n"
+        "is not a valid day-of-week; expected 0 to 7 (0 and 7 are Sunday) or sun to sat [config_invalid]\n"
     )

@@ -74,9 +74,15 @@ def test_the_list_shows_no_key(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("new", "--scope", "everything"), "scopes: 1 unknown scope(s)\n  Known scopes: invoices:read"),
-        (("new", "--tenant", "a/b"), "tenant: is not a tenant slug\n  Use 1 to 63"),
-        (("revoke", "0123456789ab"), "there is no sandbox in this folder\n  Name its folder with --data."),
+        (
+            ("new", "--scope", "everything"),
+            "scopes: 1 unknown scope(s) [option_value_invalid]\n  Known scopes: invoices:read",
+        ),
+        (("new", "--tenant", "a/b"), "tenant: is not a tenant slug [option_value_invalid]\n  Use 1 to 63"),
+        (
+            ("revoke", "0123456789ab"),
+            "there is no sandbox in this folder [sandbox_missing]\n  Name its folder with --data.",
+        ),
         (("list",), "there is no sandbox in this folder"),
     ],
 )
@@ -88,4 +94,6 @@ def test_invalid_arguments_are_refused(shell: Shell, words: tuple[str, ...], mes
 def test_revoking_an_unknown_key_is_an_error(shell: Shell) -> None:
     """The hint names the command that lists the ids."""
     shell("new")
-    assert "no key has this id\n  'crossdock sandbox keys list' shows the ids." in shell("revoke", "nobody", code=2)
+    assert "no key has this id [sandbox_credential_unknown]\n  'crossdock sandbox keys list' shows the ids." in shell(
+        "revoke", "nobody", code=2
+    )

@@ -38,8 +38,8 @@ def test_one_error_of_many_streams_is_one_sentence() -> None:
         said.fail(stream, DOWN)
     said.fail("", SHORT)
     assert error_texts(said) == [
-        "wms.products, wms.customers: sftp://wms: no answer",
-        "f.csv:12: has 10 rows\n  ask for it anew",
+        "wms.products, wms.customers: sftp://wms: no answer [unavailable]",
+        "f.csv:12: has 10 rows [refused]\n  ask for it anew",
     ]
 
 
@@ -47,7 +47,7 @@ def test_findings_keep_their_lines() -> None:
     """Each finding of a config file is a line."""
     said = RunMessages()
     said.fail("", FindingsError(["a.yaml:1: no", "a.yaml:2: no"]))
-    assert error_texts(said) == ["a.yaml:1: no\na.yaml:2: no"]
+    assert error_texts(said) == ["a.yaml:1: no [config_invalid]\na.yaml:2: no"]
 
 
 def test_remarks_are_bounded_and_errors_are_not() -> None:

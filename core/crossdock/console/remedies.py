@@ -89,7 +89,7 @@ def _of_job(tenant: str, line: JobLine, found: Overview) -> Remedy | None:
     if line.light is not Light.FAILED:
         return None
     error = next((each for each in line.errors if not _is_limit(each, found)), None) or next(iter(line.errors), None)
-    code = "not_started" if line.run is None else "" if error is None else error.code or ""
+    code = "not_started" if line.run is None else "" if error is None else error.category or error.code or ""
     do, parts = REPAIRS.get(code, (f"Read its errors and correct what they name, {_AGAIN}", ()))
     address = link(tenant, *(parts or ("runs", line.run.id))) if line.run else link(tenant, "runs", job=line.job)
     what = f"{name} for {line.business_date} did not end as it should: {_reason(line, error)}"
@@ -154,7 +154,7 @@ def _only_waits_for_approval(line: JobLine, found: Overview) -> bool:
 
 
 def _is_limit(error: RunMessage, found: Overview) -> bool:
-    return error.code == "refused" and error.stream in found.held_streams | found.approved
+    return (error.category or error.code) == "refused" and error.stream in found.held_streams | found.approved
 
 
 def _reason(line: JobLine, error: RunMessage | None) -> str:

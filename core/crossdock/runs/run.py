@@ -17,6 +17,7 @@ from crossdock.runs import dry_run, runner
 from crossdock.runs.named_record_delivery import Key, named_records
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.run_report import Report
+from crossdock.runs.timings import Timings
 from crossdock.values.clock import SystemClock
 from crossdock.values.config_file import ConfigSource
 from crossdock.values.progress import Progress, Silent, Unit
@@ -57,8 +58,8 @@ def plan(
         ConfigError: If the config or the choice is invalid.
         StateError: If there is no state yet; `init` creates it.
     """
-    reports, decisions = _LoggedProgress(progress or Silent()), listener or PlanListener.ignoring()
-    return dry_run.plan(load(config), list(streams), decisions, clock=SystemClock(), progress=reports)
+    decisions = listener or PlanListener.ignoring()
+    return dry_run.plan(load(config), list(streams), decisions, clock=SystemClock(), progress=_logged(progress))
 
 
 def run(
@@ -112,7 +113,7 @@ def run(
         loaded,
         list(streams),
         clock=clock,
-        progress=_LoggedProgress(progress or Silent()),
+        progress=_logged(progress),
         interrupt=interrupt or threading.Event(),
         priority=priority,
         patience=Patience(clock.now()) if wait else None,
@@ -128,6 +129,11 @@ def load(config: Config) -> Project:
         raise ConfigError("no config is given", hint="give a file, or its content as a mapping", code="config_missing")
     sources: list[ConfigSource] = [each if isinstance(each, Mapping) else Path(each) for each in several]
     return project.load(*sources)
+
+
+def _logged(progress: Progress | None) -> Progress:
+    """Return a listener that logs what it passes on. `Timings` are passed as they are: the run asks for their class."""
+    return progress if isinstance(progress, Timings) else _LoggedProgress(progress or Silent())
 
 
 def _log(report: Report) -> None:

@@ -121,16 +121,23 @@ async def answer(keyring: Keyring, request: Request, body: bytes) -> Response:
 def check_tenant(tenant: str) -> None:
     if not SLUG.fullmatch(tenant):
         hint = "Use 1 to 63 letters, digits, '.', '_' and '-', starting with a letter or digit."
-        raise ConfigError("is not a tenant slug", where="tenant", hint=hint)
+        raise ConfigError("is not a tenant slug", where="tenant", hint=hint, code="option_value_invalid")
 
 
 def scope_text(wanted: Iterable[str]) -> str:
     """Return the scopes sorted, separated by spaces. Without any, they permit reading and writing everything."""
     distinct = sorted(set(wanted)) or ["*:write"]
     if unknown := [each for each in distinct if not scopes.is_scope(each)]:
-        raise ConfigError(f"{len(unknown)} unknown scope(s)", where="scopes", hint=f"Known scopes: {scopes.FORMS}.")
+        raise ConfigError(
+            f"{len(unknown)} unknown scope(s)",
+            where="scopes",
+            hint=f"Known scopes: {scopes.FORMS}.",
+            code="option_value_invalid",
+        )
     if len(distinct) > _MAX_SCOPES:
-        raise ConfigError(f"{len(distinct)} scopes", where="scopes", hint=f"Give at most {_MAX_SCOPES}.")
+        raise ConfigError(
+            f"{len(distinct)} scopes", where="scopes", hint=f"Give at most {_MAX_SCOPES}.", code="option_value_invalid"
+        )
     return " ".join(distinct)
 
 
@@ -139,7 +146,9 @@ def narrowed(held: str, wanted: Iterable[str]) -> str:
     text = scope_text(wanted)
     if wider := [each for each in text.split() if not scopes.include(held, each)]:
         hint = "Create another one for them."
-        raise ConfigError(f"it does not have {', '.join(wider)}", where="scopes", hint=hint)
+        raise ConfigError(
+            f"it does not have {', '.join(wider)}", where="scopes", hint=hint, code="option_value_invalid"
+        )
     return text
 
 

@@ -107,10 +107,17 @@ class SandboxSettings:
         least_of |= {"token_life_s": 1, "webhook_timeout_s": 1}
         for name, least in least_of.items():
             if getattr(self, name) < least:
-                raise ConfigError("is too small", where=f"sandbox {name}", hint=f"Give at least {least}.")
+                raise ConfigError(
+                    "is too small", where=f"sandbox {name}", hint=f"Give at least {least}.", code="option_value_invalid"
+                )
         for name, known in (("profile", get_args(Profile)), ("rate_headers", get_args(Dialect))):
             if getattr(self, name) not in known:
-                raise ConfigError("is not known", where=f"sandbox {name}", hint=f"Use one of: {', '.join(known)}.")
+                raise ConfigError(
+                    "is not known",
+                    where=f"sandbox {name}",
+                    hint=f"Use one of: {', '.join(known)}.",
+                    code="option_value_invalid",
+                )
 
 
 class Sandbox(AbstractContextManager["Sandbox"]):

@@ -74,7 +74,7 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
         name = f"client-{secrets.token_hex(6)}" if client_id is None else client_id
         if not SLUG.fullmatch(name) or _ID_OF_A_KEY.fullmatch(name):
             hint = "Use 1 to 63 letters, digits, '.', '_' and '-', but not 12 hexadecimal digits as in ids of keys."
-            raise ConfigError("is not a client id", where="id", hint=hint)
+            raise ConfigError("is not a client id", where="id", hint=hint, code="option_value_invalid")
         secret, now = secrets.token_hex(24), time.time()
         client = OAuthClient(name, tenant, _hash(secret), scope_text(scopes))
         with contextlib.closing(database.connect(self._path)) as connection:
@@ -84,7 +84,9 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
                 connection.execute("INSERT INTO oauth_clients VALUES (?, ?, ?, ?, ?)", (*client, instant_text(now)))
             except sqlite3.IntegrityError:
                 hint = "Give another id, or revoke that client first."
-                raise ConfigError("another client has this id", where="id", hint=hint) from None
+                raise ConfigError(
+                    "another client has this id", where="id", hint=hint, code="option_value_invalid"
+                ) from None
             connection.execute("COMMIT")
         return client, secret
 

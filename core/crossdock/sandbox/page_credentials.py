@@ -168,13 +168,18 @@ def _wanted(fields: Fields) -> list[str]:
     """Return the scopes of a form: those that are ticked, narrowed to the records that are named beside them."""
     ticked = fields.all("scope")
     if not ticked:
-        raise ConfigError("choose at least one scope", where="scopes")
+        raise ConfigError("choose at least one scope", where="scopes", code="option_value_invalid")
     for name, label in _NARROWABLE.items():
         records = fields.first_or_empty(name).split()
         whole = [each for each in ticked if each.partition(":")[0] == name]
         if records and (not whole or any(each.startswith("*:") for each in ticked)):
             hint = "Tick reading or writing for them, and not for all resources."
-            raise ConfigError(f"{label[11:]} are named, but their scope is not chosen", where=name, hint=hint)
+            raise ConfigError(
+                f"{label[11:]} are named, but their scope is not chosen",
+                where=name,
+                hint=hint,
+                code="option_value_invalid",
+            )
         if records:
             narrowed = [f"{name}:{record}:{each.rpartition(':')[2]}" for each in whole for record in records]
             ticked = [each for each in ticked if each not in whole] + narrowed

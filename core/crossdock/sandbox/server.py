@@ -131,13 +131,17 @@ def _locked(data_dir: Path) -> Iterator[None]:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = open_private(data_dir / "lock")
     except OSError as error:
-        raise ConfigError(f"the sandbox cannot use this folder: {error.strerror}", where=str(data_dir)) from error
+        raise ConfigError(
+            f"the sandbox cannot use this folder: {error.strerror}", where=str(data_dir), code="folder_unusable"
+        ) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             hint = "Use that one, or give another folder with --data."
-            raise ConfigError("another sandbox is using this folder", where=str(data_dir), hint=hint) from None
+            raise ConfigError(
+                "another sandbox is using this folder", where=str(data_dir), hint=hint, code="sandbox_busy"
+            ) from None
         yield
 
 
@@ -148,7 +152,9 @@ def _listen(data_dir: Path, host: str, port: int) -> socket.socket:
         bound = socket.create_server((host, wanted), backlog=2048)
     except OSError as error:
         where, hint = f"{host}:{wanted}", "Stop the program that uses this port, or give another port."
-        raise ConfigError(f"the sandbox cannot listen: {error.strerror}", where=where, hint=hint) from error
+        raise ConfigError(
+            f"the sandbox cannot listen: {error.strerror}", where=where, hint=hint, code="port_unavailable"
+        ) from error
     replace_file(remembered, str(bound.getsockname()[1]).encode())
     # With the protocol named, because asyncio sets TCP_NODELAY only on such sockets.
     return socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=bound.detach())

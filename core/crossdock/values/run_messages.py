@@ -23,6 +23,7 @@ class RunMessage:
         stream: The stream, connection or target; empty for the run itself.
         message: What happened, without the place, secrets and personal data.
         code: `CrossdockError.code` of an error; None for others.
+        category: `CrossdockError.category` of an error; None for others, and for those of crossdock 0.1.
     """
 
     level: Level
@@ -31,11 +32,12 @@ class RunMessage:
     code: str | None = None
     place: str | None = None
     advice: str | None = None
+    category: str | None = None
 
     @classmethod
     def of_error(cls, stream: str, error: CrossdockError) -> RunMessage:
         message = "\n".join(error.lines) if isinstance(error, FindingsError) else error.message
-        return cls("error", stream, message, error.code, error.where, error.hint)
+        return cls("error", stream, message, error.code, error.where, error.hint, error.category)
 
     @property
     def text(self) -> str:

@@ -61,7 +61,7 @@ def test_errors_have_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
         raise KeyboardInterrupt
 
     assert main._run(refuse) == 4
-    assert capsys.readouterr().err == "crossdock: a.csv: is short\n"
+    assert capsys.readouterr().err == "crossdock: a.csv: is short [refused]\n"
     assert main._run(partial(int, "secret")) == 70
     shown = capsys.readouterr().err
     assert "builtins.ValueError (text omitted: it may contain data)" in shown

@@ -71,7 +71,7 @@ def test_an_error_has_its_own_lines_only(capsys: pytest.CaptureFixture[str]) -> 
         raise ConfigError(EVIL, where=EVIL, hint=EVIL)
 
     assert main._run(fail) == 2
-    assert capsys.readouterr().err == f"crossdock: {SHOWN}: {SHOWN}\n  {SHOWN}\n"
+    assert capsys.readouterr().err == f"crossdock: {SHOWN}: {SHOWN} [config]\n  {SHOWN}\n"
 
 
 @pytest.mark.parametrize("arguments", [[EVIL], ["runs", EVIL], ["plan", f"--{EVIL}"], ["plan", "--limit", EVIL]])
@@ -85,13 +85,13 @@ def test_a_wrong_argument_is_quoted_with_escapes(capsys: pytest.CaptureFixture[s
 
 
 def test_an_ordinary_usage_error_is_as_click_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """The text is click's own."""
+    """The text is click's own, with a code as every error."""
 
     def fail() -> None:
         raise click.ClickException("it is wrong")
 
     assert main._run(fail) == 1
-    assert capsys.readouterr().err == "Error: it is wrong\n"
+    assert capsys.readouterr().err == "Error: it is wrong [usage]\n"
 
 
 DOCUMENTS = st.recursive(

@@ -65,4 +65,4 @@ def test_records_with_one_key_are_shown_apart(command_line: CommandLine) -> None
     assert facts == {"streams": ["wms.products"], "resource": "product", "namespace": "wms", "key": "K7"}
     wrong = command_line.run("trace", "K7", "--stream", "wms.product")
     assert (wrong.code, wrong.out) == (2, "")
-    assert "no record 'K7' of wms.product\n  it has one of old.people, wms.products" in wrong.err
+    assert "no record 'K7' of wms.product [record_unknown]\n  it has one of old.people, wms.products" in wrong.err

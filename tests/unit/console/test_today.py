@@ -75,7 +75,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 def codes() -> set[str]:
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, CrossdockError)]
-    return {each.code for each in kinds if each is not RecordError}
+    return {each.category for each in kinds if each is not RecordError}
 
 
 def test_there_is_a_sentence_for_each_kind_of_error() -> None:

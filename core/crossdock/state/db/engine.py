@@ -210,7 +210,7 @@ def _check(connection: Connection, url: URL, pin: Pin) -> int:
             f"belongs to tenant {found.tenant!r} of {found.base_url}, not to tenant {pin.tenant!r} of {pin.base_url}",
             where=place_of(url),
             hint="each address and tenant needs its own state: change the state or the address in the config",
-            code="state_of_another_platform",
+            code="state_of_another_tenant",
         )
     version = int(facts["version"])
     if version > schema.VERSION:

@@ -149,6 +149,11 @@ def _add_what_the_console_needs(connection: Connection) -> None:
     schema.listed_dead_letters.create(connection)
 
 
+def _store_categories_of_errors(connection: Connection) -> None:
+    if "category" not in {column["name"] for column in inspect(connection).get_columns("run_messages")}:
+        connection.execute(text("ALTER TABLE run_messages ADD COLUMN category VARCHAR(16)"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -171,6 +176,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_batches,
     _keep_receipts,
     _add_what_the_console_needs,
+    _store_categories_of_errors,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record_columns, scope_columns, stream_and_key
 
-VERSION = 22
+VERSION = 23
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -62,6 +62,7 @@ run_messages = Table(
     Column("code", String(32)),
     Column("place", Text),
     Column("advice", Text),
+    Column("category", String(16)),
 )
 
 bindings = Table(

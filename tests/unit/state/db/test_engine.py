@@ -32,7 +32,7 @@ def test_init_is_harmless_twice(state_url: StateUrl) -> None:
 
 
 @pytest.mark.parametrize("pin", [Pin("https://other.example", "acme"), Pin(PIN.base_url, "umbrella")])
-def test_a_state_of_another_platform_is_refused(state_url: StateUrl, pin: Pin) -> None:
+def test_a_state_of_another_tenant_is_refused(state_url: StateUrl, pin: Pin) -> None:
     """A state is pinned to platform and tenant; neither opening nor init takes another's."""
     create(state_url, PIN)
     with pytest.raises(StateError, match="belongs to tenant 'acme'"):

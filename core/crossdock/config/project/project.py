@@ -331,8 +331,8 @@ def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     files = tuple(each for each in overrides if isinstance(each, Path))
     values = document.data if any(isinstance(each, Mapping) for each in (first, *overrides)) else None
     optional = file.notify, file.listen, file.migration, None, files, document.folder, values
-    facts = file.platform, url, spool, connections, file.jobs, retention
-    project = Project(document.path, *facts, *optional, warnings=tuple(document.warnings))
+    project = Project(document.path, file.platform, url, spool, connections, file.jobs, retention, *optional)
+    project = replace(project, warnings=tuple(document.warnings))
     for name, job in file.jobs.items():
         try:
             project.selected(job.streams)

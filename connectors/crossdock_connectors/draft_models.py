@@ -20,9 +20,9 @@ from pydantic import (
 )
 
 from crossdock import ConfigModel
-from crossdock.resources import ResourceModel
+from crossdock.resources import Exact, Instant, ResourceModel
 from crossdock.values.config_models import misplaced
-from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, Exact, Instant
+from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT
 from crossdock.values.time_zones import zone_name
 from crossdock_connectors.request_times import TimeLayout, in_layout
 

@@ -65,6 +65,8 @@ _NAMES = {
 logging.getLogger("crossdock").addHandler(logging.NullHandler())  # the program decides where messages go
 
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
+_RENAMED: dict[str, str] = {}
+"""Former names, with what to use instead, such as ``crossdock.sources.Api``."""
 
 __all__ = [
     "Address", "CheckResult", "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft",
@@ -80,7 +82,7 @@ if not TYPE_CHECKING:  # type checkers would believe that every name exists
 
     def __getattr__(name: str) -> Any:
         if name not in _HOME_OF:
-            raise AttributeError(f"module 'crossdock' has no attribute {name!r}")
+            return import_module("crossdock.values.deprecated_names").renamed(__name__, name, _RENAMED)
         home = _HOME_OF[name]
         return import_module(f"{home}.convert") if name == "convert" else getattr(import_module(home), name)
 

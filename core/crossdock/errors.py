@@ -23,6 +23,12 @@ from typing import TypeVar
 
 from crossdock.printable import printable
 
+__all__ = [
+    "ClockError", "ConfigError", "ConnectorError", "CrossdockError", "FindingsError", "InternalError",
+    "NotConfirmedError", "RecordError", "RefusedError", "RemoteError", "StateBusyError", "StateError", "StoppedError",
+    "UnauthorizedError", "UnavailableError",
+]  # fmt: skip
+
 _Error = TypeVar("_Error", bound=BaseException)
 LONGEST_CODE = 32
 """Characters of a code; what is longer is cut."""

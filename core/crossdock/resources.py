@@ -28,8 +28,17 @@ from crossdock.values.field_types import (
     Personal,
     PlatformId,
     Text,
+    Units,
     minor_unit,
 )
+
+__all__ = [
+    "Address", "Code", "Country", "Currency", "Customer", "CustomerDraft", "Exact", "ExternalId", "Instant",
+    "InventoryLot", "InventoryLotDraft", "Invoice", "InvoiceApprovalDraft", "InvoiceDraft", "LedgerAccount",
+    "LedgerAccountDraft", "Line", "LineDraft", "LongText", "LotMovementDraft", "Order", "OrderDraft", "Personal",
+    "PlatformId", "Product", "ProductDraft", "Ref", "Reference", "ResourceModel", "ResourceName", "ShippingAddress",
+    "Text", "Tracking", "Units", "WarehouseBin", "WarehouseBinDraft",
+]  # fmt: skip
 
 ResourceName = Literal["ledger_account", "customer", "product", "warehouse_bin", "inventory_lot", "order", "invoice"]
 ActionName = Literal["lot_movement", "invoice_approval"]

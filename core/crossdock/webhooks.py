@@ -10,6 +10,8 @@ A connector declares its webhooks:
             yield Hint("orders", (webhook.at("/order/id", str),))
 
     CONNECTOR = Connector(..., webhooks=received)
+
+An application that receives webhooks itself, from the platform or another system, verifies them with `WebhookVerifier`.
 """
 
 from __future__ import annotations
@@ -22,15 +24,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
 
-from crossdock.platform.webhooks import MAX_SECRETS, WebhookScheme
+from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
+from crossdock.platform.webhooks import (
+    MAX_SECRETS,
+    Delivery,
+    RecentDeliveries,
+    WebhookError,
+    WebhookScheme,
+    WebhookVerifier,
+    signed_headers,
+)
 from crossdock.values.config_models import ConfigModel, Secret, SecretRef
 from crossdock.values.json_access import JsonAccess
+from crossdock.values.json_paths import at_path
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.stream_context import Context, Settings
 
 __all__ = [
-    "Hint", "Subscription", "SubscriptionApi", "Webhook", "WebhookScheme", "WebhookSettings", "Webhooks",
+    "Delivery", "Hint", "RecentDeliveries", "Subscription", "SubscriptionApi", "Webhook", "WebhookError",
+    "WebhookScheme", "WebhookSettings", "WebhookVerifier", "Webhooks", "created_once", "read_subscription",
+    "signed_headers",
 ]  # fmt: skip
 
 S = TypeVar("S", bound="Settings")
@@ -111,7 +125,7 @@ class SubscriptionApi(ABC, Generic[S]):
 
     @abstractmethod
     def create(self, ctx: Context[S], topic: str, address: str) -> Subscription:
-        """Subscribe to *topic*. Use `crossdock.config.vendor_subscriptions.created_once`.
+        """Subscribe to *topic*. Use `created_once`.
 
         An active subscription with this topic and address is returned unchanged, without its secret.
         """
@@ -161,6 +175,61 @@ class Webhooks(Generic[S]):
     def is_ping(self, body: bytes) -> bool:
         """Return whether *body* is the vendor's test of an address."""
         return self.ping is not None and self.ping.fullmatch(body) is not None
+
+
+def read_subscription(item: Any, source: str, *, topic: str, address: str, active: bool) -> Subscription:
+    """Parse the subscription *item* of an answer. *topic*, or a list of topics, and *address* are members of it."""
+    topics = at_path(item, topic)
+    found = {"id": at_path(item, "id"), address: at_path(item, address)}
+    found[topic] = ",".join(each for each in topics if isinstance(each, str)) if isinstance(topics, list) else topics
+    for name, value in found.items():
+        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+            raise RefusedError(f"has a subscription without {name}", where=source, code="answer_misplaced")
+    return Subscription(str(found["id"]), str(found[topic]), str(found[address]), active)
+
+
+def created_once(
+    api: SubscriptionApi[S],
+    ctx: Context[S],
+    topic: str,
+    address: str,
+    send: Callable[[], Subscription],
+    *,
+    secret_is_known: bool,
+) -> Subscription:
+    """Return the only subscription to *topic* at *address* that *send* has created, or an existing active one.
+
+    If the answer to a request is lost, `ApiClient` sends it again, and a vendor may have two of them then: the list
+    shows them, and the extra ones are removed. One whose answer was lost is kept only if its secret is known.
+    """
+    before = _copies(api, ctx, topic, address)
+    for found in before:
+        if found.active:
+            return found
+    known = {each.id for each in before}
+    try:
+        made = send()
+    except UnauthorizedError:
+        raise
+    except (RemoteError, RefusedError):
+        added = [each for each in _copies(api, ctx, topic, address) if each.id not in known]
+        kept = added[:1] if secret_is_known else []
+        _remove(api, ctx, added[len(kept) :])
+        if not kept:
+            raise
+        return kept[0]
+    known.add(made.id)
+    _remove(api, ctx, [each for each in _copies(api, ctx, topic, address) if each.id not in known])
+    return made
+
+
+def _copies(api: SubscriptionApi[S], ctx: Context[S], topic: str, address: str) -> list[Subscription]:
+    return [each for each in api.listed(ctx) if (each.topic, each.address) == (topic, address)]
+
+
+def _remove(api: SubscriptionApi[S], ctx: Context[S], extra: list[Subscription]) -> None:
+    for each in extra:
+        api.remove(ctx, each)
 
 
 def _are(values: object, kind: type) -> bool:

@@ -20,8 +20,8 @@ from tests.chaos.processes import CROSSDOCK
 from tests.e2e.project_folder import UNPACED, balance
 from tests.waiting import eventually
 
+from crossdock.client import Client, Product
 from crossdock.config.project import project
-from crossdock.platform.client import Client, Product
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import sandbox_effects
 from crossdock.testing.sandbox_syncs import private_file

@@ -26,7 +26,7 @@ from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits
 from tests.partners.plain_3pl_warehouse import Stored
 
-from crossdock.platform.client import Client, Customer, Line, Order, Product
+from crossdock.client import Client, Customer, Line, Order, Product
 from crossdock.runs.planning.binding_csv import COLUMNS
 
 SKUS = ("0017", "0018", "0019")

@@ -14,8 +14,8 @@ from tests.chaos.killed_syncs import KilledSyncs
 from tests.e2e.folder_project import table
 from tests.e2e.project_folder import UNPACED
 
+from crossdock.client import Client, Product
 from crossdock.config.project import project
-from crossdock.platform.client import Client, Product
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import sandbox_effects
 from crossdock.testing.sandbox_syncs import private_file

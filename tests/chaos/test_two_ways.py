@@ -24,7 +24,7 @@ from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits
 from tests.unit.cli.conftest import CommandLine
 
-from crossdock.platform.client import Customer, Product
+from crossdock.client import Customer, Product
 from crossdock.resources import ShippingAddress
 from crossdock.runs import runner
 from crossdock.testing.sandbox_syncs import private_file

@@ -14,8 +14,8 @@ import yaml
 from tests.e2e.folder_project import FolderProject, table
 from tests.plan_and_sync import differences
 
+from crossdock.client import Client, Customer, Product, StoredProduct
 from crossdock.config.project import project
-from crossdock.platform.client import Client, Customer, Product, StoredProduct
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.state_session import open_session
 from crossdock.sandbox import SandboxServer

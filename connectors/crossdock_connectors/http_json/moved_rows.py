@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossdock import RawBatch, RecordError
-from crossdock.mapping.cursors import Cursor
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.records import with_paths
+from crossdock.sources import Cursor
 
 COARSE_S = 1.0  # an API may drop the fraction of a second
 

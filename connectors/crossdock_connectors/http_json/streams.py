@@ -13,14 +13,23 @@ from typing import Any
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
-from crossdock.mapping.cursors import Cursor, Window, instant_cursor
+from crossdock.mapping.cursors import instant_cursor
 from crossdock.reading.sources.list_evidence import changed
 from crossdock.reading.sources.pagination import SizedPages
-from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.reading.sources.signs_of_unread_records import error_instead
 from crossdock.records import ELEMENT, JSON, LINE, Record, column_named, with_paths
 from crossdock.resources import ResourceModel
-from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
+from crossdock.sources import (
+    ApiAnswer,
+    Checkpoint,
+    Cursor,
+    CursorInBody,
+    NextUrl,
+    NotFoundError,
+    UnavailableError,
+    Window,
+    windows,
+)
 from crossdock.values import exact_json
 from crossdock.values.config_durations import span
 from crossdock.values.json_paths import MISSING, at_path, found_at, listed_at, member_name, names_of, reached, text_of

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from crossdock import Context
-from crossdock.mapping.cursors import OVERLAP_S, Checkpoint, instant_cursor
+from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.sources import Checkpoint
 from crossdock.values import exact_json
 from crossdock_connectors.shop.settings import ShopSettings
 

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from crossdock import ConfigModel
+from crossdock.resources import Code, Country, Instant, Text
 from crossdock.sources import HttpSettings, Name
-from crossdock.values.field_types import Code, Country, Instant, Text
 from crossdock.webhooks import WebhookSettings
 
 ChargeKind = Literal[

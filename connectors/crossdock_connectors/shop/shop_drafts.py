@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from crossdock import RecordError
-from crossdock.resources import ResourceModel
-from crossdock.values.field_types import Code, Text, Units, whole_number
+from crossdock.resources import Code, ResourceModel, Text, Units
+from crossdock.values.field_types import whole_number
 from crossdock.values.record_keys import key_parts_of
 
 Quantity = Annotated[

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from crossdock import ConfigModel
+from crossdock.resources import Code, Instant
 from crossdock.sources import HttpSettings, Name
-from crossdock.values.field_types import Code, Instant
 
 MAPPED = {
     "statuses", "product_namespace", "sku_aliases", "unit_of_measure", "no_lot", "stock_states", "orders",

@@ -205,6 +205,9 @@ class ActiveRun:
         self.report = Report.of_earlier(last) if last else Report(run_id, day)
         self._before, self._entry = self.report.lasted, entry
         self._timings.start(self.report, job)
+        for text in session.project.warnings:
+            self._timings.warn(text)
+            self.report.messages.warn("", text)
 
     def _bind(self, stack: ExitStack, names: set[str]) -> None:
         session, spool, report = self._session, self._session.project.spool, self.report

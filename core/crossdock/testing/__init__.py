@@ -2,8 +2,8 @@
 
 `context` builds what a stream reads with; `read` and `read_config` read and map a stream. `record` and `replay` are
 transports that record and repeat the answers of an API. `crossdock.testing.contract`, `http_contract`, `acceptance`,
-`target_contract` and `target_acceptance` have tests to inherit, `plugin` has fixtures for pytest; other modules have
-local servers and a manual clock.
+`target_contract` and `target_acceptance` have tests to inherit, `target_under_test` describes a target for them, and
+`plugin` has fixtures for pytest. Other modules are private.
 
 Input: a connector with examples of its records. Output: tests, and systems to run it against. It may import
 `crossdock.runs`, the sandbox, and what is below them; only its plugin imports pytest.

@@ -22,6 +22,8 @@ from crossdock.testing.served_transport import RESET, Fault, ServedTransport, or
 from crossdock.testing.synced_platform import Connections, SyncedPlatform, connection, connections_of
 from crossdock.values import exact_json
 
+__all__ = ["SyncAcceptance"]
+
 _REFUSALS = ("throttle", "error_before", "reset_before")  # 429, 503, a reset connection: nothing has happened
 _LOST = "lost_answer"  # it has happened, and the answer is lost
 _MIXED = {"lost_answer": 0.2, "error_after_commit": 0.2, "cut_body": 0.2}

@@ -28,6 +28,8 @@ from crossdock.values import exact_json
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.webhooks import Hint, Webhook, Webhooks
 
+__all__ = ["StreamContract"]
+
 
 class StreamContract(MappingContract, SyncContract):
     """Tests of one stream, for any source; `HttpStreamContract` has more.

@@ -38,6 +38,8 @@ from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, text_of
 
+__all__ = ["HttpStreamContract"]
+
 _DATE = len("2026-11-19")
 _EARLIER = timedelta(days=2)  # more than a request may ask for before its cursor
 _OF_CHANGE = re.compile("updated|modified|changed|edited|last_?change|last_?update|mtime", re.IGNORECASE)

@@ -15,6 +15,8 @@ from crossdock.sandbox import SandboxServer
 from crossdock.testing import connector_context
 from crossdock.testing.manual_clock import ManualClock
 
+__all__ = ["clock", "context", "sandbox"]
+
 
 @pytest.fixture
 def clock() -> ManualClock:

@@ -34,6 +34,8 @@ from crossdock.values.record_keys import key_text
 if TYPE_CHECKING:
     import httpx
 
+__all__ = ["TargetAcceptance"]
+
 _FAULTS: tuple[Fault, ...] = (429, 503, RESET, "lost", "cut")
 _ROUNDS = 2
 _TARGET = "target"

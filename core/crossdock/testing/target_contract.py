@@ -15,6 +15,8 @@ from crossdock.values import exact_json
 from crossdock.writing.targets.guarded_target import unguarded
 from crossdock.writing.targets.merge_patch import holds
 
+__all__ = ["TargetContract"]
+
 _AMBIGUOUS = (302, 408, 500, 502, 503, 504)
 _FAILURES = (*range(300, 309), *range(400, 452), *range(500, 512), *range(520, 531))  # 52x are those of Cloudflare
 _CONFLICT, _GONE = 409, (404, 410)

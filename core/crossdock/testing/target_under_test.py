@@ -23,6 +23,8 @@ from crossdock.values.record_keys import key_text
 from crossdock.writing.targets.guarded_target import unguarded
 from crossdock.writing.targets.merge_patch import difference
 
+__all__ = ["Example", "Refusals", "TargetUnderTest"]
+
 NAMESPACE = "examples"
 _ACCOUNT = "account"
 Refusals = Sequence[tuple[Answer, str]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import reduce
 from pathlib import Path
@@ -92,11 +92,17 @@ OF_MAPPING = Path("config")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed config file. *folder* is absolute, because an author's code may change the working folder."""
+    """A parsed config file.
+
+    Attributes:
+        folder: Absolute, because an author's code may change the working folder.
+        warnings: What checks have found that is right for now, each with its place.
+    """
 
     path: Path
     folder: Path
     content: Content
+    warnings: dict[str, None] = field(default_factory=dict, compare=False)
 
     @property
     def data(self) -> Any:
@@ -112,12 +118,18 @@ class Document:
         """Make a *model* of the values at *place*, or raise FindingsError with all findings."""
         from pydantic import ValidationError  # noqa: PLC0415  a file whose models nobody needs is read without it
 
+        renamed = list[tuple[Any, str, str]]()
         try:
-            return model.model_validate(data, context={"folder": self.folder, **context})
+            checked = model.model_validate(data, context={"folder": self.folder, "renamed": renamed, **context})
         except ValidationError as error:
             items = (item for item in error.errors(include_url=False) if not _has_wrong_items(item))
             found = nearest(self._finding(place, item) for item in items)
             raise _findings(map(self._sentence, found)) from None
+        for section, old, new in renamed:
+            key = (*place, *(_path_to(section, data) or ()), old)
+            advice = f"is called {new!r} now; rename it, because the next minor release does not know it any more"
+            self.warnings[f"{self.where(key)}: {_named(key)}{advice}"] = None
+        return checked
 
     def check_quoting(self) -> None:
         """Refuse all plain scalars that YAML reads differently from what people mean, with one FindingsError."""
@@ -148,6 +160,15 @@ class Document:
 
     def _sentence(self, finding: PlacedFinding) -> str:
         return f"{self.where(finding.place)}: {_named(finding.place)}{finding.message}"
+
+
+def _path_to(wanted: Any, data: Any) -> Place | None:
+    """Return the keys that lead to this very object in *data*."""
+    if data is wanted:
+        return ()
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    paths = ((key, _path_to(wanted, value)) for key, value in items)
+    return next(((key, *path) for key, path in paths if path is not None), None)
 
 
 def _named(place: Place) -> str:

@@ -51,13 +51,24 @@ class ConfigModel(BaseModel):
         defer_build=True,
     )
 
+    renamed_keys: ClassVar[Mapping[str, str]] = {}
+    """The former names of keys, with the present ones. They still work, and checks and runs warn about them."""
+
     @model_validator(mode="before")
     @classmethod
-    def _known_keys(cls, data: Any) -> Any:
+    def _known_keys(cls, data: Any, info: ValidationInfo) -> Any:
         if not isinstance(data, Mapping):
             return data
         known = [field.alias or name for name, field in cls.model_fields.items()]
         read = {key: value for key, value in data.items() if not str(key).startswith(IGNORED)}
+        for old, new in cls.renamed_keys.items():
+            if old not in read:
+                continue
+            if new in read:
+                advice = f"is the former name of {new!r}, which is set as well: remove one of them"
+                raise PydanticCustomError("unknown_key", "{advice}", {"key": old, "advice": advice})
+            read[new] = read.pop(old)
+            (info.context or {}).get("renamed", []).append((data, old, new))
         for key in read:
             if key not in known and key not in cls.model_fields:
                 advice = unknown_key(str(key), known)

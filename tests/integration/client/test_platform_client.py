@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.consumers.running import run
 
-from crossdock.errors import UnavailableError
-from crossdock.platform.client import (
+from crossdock.client import (
     Address,
     BearerAuth,
     Client,
@@ -32,6 +31,7 @@ from crossdock.platform.client import (
     StoredProduct,
     WarehouseBin,
 )
+from crossdock.errors import UnavailableError
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.values import exact_json
 

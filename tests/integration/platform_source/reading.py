@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
+from crossdock.client import Client, Customer, Line, Order, Product, StoredOrder
 from crossdock.config.project import project
-from crossdock.platform.client import Client, Customer, Line, Order, Product, StoredOrder
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial, try_stream

@@ -6,8 +6,8 @@ from decimal import Decimal
 import httpx
 import pytest
 
+from crossdock.client import Client, ProblemError, Product
 from crossdock.errors import RemoteError, UnavailableError
-from crossdock.platform.client import Client, ProblemError, Product
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 

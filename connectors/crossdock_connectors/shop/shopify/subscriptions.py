@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from crossdock.config.vendor_subscriptions import created_once, read_subscription
 from crossdock.errors import RemoteError
 from crossdock.reading.sources.api_error_messages import message_of
 from crossdock.sources import GraphQLError
 from crossdock.values.json_paths import at_path
-from crossdock.webhooks import Subscription, SubscriptionApi
+from crossdock.webhooks import Subscription, SubscriptionApi, created_once, read_subscription
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 

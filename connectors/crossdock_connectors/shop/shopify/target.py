@@ -22,10 +22,10 @@ from crossdock.targets import (
     TargetResource,
     Update,
     body_of,
+    key_text,
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
-from crossdock.values.record_keys import key_text
 from crossdock_connectors.shop.shop_drafts import Fulfillment, StockLevel, two_parts
 from crossdock_connectors.shop.shopify import answers, fulfillments, stock_updates
 from crossdock_connectors.shop.shopify.pages import number_of

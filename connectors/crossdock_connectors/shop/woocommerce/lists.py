@@ -11,8 +11,7 @@ from typing import Any
 
 from crossdock import Context
 from crossdock.reading.sources.list_evidence import DoubtfulListError
-from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.sources import OverlappingPages
+from crossdock.sources import NotFoundError, OverlappingPages
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_rows import joined
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Feed, Pages, read_once

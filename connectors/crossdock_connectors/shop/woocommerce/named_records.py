@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from crossdock.reading.sources.retried_requests import NotFoundError
+from crossdock.sources import NotFoundError
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.lists_read_once import Pages
 from crossdock_connectors.shop.woocommerce.lists import (

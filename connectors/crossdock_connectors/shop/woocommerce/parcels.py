@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.targets import Outcome
+from crossdock.targets import Outcome, key_parts_of
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import text_of
-from crossdock.values.record_keys import key_parts_of
 from crossdock_connectors.unread_parts import objects
 
 _TRACKING = "/wp-json/wc-shipment-tracking/v3"

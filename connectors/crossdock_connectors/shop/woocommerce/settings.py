@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from crossdock import SecretRef
+from crossdock.resources import Currency
 from crossdock.sources import Api, BasicAuth
-from crossdock.values.field_types import Currency
 from crossdock_connectors.shop.settings import ShopSettings
 from crossdock_connectors.shop.woocommerce.signing import OAuth1Auth
 

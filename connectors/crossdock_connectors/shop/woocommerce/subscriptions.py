@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from crossdock import SecretRef
-from crossdock.config.vendor_subscriptions import created_once, read_subscription
-from crossdock.reading.sources.retried_requests import NotFoundError
+from crossdock.sources import NotFoundError
 from crossdock.values.json_paths import at_path
-from crossdock.webhooks import Subscription, SubscriptionApi
+from crossdock.webhooks import Subscription, SubscriptionApi, created_once, read_subscription
 from crossdock_connectors.shop.woocommerce.lists import API, WooContext, pages
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from crossdock import RecordError
-from crossdock.resources import ResourceModel
+from crossdock.resources import Code, ResourceModel, Text
 from crossdock.targets import (
     Answer,
     ApiTarget,
@@ -22,10 +22,9 @@ from crossdock.targets import (
     TargetResource,
     Update,
     body_of,
+    key_parts_of,
 )
-from crossdock.values.field_types import Code, Text
 from crossdock.values.json_paths import at_path
-from crossdock.values.record_keys import key_parts_of
 from crossdock_connectors.shop.shop_drafts import StockLevel
 from crossdock_connectors.shop.woocommerce import parcels, stock_look_ups
 from crossdock_connectors.shop.woocommerce.lists import API

@@ -11,9 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from crossdock.resources import ResourceModel
+from crossdock.resources import Country, Currency, Instant, Personal, ResourceModel, Text, Units
 from crossdock.values import exact_json
-from crossdock.values.field_types import Country, Currency, Instant, Personal, Text, Units
 
 MAX_LINES = 100
 _Comment = Annotated[Text, Field(max_length=750)]

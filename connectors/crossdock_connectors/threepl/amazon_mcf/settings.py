@@ -8,10 +8,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from crossdock import SecretRef
-from crossdock.sources import Api, RateLimit, RefreshTokenAuth
+from crossdock.resources import Code
+from crossdock.sources import Api, BaseUrl, RateLimit, RefreshTokenAuth
 from crossdock.values.addresses import endpoint
-from crossdock.values.config_models import BaseUrl
-from crossdock.values.field_types import Code
 from crossdock_connectors.threepl.settings import ThreePlSettings
 
 StockState = Literal["fulfillable", "reserved", "researching", "unfulfillable"]

@@ -26,8 +26,7 @@ from crossdock import (
 from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.mapping.stream_facts import Mode
-from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.sources import Checkpoint, CursorInBody
+from crossdock.sources import Checkpoint, CursorInBody, NotFoundError
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_rows import joined

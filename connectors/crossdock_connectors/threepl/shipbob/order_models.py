@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from crossdock.resources import ResourceModel
-from crossdock.values.field_types import Code, Country, Exact, Instant, Personal, Text, Units
+from crossdock.resources import Code, Country, Exact, Instant, Personal, ResourceModel, Text, Units
 
 
 class _Member(ResourceModel):

@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from crossdock import ConfigModel, SecretRef
-from crossdock.sources import Api, BearerAuth, Name, RateLimit
-from crossdock.values.config_models import BaseUrl, misplaced
-from crossdock.values.field_types import Code
+from crossdock.resources import Code
+from crossdock.sources import Api, BaseUrl, BearerAuth, Name, RateLimit
+from crossdock.values.config_models import misplaced
 from crossdock.webhooks import WebhookSettings
 from crossdock_connectors.threepl.settings import ThreePlSettings
 

@@ -12,12 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from crossdock import SecretRef
-from crossdock.config.vendor_subscriptions import created_once, read_subscription
 from crossdock.errors import ConfigError
-from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.sources import NextUrl
+from crossdock.sources import NextUrl, NotFoundError
 from crossdock.values.json_paths import at_path
-from crossdock.webhooks import Subscription, SubscriptionApi
+from crossdock.webhooks import Subscription, SubscriptionApi, created_once, read_subscription
 from crossdock_connectors.threepl.shipbob.lists import PAGE_SIZE, ShipBobContext
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
 

@@ -13,12 +13,12 @@ from crossdock.resources import ResourceModel
 
 MemberType = Literal["text", "personal", "number", "integer", "boolean", "instant", "day", "object"]
 _ANNOTATIONS: Mapping[MemberType, tuple[str, str]] = {  # the annotation, and where it is imported from
-    "text": ("Text", "crossdock.values.field_types"),
-    "personal": ("Personal", "crossdock.values.field_types"),
-    "number": ("Exact", "crossdock.values.field_types"),
+    "text": ("Text", "crossdock.resources"),
+    "personal": ("Personal", "crossdock.resources"),
+    "number": ("Exact", "crossdock.resources"),
     "integer": ("int", ""),
     "boolean": ("bool", ""),
-    "instant": ("Instant", "crossdock.values.field_types"),
+    "instant": ("Instant", "crossdock.resources"),
     "day": ("date", "datetime"),
 }
 _AMOUNT, _INSTANT, _DAY = Decimal("9.55"), "2026-03-01T12:00:00Z", "2026-03-01"

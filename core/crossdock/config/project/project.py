@@ -59,6 +59,7 @@ class Project:
         folder: Where relative paths in it begin; None for that of *path*.
         values: All values, if some of them were given in memory and *path* and *overrides* do not have them.
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
+        warnings: What must be changed in the file before a later release, each with its place.
     """
 
     path: Path
@@ -76,6 +77,7 @@ class Project:
     folder: Path | None = None
     values: Mapping[str, Any] | None = None
     in_fleet: bool = False
+    warnings: tuple[str, ...] = ()
 
     @property
     def own_recipients(self) -> tuple[Recipients, ...]:
@@ -330,6 +332,7 @@ def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     values = document.data if any(isinstance(each, Mapping) for each in (first, *overrides)) else None
     optional = file.notify, file.listen, file.migration, None, files, document.folder, values
     project = Project(document.path, file.platform, url, spool, connections, file.jobs, retention, *optional)
+    project = replace(project, warnings=tuple(document.warnings))
     for name, job in file.jobs.items():
         try:
             project.selected(job.streams)

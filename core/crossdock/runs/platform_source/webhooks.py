@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from crossdock.config.vendor_subscriptions import created_once, read_subscription
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.pagination import CursorInBody
@@ -16,7 +15,16 @@ from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.values.json_paths import at_path
-from crossdock.webhooks import Hint, Subscription, SubscriptionApi, Webhook, Webhooks, WebhookScheme
+from crossdock.webhooks import (
+    Hint,
+    Subscription,
+    SubscriptionApi,
+    Webhook,
+    Webhooks,
+    WebhookScheme,
+    created_once,
+    read_subscription,
+)
 
 SCHEME = WebhookScheme()
 RESOURCES: Mapping[str, ResourceName] = {

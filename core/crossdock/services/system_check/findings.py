@@ -32,6 +32,7 @@ _SAME_S = 2.0  # the platform says its time in whole seconds
 
 def findings_of(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Test everything, and yield each finding with its subject. Connections are opened."""
+    yield from (("config", Finding(ok=True, text=text)) for text in loaded.warnings)
     yield from findings_of_platform(loaded)
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in findings_of_connection(loaded, connection))

@@ -10,9 +10,8 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
-from crossdock.errors import RemoteError
-from crossdock.platform.client.request_sender import RequestSender
-from crossdock.platform.client.response_models import (
+from crossdock.client.request_sender import RequestSender
+from crossdock.client.response_models import (
     Entry,
     Stored,
     StoredInventoryLot,
@@ -20,6 +19,7 @@ from crossdock.platform.client.response_models import (
     StoredLedgerAccount,
     StoredMovement,
 )
+from crossdock.errors import RemoteError
 from crossdock.resources import InventoryLot, Invoice, LedgerAccount, ResourceModel
 from crossdock.values.field_types import is_target_id
 from crossdock.values.json_times import time_text

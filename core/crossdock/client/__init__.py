@@ -7,9 +7,9 @@ Amounts and quantities are `decimal.Decimal`. For a sync use the engine, which k
 It may import what `crossdock.platform` may import, and httpx, whose `Auth` and transports its users give.
 """
 
-from crossdock.platform.client.client_errors import FieldError, ProblemError
-from crossdock.platform.client.platform_client import Client
-from crossdock.platform.client.response_models import (
+from crossdock.client.client_errors import FieldError, ProblemError
+from crossdock.client.platform_client import Client
+from crossdock.client.response_models import (
     Entry,
     StoredCustomer,
     StoredInventoryLot,

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from crossdock.config.vendor_subscriptions import created_once, read_subscription
 from crossdock.connector import Context, Settings
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
-from crossdock.webhooks import Subscription, SubscriptionApi
+from crossdock.webhooks import Subscription, SubscriptionApi, created_once, read_subscription
 
 HOOK = "https://hooks.example/shop"
 CTX: Context[Settings] = None  # type: ignore[assignment]  # the vendor below needs none

@@ -1,0 +1,90 @@
+"""What users may rely on, as facts: a subject, such as ``crossdock.run(config)``, and what is true of it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+REQUIRED = "required"
+Fact = tuple[str, str]
+
+
+def text_of(facts: Iterable[Fact]) -> str:
+    """Return a line for each subject, in order."""
+    lines = defaultdict[str, list[str]](list)
+    for subject, fact in sorted(facts):
+        lines[subject].append(fact)
+    return "".join(f"{subject}: {'; '.join(found)}\n" for subject, found in lines.items())
+
+
+def facts_of(text: str) -> set[Fact]:
+    """Read what `text_of` wrote."""
+    lines = (line.partition(": ") for line in text.splitlines())
+    return {(subject, fact) for subject, _, found in lines for fact in found.split("; ")}
+
+
+def newest_release(kind: str) -> set[Fact]:
+    """Return the facts of the newest release whose facts are kept in this folder, ``api`` or ``config``."""
+    files = HERE.glob(f"{kind}_*.txt")
+    newest = max(files, key=lambda path: [int(part) for part in re.findall(r"\d+", path.stem)])
+    return facts_of(newest.read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    subject: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.what}"
+
+
+def breaks(before: Collection[Fact], after: Collection[Fact], *, kept: Collection[Fact] = ()) -> Iterator[Break]:
+    """Yield what is no longer true, and what has become required of something that existed before.
+
+    Args:
+        kept: Facts that are true as well, but tell of nothing new, such as those of inherited members.
+    """
+    known = {subject for subject, _ in before}
+    for subject, fact in sorted({*before} - {*after} - {*kept}):
+        if fact != REQUIRED:
+            yield Break(subject, f"no longer {fact}")
+    for subject, fact in sorted({*after} - {*before}):
+        if fact == REQUIRED and (subject in known or _owner(subject) in known):
+            yield Break(subject, "newly required")
+
+
+def _owner(subject: str) -> str:
+    return subject.rpartition("(")[0] or subject.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A break that is intended, from ``declared_breaks.toml``.
+
+    Attributes:
+        subject: The subject; what belongs to it, such as its members and parameters, is declared as well.
+        version: The version that has the break.
+        reason: Why users gain by it.
+    """
+
+    subject: str
+    version: str
+    reason: str
+
+    def covers(self, found: Break) -> bool:
+        return found.subject == self.subject or found.subject.startswith((f"{self.subject}.", f"{self.subject}("))
+
+    def is_in(self, changelog: str) -> bool:
+        """Return whether the section of the version names the subject under Removed or Changed."""
+        sections = re.split(r"^## ", changelog, flags=re.MULTILINE)
+        own = [each for each in sections if each.startswith(f"[{self.version}]")]
+        own = own or [each for each in sections if each.startswith("[Unreleased]")]
+        parts = [part for each in own for part in re.split(r"^### ", each, flags=re.MULTILINE)]
+        told = "".join(part for part in parts if part.startswith(("Removed", "Changed")))
+        name = re.split(r"[.(]", self.subject.rstrip(")"))[-1]
+        return re.search(rf"`[^`]*\b{re.escape(name)}\b[^`]*`", told) is not None

@@ -1,0 +1,596 @@
+SELECT pg_catalog.set_config('search_path', '', false);
+CREATE TABLE public.attempts (
+    intent_id bigint NOT NULL,
+    number integer NOT NULL,
+    ended_at timestamp with time zone NOT NULL,
+    outcome character varying(16) NOT NULL,
+    http_status integer,
+    message text NOT NULL
+);
+CREATE TABLE public.audit_log (
+    id bigint NOT NULL,
+    token character varying(32) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    person character varying(128) NOT NULL,
+    address character varying(128) NOT NULL,
+    action character varying(64) NOT NULL,
+    subject text NOT NULL,
+    reason text NOT NULL,
+    before text,
+    after text,
+    outcome character varying(8) NOT NULL,
+    error text NOT NULL
+);
+CREATE SEQUENCE public.audit_log_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE public.audit_log_id_seq OWNED BY public.audit_log.id;
+CREATE TABLE public.batches (
+    id bigint NOT NULL,
+    run_id bigint NOT NULL,
+    target character varying(64) NOT NULL,
+    resource character varying(32) NOT NULL,
+    number bigint NOT NULL,
+    key character varying(64) NOT NULL,
+    name text NOT NULL,
+    destination text NOT NULL,
+    body bytea,
+    sha256 character varying(64) NOT NULL,
+    records integer NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    handed_over_at timestamp with time zone,
+    due_at timestamp with time zone,
+    receipt text DEFAULT ''::text NOT NULL
+);
+CREATE SEQUENCE public.batches_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE public.batches_id_seq OWNED BY public.batches.id;
+CREATE TABLE public.begun_undos (
+    stream character varying(192) NOT NULL,
+    run_id bigint NOT NULL,
+    begun_at timestamp with time zone NOT NULL,
+    plan text NOT NULL,
+    keys bytea NOT NULL
+);
+CREATE TABLE public.bindings (
+    target character varying(64) NOT NULL,
+    resource character varying(32) NOT NULL,
+    namespace character varying(128) NOT NULL,
+    key_hash bytea NOT NULL,
+    key text NOT NULL,
+    target_id character varying(128) NOT NULL,
+    record_fp bytea,
+    step character varying(8) NOT NULL,
+    "position" text,
+    payload text NOT NULL,
+    etag text,
+    changed_at text,
+    counter bigint NOT NULL,
+    run_id bigint NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    deleted_at timestamp with time zone,
+    unverified boolean
+);
+CREATE TABLE public.buckets (
+    name character varying(512) NOT NULL,
+    rate_per_s double precision NOT NULL,
+    burst bigint NOT NULL,
+    as_of double precision NOT NULL,
+    spent_until double precision NOT NULL,
+    frozen_until double precision NOT NULL,
+    spent bigint NOT NULL,
+    refused bigint NOT NULL,
+    granted bigint NOT NULL,
+    known text NOT NULL
+);
+CREATE TABLE public.content_digests (
+    kind character varying(16) NOT NULL,
+    stream character varying(192) NOT NULL,
+    version character varying(64) NOT NULL,
+    packed bytea NOT NULL
+);
+CREATE TABLE public.crossdock_meta (
+    name character varying(64) NOT NULL,
+    value text NOT NULL
+);
+CREATE TABLE public.cursors (
+    stream character varying(192) NOT NULL,
+    version character varying(64) NOT NULL,
+    value text NOT NULL
+);
+CREATE TABLE public.dead_letters (
+    stream character varying(192) NOT NULL,
+    key_hash bytea NOT NULL,
+    key text NOT NULL,
+    record_fp bytea,
+    "position" text,
+    raw text NOT NULL,
+    source text NOT NULL,
+    line bigint NOT NULL,
+    step character varying(8) NOT NULL,
+    stage character varying(16) NOT NULL,
+    code character varying(32) NOT NULL,
+    pointer text,
+    message text NOT NULL,
+    mapped text,
+    status character varying(16) NOT NULL,
+    attempts integer NOT NULL,
+    first_run_id bigint NOT NULL,
+    run_id bigint NOT NULL,
+    refused_at timestamp with time zone NOT NULL
+);
+CREATE TABLE public.followed_records (
+    stream character varying(192) NOT NULL,
+    key_hash bytea NOT NULL,
+    key text NOT NULL,
+    read_at timestamp with time zone NOT NULL,
+    missed integer NOT NULL
+);
+CREATE TABLE public.full_lists (
+    stream character varying(192) NOT NULL,
+    read_at timestamp with time zone NOT NULL
+);
+CREATE TABLE public.hints (
+    stream character varying(192) NOT NULL,
+    key_hash bytea NOT NULL,
+    key text NOT NULL,
+    number bigint NOT NULL,
+    first_at timestamp with time zone NOT NULL,
+    last_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    attempts integer NOT NULL,
+    error text
+);
+CREATE TABLE public.intents (
+    id bigint NOT NULL,
+    run_id bigint NOT NULL,
+    fence bigint NOT NULL,
+    stream character varying(192) NOT NULL,
+    target character varying(64) NOT NULL,
+    resource character varying(32) NOT NULL,
+    namespace character varying(128) NOT NULL,
+    key_hash bytea NOT NULL,
+    key text NOT NULL,
+    record_fp bytea,
+    "position" text,
+    raw text NOT NULL,
+    source text NOT NULL,
+    line bigint NOT NULL,
+    operation character varying(16) NOT NULL,
+    counter bigint NOT NULL,
+    idempotency_key character varying(64) NOT NULL,
+    method character varying(8) NOT NULL,
+    path text NOT NULL,
+    body bytea,
+    before text,
+    after text,
+    step character varying(8) NOT NULL,
+    if_match text,
+    status character varying(16) NOT NULL,
+    attempts integer NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    first_sent_at timestamp with time zone,
+    settled_at timestamp with time zone,
+    http_status integer,
+    target_id character varying(128),
+    untouched boolean,
+    only_unchanged character varying(8),
+    resolved_at timestamp with time zone,
+    batch_id bigint,
+    place integer
+);
+CREATE SEQUENCE public.intents_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE public.intents_id_seq OWNED BY public.intents.id;
+CREATE TABLE public.jobs (
+    name character varying(64) NOT NULL,
+    since timestamp with time zone NOT NULL,
+    paused boolean NOT NULL,
+    done_until timestamp with time zone
+);
+CREATE TABLE public.key_stamps (
+    target character varying(64) NOT NULL,
+    resource character varying(32) NOT NULL,
+    namespace character varying(128) NOT NULL,
+    stamp bigint NOT NULL
+);
+CREATE TABLE public.leases (
+    name character varying(64) NOT NULL,
+    fence bigint NOT NULL,
+    owner character varying(128) NOT NULL,
+    locked boolean NOT NULL,
+    until timestamp with time zone NOT NULL
+);
+CREATE TABLE public.migration_runs (
+    run_id bigint NOT NULL,
+    migration_id bigint NOT NULL,
+    wave character varying(64),
+    kind character varying(16) NOT NULL
+);
+CREATE TABLE public.migrations (
+    id bigint NOT NULL,
+    name character varying(64) NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    started_by character varying(128) NOT NULL,
+    paused_at timestamp with time zone,
+    paused_by character varying(128),
+    rehearsal text,
+    "freeze" text,
+    reconciliation text,
+    signed_off_at timestamp with time zone,
+    signed_off_by character varying(128),
+    report_sha256 character varying(64)
+);
+CREATE SEQUENCE public.migrations_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE public.migrations_id_seq OWNED BY public.migrations.id;
+CREATE TABLE public.passed_files (
+    stream character varying(192) NOT NULL,
+    name text NOT NULL,
+    size bigint NOT NULL,
+    modified_at timestamp with time zone NOT NULL
+);
+CREATE TABLE public.pending_removals (
+    stream character varying(192) NOT NULL,
+    what text NOT NULL,
+    keys bytea NOT NULL,
+    since timestamp with time zone NOT NULL,
+    approved_at timestamp with time zone
+);
+CREATE TABLE public.run_messages (
+    run_id bigint NOT NULL,
+    number integer NOT NULL,
+    level character varying(8) NOT NULL,
+    stream character varying(192) NOT NULL,
+    message text NOT NULL,
+    code character varying(32),
+    place text,
+    advice text
+);
+CREATE TABLE public.runs (
+    id bigint NOT NULL,
+    job character varying(128),
+    business_date character varying(10) NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    finished_at timestamp with time zone,
+    duration_ms bigint,
+    status character varying(16) NOT NULL,
+    requests bigint NOT NULL,
+    throttled bigint NOT NULL,
+    tally text,
+    timings text,
+    command text
+);
+CREATE SEQUENCE public.runs_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE public.runs_id_seq OWNED BY public.runs.id;
+CREATE TABLE public.scheduled_runs (
+    job character varying(64) NOT NULL,
+    due timestamp with time zone NOT NULL,
+    business_date character varying(10) NOT NULL,
+    status character varying(16) NOT NULL,
+    attempts integer NOT NULL,
+    run_id bigint,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    note text
+);
+CREATE TABLE public.sequences (
+    target character varying(64) NOT NULL,
+    last bigint NOT NULL
+);
+CREATE TABLE public.snapshots (
+    stream character varying(192) NOT NULL,
+    content character varying(64) NOT NULL,
+    row_count bigint NOT NULL,
+    present bigint,
+    finished_at timestamp with time zone NOT NULL
+);
+CREATE TABLE public.suspected_inputs (
+    stream character varying(192) NOT NULL,
+    digest character varying(64) NOT NULL,
+    name text NOT NULL,
+    killed integer NOT NULL,
+    here integer NOT NULL,
+    batches bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    set_aside_at timestamp with time zone
+);
+CREATE TABLE public.taken_files (
+    stream character varying(192) NOT NULL,
+    content_hash character varying(64) NOT NULL,
+    version character varying(64) NOT NULL,
+    name text NOT NULL,
+    size bigint NOT NULL,
+    modified_at timestamp with time zone NOT NULL,
+    stamp character varying(32) NOT NULL,
+    status character varying(16) NOT NULL,
+    accepted_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone
+);
+CREATE TABLE public.unknown_references (
+    target character varying(64) NOT NULL,
+    resource character varying(32) NOT NULL,
+    target_id character varying(128) NOT NULL,
+    by_resource character varying(32) NOT NULL,
+    by_id character varying(128) NOT NULL
+);
+CREATE TABLE public.untrimmed_keys (
+    target character varying(64) NOT NULL,
+    resource character varying(32) NOT NULL,
+    namespace character varying(128) NOT NULL,
+    key_hash bytea NOT NULL,
+    key text NOT NULL
+);
+CREATE TABLE public.unverified (
+    kind character varying(8) NOT NULL,
+    name character varying(192) NOT NULL
+);
+CREATE TABLE public.waiting_records (
+    stream character varying(192) NOT NULL,
+    key_hash bytea NOT NULL,
+    key text NOT NULL,
+    record_fp bytea,
+    "position" text,
+    raw text NOT NULL,
+    source text NOT NULL,
+    line bigint NOT NULL,
+    waits_for text NOT NULL,
+    run_id bigint NOT NULL,
+    since timestamp with time zone NOT NULL,
+    idle_under character varying(64)
+);
+CREATE TABLE public.wave_approvals (
+    migration_id bigint NOT NULL,
+    wave character varying(64) NOT NULL,
+    approved_at timestamp with time zone NOT NULL,
+    approved_by character varying(128) NOT NULL,
+    open text NOT NULL
+);
+CREATE TABLE public.webhooks (
+    connection character varying(64) NOT NULL,
+    delivery character varying(512) NOT NULL,
+    received_at timestamp with time zone NOT NULL,
+    topic text NOT NULL,
+    problem text
+);
+ALTER TABLE ONLY public.audit_log ALTER COLUMN id SET DEFAULT nextval('public.audit_log_id_seq'::regclass);
+ALTER TABLE ONLY public.batches ALTER COLUMN id SET DEFAULT nextval('public.batches_id_seq'::regclass);
+ALTER TABLE ONLY public.intents ALTER COLUMN id SET DEFAULT nextval('public.intents_id_seq'::regclass);
+ALTER TABLE ONLY public.migrations ALTER COLUMN id SET DEFAULT nextval('public.migrations_id_seq'::regclass);
+ALTER TABLE ONLY public.runs ALTER COLUMN id SET DEFAULT nextval('public.runs_id_seq'::regclass);
+INSERT INTO public.attempts VALUES (24, 1, '2026-11-29 09:42:48.834753+00', 'in_doubt', NULL, 'request failed: the server closed the connection without a response');
+INSERT INTO public.audit_log VALUES (1, 'c47916e43e224ec3870fbe07ff76b7e5', '2026-11-29 09:42:47.646075+00', 'operator', 'command line, host', 'init', 'state', '', NULL, '{"version":22}', 'done', '');
+INSERT INTO public.audit_log VALUES (2, '120ceb8189994da48e46cd9c2a79b256', '2026-11-29 09:42:47.8768+00', 'operator', 'command line, host', 'sync', 'run 1', '', NULL, '{"command":"sync","delivered":25,"open":3,"requests":25,"status":"degraded"}', 'done', '');
+INSERT INTO public.audit_log VALUES (3, 'b132e6c7405244fb8fc7d5496a8788be', '2026-11-29 09:42:49.48609+00', 'operator', 'command line, host', 'schedule --once', 'run 2', '', NULL, '{"business_date":"2026-11-28","delivered":1,"job":"nightly","open":4,"requests":1,"status":"incomplete"}', 'refused', 'PROD_2.csv: 16 of 20 records are gone, more than gone.at_most_percent (5); none of them is removed: P6, P17, P8, P15, P13, ...; list them: crossdock plan wms.products --limit 16; to allow the removal, after a sync that ended with this message: crossdock approve wms.products 16');
+INSERT INTO public.audit_log VALUES (4, 'c495ec2c6e3c4efb8f7418f8a1653bed', '2026-11-29 09:42:50.411277+00', 'operator', 'command line, host', 'records drop', 'record wms.invoices 5', '', '{"rejected":1}', '{"dropped":1}', 'done', '');
+INSERT INTO public.audit_log VALUES (5, '12a2b439765f4a37b8e65f3ed804e617', '2026-11-29 09:42:50.66772+00', 'operator', 'command line, host', 'jobs pause', 'job nightly', '', '"active"', '"paused"', 'done', '');
+INSERT INTO public.batches VALUES (1, 1, 'depot', 'orders', 1, '5c7fa7b8fc344271b872e7726cb1b9ab', 'ord_000001.csv', '/srv/project depot as .{name}.part', '\x6f726465725f69642c736b752c7175616e746974790a4f312c50312c310a4f322c50322c320a', '0085c5639617972469374fab4ec0b0550df8500c25be62401a514d4d727a0aaf', 2, '2026-11-29 09:42:48.984458+00', '2026-11-29 09:42:49.026374+00', NULL, '');
+INSERT INTO public.bindings VALUES ('platform', 'customer', 'wms', '\x2cb29bd862760f503b7d0d206099ca33', 'C1', 'cus_1a226af8a74d86de447ceff1e', '\x00000000000000005c9cf2b4e8511924', 'whole', NULL, '{"externalId":"wms:C1","name":"Vogel"}', '"2"', '2026-11-29T09:42:48.180380Z', 1, 1, '2026-11-29 09:42:48.193687+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x74f029daf01a5dc24fca212e7d70dc7c', 'P2', 'prd_1a226af8bc3ec9c2198603145', '\x0000000000000000696eca6f6959c493', 'whole', NULL, '{"active":true,"externalId":"wms:P2","name":"Bolt 2","sku":"P2","unitPrice":1.5}', '"5"', '2026-11-29T09:42:48.515071Z', 1, 1, '2026-11-29 09:42:48.533325+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\xf36c7cb09181c9863f32c69eefaf5956', 'P0', 'prd_1a226af8bca2a8c9ec13969ac', '\x0000000000000000e24e767716018a3a', 'whole', NULL, '{"active":true,"externalId":"wms:P0","name":"Bolt 0","sku":"P0","unitPrice":1.5}', '"9"', '2026-11-29T09:42:48.522733Z', 1, 1, '2026-11-29 09:42:48.533325+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x965fa03bb800594ea23bb4aff887506e', 'P4', 'prd_1a226af8bc3a2a843a1bdd888', '\x0000000000000000f614977f07d1fb27', 'whole', NULL, '{"active":true,"externalId":"wms:P4","name":"Bolt 4","sku":"P4","unitPrice":1.5}', '"6"', '2026-11-29T09:42:48.515107Z', 1, 1, '2026-11-29 09:42:48.533325+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x3b77257d395be609cffe1b79567f6bb2', 'P6', 'prd_1a226af8bcaf08e86ede608c5', '\x00000000000000006a1b66d03fc170b2', 'whole', NULL, '{"active":true,"externalId":"wms:P6","name":"Bolt 6","sku":"P6","unitPrice":1.5}', '"8"', '2026-11-29T09:42:48.522690Z', 1, 1, '2026-11-29 09:42:48.533325+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x0029e527dc3f478a7f3cb354e6a40c5e', 'P3', 'prd_1a226af8bc304f21fa7e92fd9', '\x0000000000000000fd26c8ba079044b1', 'whole', NULL, '{"active":true,"externalId":"wms:P3","name":"Bolt 3","sku":"P3","unitPrice":1.5}', '"4"', '2026-11-29T09:42:48.515001Z', 1, 1, '2026-11-29 09:42:48.533325+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x612510008d3be12c54909caf8013c1e5', 'P8', 'prd_1a226af8bcaeb4f87301b54b9', '\x0000000000000000308520a2efac153a', 'whole', NULL, '{"active":true,"externalId":"wms:P8","name":"Bolt 8","sku":"P8","unitPrice":1.5}', '"11"', '2026-11-29T09:42:48.522800Z', 1, 1, '2026-11-29 09:42:48.533325+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\xf83d4ce41cc45a9f8dde78ffff48adf8', 'P1', 'prd_1a226af8bc27678ee887771aa', '\x0000000000000000d7afa4bc2a96bd73', 'whole', NULL, '{"active":true,"externalId":"wms:P1","name":"Bolt 1","sku":"P1","unitPrice":1.5}', '"3"', '2026-11-29T09:42:48.514688Z', 1, 1, '2026-11-29 09:42:48.533325+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\xa3b3932b0d006ac18833d9f54efcd621', 'P10', 'prd_1a226af8bca78c0f310cfa01b', '\x00000000000000008a4fb80985f0578b', 'whole', NULL, '{"active":true,"externalId":"wms:P10","name":"Bolt 10","sku":"P10","unitPrice":1.5}', '"12"', '2026-11-29T09:42:48.522834Z', 1, 1, '2026-11-29 09:42:48.533325+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x92cb61df796cde81dda20856533a3990', 'P5', 'prd_1a226af8bcaa1979ee459ad6e', '\x00000000000000008e977c16b60a9af5', 'whole', NULL, '{"active":true,"externalId":"wms:P5","name":"Bolt 5","sku":"P5","unitPrice":1.5}', '"7"', '2026-11-29T09:42:48.522532Z', 1, 1, '2026-11-29 09:42:48.533325+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\xf0c04e64a1f600d5843ed9ffbb6a137a', 'P9', 'prd_1a226af8bca5474dd7edd8a4c', '\x000000000000000071d7116c30a30999', 'whole', NULL, '{"active":true,"externalId":"wms:P9","name":"Bolt 9","sku":"P9","unitPrice":1.5}', '"13"', '2026-11-29T09:42:48.522862Z', 1, 1, '2026-11-29 09:42:48.533325+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\xd2bda13db2155c446baba9c48356ac25', 'P7', 'prd_1a226af8bca6daa6dc658188b', '\x0000000000000000415340fe2aea3058', 'whole', NULL, '{"active":true,"externalId":"wms:P7","name":"Bolt 7","sku":"P7","unitPrice":1.5}', '"10"', '2026-11-29T09:42:48.522766Z', 1, 1, '2026-11-29 09:42:48.533325+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x8bce931b09242d29cd93b5a3e50d276d', 'P11', 'prd_1a226af8bd6202ba3133b39bf', '\x0000000000000000b791a53d911f9884', 'whole', NULL, '{"active":true,"externalId":"wms:P11","name":"Bolt 11","sku":"P11","unitPrice":1.5}', '"14"', '2026-11-29T09:42:48.534858Z', 1, 1, '2026-11-29 09:42:48.546881+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x53f0a6db3ff64b8e5375ea5d4b2f6343', 'P17', 'prd_1a226af8bdf0468863f4ec2ac', '\x00000000000000009d0e12ea9ad2cb5f', 'whole', NULL, '{"active":true,"externalId":"wms:P17","name":"Bolt 17","sku":"P17","unitPrice":1.5}', '"15"', '2026-11-29T09:42:48.543051Z', 1, 1, '2026-11-29 09:42:48.594379+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x9abd52214e42c69bbf81ca150a982224', 'P12', 'prd_1a226af8be1d50d2badbae963', '\x00000000000000003f5715615ff6a510', 'whole', NULL, '{"active":true,"externalId":"wms:P12","name":"Bolt 12","sku":"P12","unitPrice":1.5}', '"17"', '2026-11-29T09:42:48.545894Z', 1, 1, '2026-11-29 09:42:48.594379+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x94bf1bbd865a661e9bac1bd899ac7f02', 'P18', 'prd_1a226af8be115e7186d2da4ae', '\x0000000000000000ac129130d8fc4016', 'whole', NULL, '{"active":true,"externalId":"wms:P18","name":"Bolt 18","sku":"P18","unitPrice":1.5}', '"16"', '2026-11-29T09:42:48.545722Z', 1, 1, '2026-11-29 09:42:48.594379+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x83d2f5a66befea6477bcc7e413232c21', 'P13', 'prd_1a226af8be4266694eca8d46b', '\x0000000000000000e8733ffebc5ccffd', 'whole', NULL, '{"active":true,"externalId":"wms:P13","name":"Bolt 13","sku":"P13","unitPrice":1.5}', '"18"', '2026-11-29T09:42:48.548158Z', 1, 1, '2026-11-29 09:42:48.594379+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\xa39c7bc89864cfb5235e0e33f139e6ac', 'P14', 'prd_1a226af8be4050ab3b35f2904', '\x0000000000000000896361c929199913', 'whole', NULL, '{"active":true,"externalId":"wms:P14","name":"Bolt 14","sku":"P14","unitPrice":1.5}', '"19"', '2026-11-29T09:42:48.548290Z', 1, 1, '2026-11-29 09:42:48.594379+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x714abcdadb722f9f91162e7b573b4c9c', 'P15', 'prd_1a226af8be44328ba4f818751', '\x000000000000000098fa0edb188296f1', 'whole', NULL, '{"active":true,"externalId":"wms:P15","name":"Bolt 15","sku":"P15","unitPrice":1.5}', '"20"', '2026-11-29T09:42:48.548331Z', 1, 1, '2026-11-29 09:42:48.594379+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x87ee1c0397a4928e3f37e15b915268bb', 'P16', 'prd_1a226af8be4974ca9f2f39941', '\x00000000000000006b63218a1e66db5b', 'whole', NULL, '{"active":true,"externalId":"wms:P16","name":"Bolt 16","sku":"P16","unitPrice":1.5}', '"21"', '2026-11-29T09:42:48.548367Z', 1, 1, '2026-11-29 09:42:48.594379+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'product', 'wms', '\x8fdc5b13064e44f84cbcd61493e78294', 'P19', 'prd_1a226af8be4da87ad181d686e', '\x000000000000000075bfafdac4b8ca16', 'whole', NULL, '{"active":true,"externalId":"wms:P19","name":"Bolt 19","sku":"P19","unitPrice":1.5}', '"22"', '2026-11-29T09:42:48.548398Z', 1, 1, '2026-11-29 09:42:48.594379+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'invoice', 'wms', '\xdf3ce784d856334d65cd25028f98f158', '1', 'inv_1a226af8cfd909c97ff069f50', '\x0000000000000000f3981414256ddfca', 'whole', NULL, '{"currency":"EUR","customerId":"cus_1a226af8a74d86de447ceff1e","items":[{"productId":"prd_1a226af8bc27678ee887771aa","quantity":2,"unitPrice":2}]}', '"24"', '2026-11-29T09:42:48.829602Z', 1, 1, '2026-11-29 09:42:48.834985+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('depot', 'orders', 'depot', '\xae3ca2da179f19931a1e5c9610eadaf3', 'O1', 'O1', '\x0000000000000000bc3da5bab6491fb9', 'whole', NULL, '{"order_id":"O1","quantity":"1","sku":"P1"}', NULL, NULL, 1, 1, '2026-11-29 09:42:49.026374+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('depot', 'orders', 'depot', '\x769cab44f982eb6a9d362e723cc19ba2', 'O2', 'O2', '\x00000000000000006c5699c9b9ce154a', 'whole', NULL, '{"order_id":"O2","quantity":"2","sku":"P2"}', NULL, NULL, 1, 1, '2026-11-29 09:42:49.026374+00', NULL, NULL);
+INSERT INTO public.bindings VALUES ('platform', 'customer', 'wms', '\x14c38134bd3cba520db0735024ae3545', 'C2', 'cus_1a226af8a6e72f8fb00b0b75d', '\x000000000000000075f317e415fd8e11', 'whole', NULL, '{"externalId":"wms:C2","name":"Drossel"}', '"25"', '2026-11-29T09:42:49.645941Z', 2, 2, '2026-11-29 09:42:49.647972+00', NULL, NULL);
+INSERT INTO public.buckets VALUES ('depot', 1000, 1000, 1795945369.0038087, 1795945369.0048087, 0, 2, 0, 0, '{"rate_per_s": 1000.0, "rate_from": "set", "burst": 1000, "burst_from": "set", "agreed": 0, "most_per_s": 1000.0, "most_at_once": 1000}');
+INSERT INTO public.buckets VALUES ('platform', 166.66666666666666, 2000, 1795945369.6339765, 1795945369.6399765, 0, 25, 0, 0, '{"rate_per_s": 166.66666666666666, "rate_from": "documented", "burst": 2000, "burst_from": "reported", "agreed": 0, "most_at_once": 1000000000}');
+INSERT INTO public.crossdock_meta VALUES ('version', '22');
+INSERT INTO public.crossdock_meta VALUES ('base_url', 'http://platform.example');
+INSERT INTO public.crossdock_meta VALUES ('tenant', 'sandbox');
+INSERT INTO public.crossdock_meta VALUES ('id', '1bb6b149ae1747039a1c9269d302885f');
+INSERT INTO public.crossdock_meta VALUES ('retention_applied_at', '2026-11-29T09:42:50.185192+00:00');
+INSERT INTO public.dead_letters VALUES ('wms.invoices', '\xcb358fcee0dfde56fb95a7322f5da314', '2', '\x00000000000000008d17ef93f364a733', NULL, '{"columns":["INVNO","CUSTNO","SKU","QTY"],"lines":[3],"rows":[["2","C2","P1","x"]]}', 'INV_1.csv', 3, 'whole', 'mapping', 'bad_value', 'QTY', 'is not a number with decimal mark ''.'', no thousands marks and a leading sign', NULL, 'rejected', 1, 1, 1, '2026-11-29 09:42:48.771365+00');
+INSERT INTO public.dead_letters VALUES ('wms.invoices', '\x562591323b675829dedb980100c87e72', '5', '\x0000000000000000805175291899d2bf', NULL, '{"columns":["INVNO","CUSTNO","SKU","QTY"],"lines":[2],"rows":[["5","C2","P3","y"]]}', 'INV_2.csv', 2, 'whole', 'mapping', 'bad_value', 'QTY', 'is not a number with decimal mark ''.'', no thousands marks and a leading sign', NULL, 'dropped', 1, 2, 2, '2026-11-29 09:42:49.844449+00');
+INSERT INTO public.intents VALUES (2, 1, 1, 'wms.customers', 'platform', 'customer', 'wms', '\x14c38134bd3cba520db0735024ae3545', 'C2', '\x000000000000000039a8a18f7619e537', NULL, '{}', 'CUST_1.csv', 3, 'create', 1, 'bd7701cd07ed048172eb13882404292e49235eeb', 'POST', '/api/v1/sales/customers', '\x7b2265787465726e616c4964223a22776d733a4332222c226e616d65223a22416d73656c227d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.131972+00', '2026-11-29 09:42:48.131972+00', '2026-11-29 09:42:48.193687+00', 201, 'cus_1a226af8a6e72f8fb00b0b75d', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (1, 1, 1, 'wms.customers', 'platform', 'customer', 'wms', '\x2cb29bd862760f503b7d0d206099ca33', 'C1', '\x00000000000000005c9cf2b4e8511924', NULL, '{}', 'CUST_1.csv', 2, 'create', 1, '2468eb2c131315bb8be08f07ee1eee2fbd810922', 'POST', '/api/v1/sales/customers', '\x7b2265787465726e616c4964223a22776d733a4331222c226e616d65223a22566f67656c227d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.131972+00', '2026-11-29 09:42:48.131972+00', '2026-11-29 09:42:48.193687+00', 201, 'cus_1a226af8a74d86de447ceff1e', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (5, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x74f029daf01a5dc24fca212e7d70dc7c', 'P2', '\x0000000000000000696eca6f6959c493', NULL, '{}', 'PROD_1.csv', 4, 'create', 1, '6dbcc01326c7c3f7dd7b004bb1584fed57e52139', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a5032222c226e616d65223a22426f6c742032222c22736b75223a225032222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.533325+00', 201, 'prd_1a226af8bc3ec9c2198603145', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (14, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x8bce931b09242d29cd93b5a3e50d276d', 'P11', '\x0000000000000000b791a53d911f9884', NULL, '{}', 'PROD_1.csv', 13, 'create', 1, '96fcfa5a21057013352d8b8036f90f84fd3c1077', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a503131222c226e616d65223a22426f6c74203131222c22736b75223a22503131222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.546881+00', 201, 'prd_1a226af8bd6202ba3133b39bf', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (15, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x9abd52214e42c69bbf81ca150a982224', 'P12', '\x00000000000000003f5715615ff6a510', NULL, '{}', 'PROD_1.csv', 14, 'create', 1, '06e8a781c93d58f46fdf279425cb204edd45262a', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a503132222c226e616d65223a22426f6c74203132222c22736b75223a22503132222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.594379+00', 201, 'prd_1a226af8be1d50d2badbae963', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (16, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x83d2f5a66befea6477bcc7e413232c21', 'P13', '\x0000000000000000e8733ffebc5ccffd', NULL, '{}', 'PROD_1.csv', 15, 'create', 1, '9da98239aaccda78cc3a7f715c541ce4b718fefc', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a503133222c226e616d65223a22426f6c74203133222c22736b75223a22503133222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.594379+00', 201, 'prd_1a226af8be4266694eca8d46b', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (17, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\xa39c7bc89864cfb5235e0e33f139e6ac', 'P14', '\x0000000000000000896361c929199913', NULL, '{}', 'PROD_1.csv', 16, 'create', 1, 'ff60d0d0560b5ab0723c6e94b9dc772e66363f3d', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a503134222c226e616d65223a22426f6c74203134222c22736b75223a22503134222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.594379+00', 201, 'prd_1a226af8be4050ab3b35f2904', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (3, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\xf36c7cb09181c9863f32c69eefaf5956', 'P0', '\x0000000000000000e24e767716018a3a', NULL, '{}', 'PROD_1.csv', 2, 'create', 1, 'c92bfedaed54af4a7efd3248404cfb4dca58ee8e', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a5030222c226e616d65223a22426f6c742030222c22736b75223a225030222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.533325+00', 201, 'prd_1a226af8bca2a8c9ec13969ac', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (7, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x965fa03bb800594ea23bb4aff887506e', 'P4', '\x0000000000000000f614977f07d1fb27', NULL, '{}', 'PROD_1.csv', 6, 'create', 1, '7338d6983e66a8807c9732453bd8a12806d17b2c', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a5034222c226e616d65223a22426f6c742034222c22736b75223a225034222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.533325+00', 201, 'prd_1a226af8bc3a2a843a1bdd888', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (9, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x3b77257d395be609cffe1b79567f6bb2', 'P6', '\x00000000000000006a1b66d03fc170b2', NULL, '{}', 'PROD_1.csv', 8, 'create', 1, '617b7639a7c35adde131b4ddac552fa31a23f97a', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a5036222c226e616d65223a22426f6c742036222c22736b75223a225036222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.533325+00', 201, 'prd_1a226af8bcaf08e86ede608c5', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (6, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x0029e527dc3f478a7f3cb354e6a40c5e', 'P3', '\x0000000000000000fd26c8ba079044b1', NULL, '{}', 'PROD_1.csv', 5, 'create', 1, 'f86ce843858cad3839d8e295411164c1b2a16f8e', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a5033222c226e616d65223a22426f6c742033222c22736b75223a225033222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.533325+00', 201, 'prd_1a226af8bc304f21fa7e92fd9', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (11, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x612510008d3be12c54909caf8013c1e5', 'P8', '\x0000000000000000308520a2efac153a', NULL, '{}', 'PROD_1.csv', 10, 'create', 1, '6d608d88aac4d6102d2a69c2ff96c78781320556', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a5038222c226e616d65223a22426f6c742038222c22736b75223a225038222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.533325+00', 201, 'prd_1a226af8bcaeb4f87301b54b9', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (4, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\xf83d4ce41cc45a9f8dde78ffff48adf8', 'P1', '\x0000000000000000d7afa4bc2a96bd73', NULL, '{}', 'PROD_1.csv', 3, 'create', 1, 'a7ca7b2c98ba6b07111f9cbe3f1fd2e41aac8cb2', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a5031222c226e616d65223a22426f6c742031222c22736b75223a225031222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.533325+00', 201, 'prd_1a226af8bc27678ee887771aa', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (13, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\xa3b3932b0d006ac18833d9f54efcd621', 'P10', '\x00000000000000008a4fb80985f0578b', NULL, '{}', 'PROD_1.csv', 12, 'create', 1, 'e10e29a9d452e1a59f7cc589d0d314c429ccde0c', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a503130222c226e616d65223a22426f6c74203130222c22736b75223a22503130222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.533325+00', 201, 'prd_1a226af8bca78c0f310cfa01b', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (8, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x92cb61df796cde81dda20856533a3990', 'P5', '\x00000000000000008e977c16b60a9af5', NULL, '{}', 'PROD_1.csv', 7, 'create', 1, 'e5da204b267cea8b74fc82ef75b6cc8bf09b2e0d', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a5035222c226e616d65223a22426f6c742035222c22736b75223a225035222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.533325+00', 201, 'prd_1a226af8bcaa1979ee459ad6e', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (12, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\xf0c04e64a1f600d5843ed9ffbb6a137a', 'P9', '\x000000000000000071d7116c30a30999', NULL, '{}', 'PROD_1.csv', 11, 'create', 1, '31867965bdf4c4f78a277138384a821bfdee0e83', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a5039222c226e616d65223a22426f6c742039222c22736b75223a225039222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.533325+00', 201, 'prd_1a226af8bca5474dd7edd8a4c', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (10, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\xd2bda13db2155c446baba9c48356ac25', 'P7', '\x0000000000000000415340fe2aea3058', NULL, '{}', 'PROD_1.csv', 9, 'create', 1, '0751c9a4ad4b420ec191e7912fd21a8e3238967e', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a5037222c226e616d65223a22426f6c742037222c22736b75223a225037222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.533325+00', 201, 'prd_1a226af8bca6daa6dc658188b', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (20, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x53f0a6db3ff64b8e5375ea5d4b2f6343', 'P17', '\x00000000000000009d0e12ea9ad2cb5f', NULL, '{}', 'PROD_1.csv', 19, 'create', 1, '3dfe4beb84ab616bfb1549b8b8edb208e5d6b591', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a503137222c226e616d65223a22426f6c74203137222c22736b75223a22503137222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.594379+00', 201, 'prd_1a226af8bdf0468863f4ec2ac', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (21, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x94bf1bbd865a661e9bac1bd899ac7f02', 'P18', '\x0000000000000000ac129130d8fc4016', NULL, '{}', 'PROD_1.csv', 20, 'create', 1, 'b0b710088e059ba1461dbaf4ea700d85988c89d3', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a503138222c226e616d65223a22426f6c74203138222c22736b75223a22503138222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.594379+00', 201, 'prd_1a226af8be115e7186d2da4ae', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (18, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x714abcdadb722f9f91162e7b573b4c9c', 'P15', '\x000000000000000098fa0edb188296f1', NULL, '{}', 'PROD_1.csv', 17, 'create', 1, '3921217b866aa1c1da497474986fd0298db6ef98', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a503135222c226e616d65223a22426f6c74203135222c22736b75223a22503135222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.594379+00', 201, 'prd_1a226af8be44328ba4f818751', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (19, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x87ee1c0397a4928e3f37e15b915268bb', 'P16', '\x00000000000000006b63218a1e66db5b', NULL, '{}', 'PROD_1.csv', 18, 'create', 1, 'a67a29580f176d5b2475784fcdee9d28e62c8771', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a503136222c226e616d65223a22426f6c74203136222c22736b75223a22503136222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.594379+00', 201, 'prd_1a226af8be4974ca9f2f39941', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (22, 1, 1, 'wms.products', 'platform', 'product', 'wms', '\x8fdc5b13064e44f84cbcd61493e78294', 'P19', '\x000000000000000075bfafdac4b8ca16', NULL, '{}', 'PROD_1.csv', 21, 'create', 1, '3517cc0af9cf1f4a23ef9a3ef32eb0e0708977c6', 'POST', '/api/v1/catalog/products', '\x7b22616374697665223a747275652c2265787465726e616c4964223a22776d733a503139222c226e616d65223a22426f6c74203139222c22736b75223a22503139222c22756e69745072696365223a312e357d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.505405+00', '2026-11-29 09:42:48.594379+00', 201, 'prd_1a226af8be4da87ad181d686e', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (23, 1, 1, 'wms.invoices', 'platform', 'invoice', 'wms', '\xdf3ce784d856334d65cd25028f98f158', '1', '\x0000000000000000f3981414256ddfca', NULL, '{}', 'INV_1.csv', 2, 'create', 1, '1cbe6d800875db0d1c961c0eb1e381d7f50b2d7b', 'POST', '/api/v1/finance/invoices', '\x7b2263757272656e6379223a22455552222c22637573746f6d65724964223a226375735f31613232366166386137346438366465343437636566663165222c226974656d73223a5b7b2270726f647563744964223a227072645f31613232366166386263323736373865653838373737316161222c227175616e74697479223a322c22756e69745072696365223a327d5d7d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.78015+00', '2026-11-29 09:42:48.78015+00', '2026-11-29 09:42:48.834985+00', 201, 'inv_1a226af8cfd909c97ff069f50', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (25, 1, 1, 'depot.orders', 'depot', 'orders', 'depot', '\xae3ca2da179f19931a1e5c9610eadaf3', 'O1', '\x0000000000000000bc3da5bab6491fb9', NULL, '{}', 'ORD_1.csv', 2, 'create', 1, '5d94fa8ac07b0bd72d16d419a899e987c4c7e33a', 'PUT', '/orders', '\x7b226f726465725f6964223a224f31222c227175616e74697479223a2231222c22736b75223a225031227d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.967044+00', '2026-11-29 09:42:49.003915+00', '2026-11-29 09:42:49.026374+00', 200, 'O1', false, NULL, NULL, 1, 0);
+INSERT INTO public.intents VALUES (26, 1, 1, 'depot.orders', 'depot', 'orders', 'depot', '\x769cab44f982eb6a9d362e723cc19ba2', 'O2', '\x00000000000000006c5699c9b9ce154a', NULL, '{}', 'ORD_1.csv', 3, 'create', 1, '106faaee99f7ea2b5357da403a12c8085685c1ce', 'PUT', '/orders', '\x7b226f726465725f6964223a224f32222c227175616e74697479223a2232222c22736b75223a225032227d', NULL, NULL, 'whole', NULL, 'delivered', 1, '2026-11-29 09:42:48.967044+00', '2026-11-29 09:42:49.003915+00', '2026-11-29 09:42:49.026374+00', 200, 'O2', false, NULL, NULL, 1, 1);
+INSERT INTO public.intents VALUES (24, 1, 1, 'wms.invoices', 'platform', 'invoice', 'wms', '\x5fcddc9c0829c4457324dc1e7e9474f0', '3', '\x0000000000000000313c4eb871cb14d6', NULL, '{"columns":["INVNO","CUSTNO","SKU","QTY"],"lines":[4],"rows":[["3","C1","P2","100"]]}', 'INV_1.csv', 4, 'create', 1, '6c0c8f0204885d6411d55c06ad96c74702567855', 'POST', '/api/v1/finance/invoices', '\x7b2263757272656e6379223a22455552222c22637573746f6d65724964223a226375735f31613232366166386137346438366465343437636566663165222c226974656d73223a5b7b2270726f647563744964223a227072645f31613232366166386263336563396332313938363033313435222c227175616e74697479223a3130302c22756e69745072696365223a327d5d7d', NULL, NULL, 'whole', NULL, 'in_doubt', 1, '2026-11-29 09:42:48.78015+00', '2026-11-29 09:42:48.78015+00', NULL, NULL, NULL, false, NULL, NULL, NULL, NULL);
+INSERT INTO public.intents VALUES (27, 2, 2, 'wms.customers', 'platform', 'customer', 'wms', '\x14c38134bd3cba520db0735024ae3545', 'C2', '\x000000000000000075f317e415fd8e11', NULL, '{}', 'CUST_2.csv', 2, 'update', 2, '7caee37936eaa5134c89819f9e3e80acd992104d', 'PATCH', '/api/v1/sales/customers/cus_1a226af8a6e72f8fb00b0b75d', '\x7b226e616d65223a2244726f7373656c227d', '{"externalId":"wms:C2","name":"Amsel"}', '{"externalId":"wms:C2","name":"Drossel"}', 'whole', '"1"', 'delivered', 1, '2026-11-29 09:42:49.634066+00', '2026-11-29 09:42:49.634066+00', '2026-11-29 09:42:49.647972+00', 200, 'cus_1a226af8a6e72f8fb00b0b75d', false, NULL, NULL, NULL, NULL);
+INSERT INTO public.jobs VALUES ('nightly', '2026-11-29 09:42:50.68992+00', true, NULL);
+INSERT INTO public.key_stamps VALUES ('platform', 'product', 'wms', 111154227588728980);
+INSERT INTO public.key_stamps VALUES ('platform', 'invoice', 'wms', 2047162581646798480);
+INSERT INTO public.key_stamps VALUES ('depot', 'orders', 'depot', 2610326243570365576);
+INSERT INTO public.key_stamps VALUES ('platform', 'customer', 'wms', 1553109783942913144);
+INSERT INTO public.leases VALUES ('run', 5, 'host:1', false, '2000-01-01 00:00:00+00');
+INSERT INTO public.passed_files VALUES ('wms.products', 'PROD_1.csv', 342, '2026-05-28 20:26:40+00');
+INSERT INTO public.pending_removals VALUES ('wms.products', 'delete product of wms on the platform', '\x3b77257d395be609cffe1b79567f6bb253f0a6db3ff64b8e5375ea5d4b2f6343612510008d3be12c54909caf8013c1e5714abcdadb722f9f91162e7b573b4c9c83d2f5a66befea6477bcc7e413232c2187ee1c0397a4928e3f37e15b915268bb8bce931b09242d29cd93b5a3e50d276d8fdc5b13064e44f84cbcd61493e7829492cb61df796cde81dda20856533a399094bf1bbd865a661e9bac1bd899ac7f02965fa03bb800594ea23bb4aff887506e9abd52214e42c69bbf81ca150a982224a39c7bc89864cfb5235e0e33f139e6aca3b3932b0d006ac18833d9f54efcd621d2bda13db2155c446baba9c48356ac25f0c04e64a1f600d5843ed9ffbb6a137a', '2026-11-29 09:42:49.699933+00', NULL);
+INSERT INTO public.run_messages VALUES (2, 0, 'warning', 'wms.products', 'the snapshot has 4 rows; the previous ones had 20 (newest first), which is more than fewer_rows_percent (20) fewer: ask the sender whether the export is complete', NULL, NULL, NULL);
+INSERT INTO public.run_messages VALUES (2, 1, 'error', 'wms.products', '16 of 20 records are gone, more than gone.at_most_percent (5); none of them is removed: P6, P17, P8, P15, P13, ...', 'refused', 'PROD_2.csv', 'list them: crossdock plan wms.products --limit 16; to allow the removal, after a sync that ended with this message: crossdock approve wms.products 16');
+INSERT INTO public.runs VALUES (1, NULL, '2026-11-29', '2026-11-29 09:42:47.8768+00', '2026-11-29 09:42:49.150184+00', 1238, 'degraded', 25, 0, '{"depot.orders":{"balanced":true,"files":[{"name":"ORD_1.csv","rows":2}],"input":"new","more_files":0,"newest_file":null,"open":{"in_doubt":0,"overdue":0,"pending":0,"rejected":0,"unverified":0,"waiting":0},"parts":{},"records":{"acknowledged":0,"carried_on":0,"carried_over":0,"created":2,"deleted":0,"delivered":2,"dropped":0,"gone":0,"handed_over":0,"ignored":0,"read":2,"rejected":0,"replaced":0,"suppressed":0,"unchanged":0,"updated":0},"rows":{"filtered":{},"in_records":2,"read":2,"rejected":0,"superseded":0}},"wms.customers":{"balanced":true,"files":[{"name":"CUST_1.csv","rows":2}],"input":"new","more_files":0,"newest_file":null,"open":{"in_doubt":0,"overdue":0,"pending":0,"rejected":0,"unverified":0,"waiting":0},"parts":{},"records":{"acknowledged":0,"carried_on":0,"carried_over":0,"created":2,"deleted":0,"delivered":2,"dropped":0,"gone":0,"handed_over":0,"ignored":0,"read":2,"rejected":0,"replaced":0,"suppressed":0,"unchanged":0,"updated":0},"rows":{"filtered":{},"in_records":2,"read":2,"rejected":0,"superseded":0}},"wms.invoices":{"balanced":true,"files":[{"name":"INV_1.csv","rows":4}],"input":"new","more_files":0,"newest_file":null,"open":{"in_doubt":1,"overdue":0,"pending":0,"rejected":1,"unverified":0,"waiting":1},"parts":{},"records":{"acknowledged":0,"carried_on":2,"carried_over":0,"created":1,"deleted":0,"delivered":1,"dropped":0,"gone":0,"handed_over":0,"ignored":0,"read":4,"rejected":1,"replaced":0,"suppressed":0,"unchanged":0,"updated":0},"rows":{"filtered":{},"in_records":4,"read":4,"rejected":0,"superseded":0}},"wms.products":{"balanced":true,"files":[{"name":"PROD_1.csv","rows":20}],"input":"new","more_files":0,"newest_file":null,"open":{"in_doubt":0,"overdue":0,"pending":0,"rejected":0,"unverified":0,"waiting":0},"parts":{},"records":{"acknowledged":0,"carried_on":0,"carried_over":0,"created":20,"deleted":0,"delivered":20,"dropped":0,"gone":0,"handed_over":0,"ignored":0,"read":20,"rejected":0,"replaced":0,"suppressed":0,"unchanged":0,"updated":0},"rows":{"filtered":{},"in_records":20,"read":20,"rejected":0,"superseded":0}}}', '{"apis":{},"samples":[[319,2000],[629,1986],[682,1994],[704,1998],[932,2000],[1153,1000]],"steps":[["starting",0,61],["sending what the last run left",61,57],["reading wms.customers",118,17],["fetching CUST_1.csv",135,0],["reading wms.customers",135,73],["sending wms.customers",208,111],["remembering wms.customers",319,81],["reading wms.products",401,23],["fetching PROD_1.csv",424,0],["reading wms.products",424,162],["sending wms.products",587,117],["remembering wms.products",705,85],["reading wms.invoices",790,10],["fetching INV_1.csv",801,0],["reading wms.invoices",801,54],["sending wms.invoices",856,75],["remembering wms.invoices",932,31],["sending what the last run left",963,32],["reading depot.orders",996,4],["fetching ORD_1.csv",1000,0],["reading depot.orders",1000,49],["sending depot.orders",1049,104],["remembering depot.orders",1153,84]]}', 'sync');
+INSERT INTO public.runs VALUES (2, 'nightly', '2026-11-28', '2026-11-29 09:42:49.48609+00', '2026-11-29 09:42:49.988239+00', 489, 'incomplete', 1, 0, '{"depot.orders":{"balanced":true,"files":[],"input":"none","more_files":0,"newest_file":{"modified_at":"2026-05-28T20:26:40+00:00","name":"ORD_1.csv"},"open":{"in_doubt":0,"overdue":0,"pending":0,"rejected":0,"unverified":0,"waiting":0},"parts":{},"records":{"acknowledged":0,"carried_on":0,"carried_over":0,"created":0,"deleted":0,"delivered":0,"dropped":0,"gone":0,"handed_over":0,"ignored":0,"read":0,"rejected":0,"replaced":0,"suppressed":0,"unchanged":0,"updated":0},"rows":{"filtered":{},"in_records":0,"read":0,"rejected":0,"superseded":0}},"wms.customers":{"balanced":true,"files":[{"name":"CUST_2.csv","rows":1}],"input":"new","more_files":0,"newest_file":{"modified_at":"2026-05-28T20:26:40+00:00","name":"CUST_1.csv"},"open":{"in_doubt":0,"overdue":0,"pending":0,"rejected":0,"unverified":0,"waiting":0},"parts":{},"records":{"acknowledged":0,"carried_on":0,"carried_over":0,"created":0,"deleted":0,"delivered":1,"dropped":0,"gone":0,"handed_over":0,"ignored":0,"read":1,"rejected":0,"replaced":0,"suppressed":0,"unchanged":0,"updated":1},"rows":{"filtered":{},"in_records":1,"read":1,"rejected":0,"superseded":0}},"wms.invoices":{"balanced":true,"files":[{"name":"INV_2.csv","rows":1}],"input":"new","more_files":0,"newest_file":{"modified_at":"2026-05-28T20:26:40+00:00","name":"INV_1.csv"},"open":{"in_doubt":1,"overdue":0,"pending":0,"rejected":2,"unverified":0,"waiting":1},"parts":{},"records":{"acknowledged":0,"carried_on":2,"carried_over":2,"created":0,"deleted":0,"delivered":0,"dropped":0,"gone":0,"handed_over":0,"ignored":0,"read":1,"rejected":1,"replaced":0,"suppressed":0,"unchanged":0,"updated":0},"rows":{"filtered":{},"in_records":1,"read":1,"rejected":0,"superseded":0}},"wms.products":{"balanced":true,"files":[{"name":"PROD_2.csv","rows":4}],"input":"new","more_files":0,"newest_file":{"modified_at":"2026-05-28T20:26:40+00:00","name":"PROD_1.csv"},"open":{"in_doubt":0,"overdue":0,"pending":0,"rejected":0,"unverified":0,"waiting":0},"parts":{},"records":{"acknowledged":0,"carried_on":0,"carried_over":0,"created":0,"deleted":0,"delivered":0,"dropped":0,"gone":16,"handed_over":0,"ignored":16,"read":4,"rejected":0,"replaced":0,"suppressed":0,"unchanged":4,"updated":0},"rows":{"filtered":{},"in_records":4,"read":4,"rejected":0,"superseded":0}}}', '{"apis":{},"samples":[[41,2000],[153,2000]],"steps":[["starting",0,37],["sending what the last run left",37,21],["reading wms.customers",59,34],["fetching CUST_2.csv",94,0],["reading wms.customers",94,34],["sending wms.customers",129,24],["remembering wms.customers",153,16],["reading wms.products",170,17],["fetching PROD_2.csv",187,0],["reading wms.products",187,25],["sending wms.products",213,0],["remembering wms.products",214,24],["reading wms.invoices",238,4],["fetching INV_2.csv",242,0],["reading wms.invoices",242,88],["sending wms.invoices",330,40],["remembering wms.invoices",371,39],["sending what the last run left",410,14],["reading depot.orders",425,33],["sending depot.orders",458,0],["remembering depot.orders",458,30]]}', NULL);
+INSERT INTO public.scheduled_runs VALUES ('nightly', '2026-11-28 02:00:00+00', '2026-11-28', 'incomplete', 1, 2, '2026-11-29 09:42:49.475398+00', '2026-11-29 09:42:49.988239+00', NULL);
+INSERT INTO public.sequences VALUES ('depot', 1);
+INSERT INTO public.snapshots VALUES ('wms.products', 'b69ccc369f3051d66c580ba2c2822d0d7b8923cc60c5d42dabdb8f67ad48599c', 20, 20, '2026-11-29 09:42:48.625756+00');
+INSERT INTO public.taken_files VALUES ('wms.customers', 'a94fb20bbdc21c02940875aa6618b9f00a02aace1f253731d769b1805aa670d0', '9e446447aa83f5c3f90a76758e36473d', 'CUST_1.csv', 30, '2026-05-28 20:26:40+00', '2026-05-28T20:26:40+00:00', 'done', '2026-11-29 09:42:48.117741+00', NULL);
+INSERT INTO public.taken_files VALUES ('wms.products', 'b69ccc369f3051d66c580ba2c2822d0d7b8923cc60c5d42dabdb8f67ad48599c', '1beaafd000b060c1b404da2ba47088f3', 'PROD_1.csv', 342, '2026-05-28 20:26:40+00', '2026-05-28T20:26:40+00:00', 'done', '2026-11-29 09:42:48.463908+00', NULL);
+INSERT INTO public.taken_files VALUES ('wms.invoices', '1bed47a7f82ae90dc934fc744fe01c16feeb010685db4857f444d6c954d6cae4', 'e7e0e377eef6cf44dfffddad05b79e66', 'INV_1.csv', 63, '2026-05-28 20:26:40+00', '2026-05-28T20:26:40+00:00', 'done', '2026-11-29 09:42:48.766722+00', NULL);
+INSERT INTO public.taken_files VALUES ('depot.orders', '70308febd32825566f1595c43fc1d1f8d9e9eca9954933dd2ae7aaf3ea154a65', 'c5f1f30b706fa28f256fbd830ec2acde', 'ORD_1.csv', 30, '2026-05-28 20:26:40+00', '2026-05-28T20:26:40+00:00', 'done', '2026-11-29 09:42:48.959836+00', NULL);
+INSERT INTO public.taken_files VALUES ('wms.customers', '293f36d07ef5ccffb85220fdc56dcd89889ca8763ad38db281f5e8421209716a', '9e446447aa83f5c3f90a76758e36473d', 'CUST_2.csv', 23, '2026-05-28 20:26:40+00', '2026-05-28T20:26:40+00:00', 'done', '2026-11-29 09:42:49.626877+00', NULL);
+INSERT INTO public.taken_files VALUES ('wms.products', 'acc0bfc9e656e5bc67790c81a7d4da920f0206b29da56fd2768b60888a9cc677', '1beaafd000b060c1b404da2ba47088f3', 'PROD_2.csv', 81, '2026-05-28 20:26:40+00', '2026-05-28T20:26:40+00:00', 'accepted', '2026-11-29 09:42:49.708971+00', NULL);
+INSERT INTO public.taken_files VALUES ('wms.invoices', 'a355f6e5d7a16ac958f99174c6d74d4ecf46f691df26a27486249fbcc285e686', 'e7e0e377eef6cf44dfffddad05b79e66', 'INV_2.csv', 31, '2026-05-28 20:26:40+00', '2026-05-28T20:26:40+00:00', 'done', '2026-11-29 09:42:49.823613+00', NULL);
+INSERT INTO public.waiting_records VALUES ('wms.invoices', '\x475982afbcaa3f3ce28911027fcf803f', '4', '\x00000000000000004c8dc907985c5b48', NULL, '{"columns":["INVNO","CUSTNO","SKU","QTY"],"lines":[5],"rows":[["4","C9","P1","1"]]}', 'INV_1.csv', 5, '[{"key":"C9","namespace":"wms","resource":"customer"}]', 1, '2026-11-29 09:42:48.771365+00', '3119bf3922de3089877e15ba03f902262c6020f52ac63ce9fdf91e58270eb11f');
+SELECT pg_catalog.setval('public.audit_log_id_seq', 5, true);
+SELECT pg_catalog.setval('public.batches_id_seq', 1, true);
+SELECT pg_catalog.setval('public.intents_id_seq', 27, true);
+SELECT pg_catalog.setval('public.migrations_id_seq', 1, false);
+SELECT pg_catalog.setval('public.runs_id_seq', 2, true);
+ALTER TABLE ONLY public.attempts
+    ADD CONSTRAINT attempts_pkey PRIMARY KEY (intent_id, number);
+ALTER TABLE ONLY public.audit_log
+    ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.audit_log
+    ADD CONSTRAINT audit_log_token_key UNIQUE (token);
+ALTER TABLE ONLY public.batches
+    ADD CONSTRAINT batches_key_key UNIQUE (key);
+ALTER TABLE ONLY public.batches
+    ADD CONSTRAINT batches_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.begun_undos
+    ADD CONSTRAINT begun_undos_pkey PRIMARY KEY (stream);
+ALTER TABLE ONLY public.bindings
+    ADD CONSTRAINT bindings_pkey PRIMARY KEY (target, resource, namespace, key_hash);
+ALTER TABLE ONLY public.buckets
+    ADD CONSTRAINT buckets_pkey PRIMARY KEY (name);
+ALTER TABLE ONLY public.content_digests
+    ADD CONSTRAINT content_digests_pkey PRIMARY KEY (kind, stream, version);
+ALTER TABLE ONLY public.crossdock_meta
+    ADD CONSTRAINT crossdock_meta_pkey PRIMARY KEY (name);
+ALTER TABLE ONLY public.cursors
+    ADD CONSTRAINT cursors_pkey PRIMARY KEY (stream);
+ALTER TABLE ONLY public.dead_letters
+    ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (stream, key_hash);
+ALTER TABLE ONLY public.followed_records
+    ADD CONSTRAINT followed_records_pkey PRIMARY KEY (stream, key_hash);
+ALTER TABLE ONLY public.full_lists
+    ADD CONSTRAINT full_lists_pkey PRIMARY KEY (stream);
+ALTER TABLE ONLY public.hints
+    ADD CONSTRAINT hints_pkey PRIMARY KEY (stream, key_hash);
+ALTER TABLE ONLY public.intents
+    ADD CONSTRAINT intents_idempotency_key_key UNIQUE (idempotency_key);
+ALTER TABLE ONLY public.intents
+    ADD CONSTRAINT intents_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.jobs
+    ADD CONSTRAINT jobs_pkey PRIMARY KEY (name);
+ALTER TABLE ONLY public.key_stamps
+    ADD CONSTRAINT key_stamps_pkey PRIMARY KEY (target, resource, namespace);
+ALTER TABLE ONLY public.leases
+    ADD CONSTRAINT leases_pkey PRIMARY KEY (name);
+ALTER TABLE ONLY public.migration_runs
+    ADD CONSTRAINT migration_runs_pkey PRIMARY KEY (run_id);
+ALTER TABLE ONLY public.migrations
+    ADD CONSTRAINT migrations_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.passed_files
+    ADD CONSTRAINT passed_files_pkey PRIMARY KEY (stream, name);
+ALTER TABLE ONLY public.pending_removals
+    ADD CONSTRAINT pending_removals_pkey PRIMARY KEY (stream);
+ALTER TABLE ONLY public.run_messages
+    ADD CONSTRAINT run_messages_pkey PRIMARY KEY (run_id, number);
+ALTER TABLE ONLY public.runs
+    ADD CONSTRAINT runs_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.scheduled_runs
+    ADD CONSTRAINT scheduled_runs_pkey PRIMARY KEY (job, due, business_date);
+ALTER TABLE ONLY public.sequences
+    ADD CONSTRAINT sequences_pkey PRIMARY KEY (target);
+ALTER TABLE ONLY public.snapshots
+    ADD CONSTRAINT snapshots_pkey PRIMARY KEY (stream, content);
+ALTER TABLE ONLY public.suspected_inputs
+    ADD CONSTRAINT suspected_inputs_pkey PRIMARY KEY (stream, digest);
+ALTER TABLE ONLY public.taken_files
+    ADD CONSTRAINT taken_files_pkey PRIMARY KEY (stream, content_hash, version);
+ALTER TABLE ONLY public.unknown_references
+    ADD CONSTRAINT unknown_references_pkey PRIMARY KEY (target, resource, target_id, by_resource, by_id);
+ALTER TABLE ONLY public.untrimmed_keys
+    ADD CONSTRAINT untrimmed_keys_pkey PRIMARY KEY (target, resource, namespace, key_hash);
+ALTER TABLE ONLY public.unverified
+    ADD CONSTRAINT unverified_pkey PRIMARY KEY (kind, name);
+ALTER TABLE ONLY public.waiting_records
+    ADD CONSTRAINT waiting_records_pkey PRIMARY KEY (stream, key_hash);
+ALTER TABLE ONLY public.wave_approvals
+    ADD CONSTRAINT wave_approvals_pkey PRIMARY KEY (migration_id, wave);
+ALTER TABLE ONLY public.webhooks
+    ADD CONSTRAINT webhooks_pkey PRIMARY KEY (connection, delivery);
+CREATE INDEX ix_audit_log_action ON public.audit_log USING btree (action, at, id);
+CREATE INDEX ix_audit_log_at ON public.audit_log USING btree (at, id);
+CREATE INDEX ix_audit_log_person ON public.audit_log USING btree (person, at, id);
+CREATE INDEX ix_audit_log_subject ON public.audit_log USING btree (subject, at, id);
+CREATE INDEX ix_batches_target_name ON public.batches USING btree (target, name);
+CREATE INDEX ix_batches_target_number ON public.batches USING btree (target, number);
+CREATE INDEX ix_bindings_run ON public.bindings USING btree (run_id);
+CREATE INDEX ix_bindings_target_id ON public.bindings USING btree (target_id);
+CREATE INDEX ix_bindings_unverified ON public.bindings USING btree (target, resource, namespace, key_hash) WHERE (unverified IS TRUE);
+CREATE INDEX ix_dead_letters_listed ON public.dead_letters USING btree (status, stream, code, refused_at, key_hash, first_run_id, run_id);
+CREATE INDEX ix_dead_letters_place ON public.dead_letters USING btree (substr(source, 1, 200), line);
+CREATE INDEX ix_hints_stream_due_at ON public.hints USING btree (stream, due_at);
+CREATE INDEX ix_intents_batch ON public.intents USING btree (batch_id);
+CREATE INDEX ix_intents_key ON public.intents USING btree (target, resource, namespace, key_hash);
+CREATE INDEX ix_intents_place ON public.intents USING btree (substr(source, 1, 200), line);
+CREATE INDEX ix_intents_run ON public.intents USING btree (run_id);
+CREATE INDEX ix_intents_status ON public.intents USING btree (status);
+CREATE INDEX ix_intents_target_id ON public.intents USING btree (target_id);
+CREATE INDEX ix_waiting_records_place ON public.waiting_records USING btree (substr(source, 1, 200), line);
+CREATE INDEX ix_webhooks_received_at ON public.webhooks USING btree (received_at);
+ALTER TABLE ONLY public.attempts
+    ADD CONSTRAINT attempts_intent_id_fkey FOREIGN KEY (intent_id) REFERENCES public.intents(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.batches
+    ADD CONSTRAINT batches_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id);
+ALTER TABLE ONLY public.begun_undos
+    ADD CONSTRAINT begun_undos_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id);
+ALTER TABLE ONLY public.bindings
+    ADD CONSTRAINT bindings_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id);
+ALTER TABLE ONLY public.dead_letters
+    ADD CONSTRAINT dead_letters_first_run_id_fkey FOREIGN KEY (first_run_id) REFERENCES public.runs(id);
+ALTER TABLE ONLY public.dead_letters
+    ADD CONSTRAINT dead_letters_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id);
+ALTER TABLE ONLY public.intents
+    ADD CONSTRAINT intents_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id);
+ALTER TABLE ONLY public.migration_runs
+    ADD CONSTRAINT migration_runs_migration_id_fkey FOREIGN KEY (migration_id) REFERENCES public.migrations(id);
+ALTER TABLE ONLY public.migration_runs
+    ADD CONSTRAINT migration_runs_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id);
+ALTER TABLE ONLY public.run_messages
+    ADD CONSTRAINT run_messages_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.scheduled_runs
+    ADD CONSTRAINT scheduled_runs_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id);
+ALTER TABLE ONLY public.waiting_records
+    ADD CONSTRAINT waiting_records_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id);
+ALTER TABLE ONLY public.wave_approvals
+    ADD CONSTRAINT wave_approvals_migration_id_fkey FOREIGN KEY (migration_id) REFERENCES public.migrations(id);

@@ -1,0 +1,236 @@
+"""Nothing that a release promised is removed or changed unless it is declared, and told in the changelog."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import griffe
+import pytest
+from tests.compatibility import state_tables
+from tests.compatibility.api_facts import PUBLIC, api_facts, exported, loaded
+from tests.compatibility.config_facts import config_facts, schema
+from tests.compatibility.facts import HERE, Break, Declared, Fact, breaks, facts_of, newest_release, text_of
+
+from crossdock.state.db import schema as state_schema
+
+ROOT = HERE.parents[1]
+DECLARED = tomllib.loads((HERE / "declared_breaks.toml").read_text(encoding="utf-8"))
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def package() -> griffe.Module:
+    return loaded()
+
+
+@pytest.fixture(scope="module")
+def config_schema() -> dict[str, Any]:
+    return schema()
+
+
+def broken_api(package: griffe.Module) -> list[Break]:
+    after, kept = api_facts(package), api_facts(package, inherited=True)
+    return list(breaks(newest_release("api"), after, kept=kept))
+
+
+def broken_config(config_schema: dict[str, Any]) -> list[Break]:
+    return list(breaks(newest_release("config"), config_facts(config_schema)))
+
+
+# ---- what CI demands
+
+
+def test_each_break_is_declared_and_told(package: griffe.Module, config_schema: dict[str, Any]) -> None:
+    """Each break since the newest release is in declared_breaks.toml and in the changelog; each entry is about one."""
+    found = [*broken_api(package), *broken_config(config_schema)]
+    declared = [Declared(**each) for each in DECLARED.get("break", ())]
+    undeclared = [str(each) for each in found if not any(entry.covers(each) for entry in declared)]
+    assert undeclared == [], "keep what users rely on, or declare the break in tests/compatibility/declared_breaks.toml"
+    untold = [entry.subject for entry in declared if not entry.is_in(CHANGELOG)]
+    assert untold == [], "name it under Removed or Changed in CHANGELOG.md"
+    assert [entry.subject for entry in declared if not any(map(entry.covers, found))] == [], "these break nothing"
+
+
+def test_the_tables_change_only_with_the_version_of_the_state() -> None:
+    """A changed table without a new version would leave the states of users without the change."""
+    advice = "increase VERSION in state/db/schema.py and add a migration, then run tests.compatibility.write_baseline"
+    assert state_tables.kept().exists(), advice
+    assert state_tables.kept().read_text(encoding="utf-8") == state_tables.described(), advice
+
+
+# ---- what is public
+
+
+def test_each_public_module_says_what_it_exports(package: griffe.Module) -> None:
+    """Each has names in ``__all__``, and each name exists."""
+    names = exported(package)
+    assert {name.rpartition(".")[0] for name in names} == {*PUBLIC}
+
+
+def test_the_page_on_stability_lists_the_public_modules() -> None:
+    """Users find the same list as the tools check."""
+    page = (ROOT / "docs" / "reference" / "stability.md").read_text(encoding="utf-8")
+    assert tuple(sorted(re.findall(r"^\| `(crossdock[a-z_.]*)` \|", page, re.MULTILINE))) == PUBLIC
+
+
+def test_every_other_module_is_closed_to_connectors() -> None:
+    """A new module is public or in the contract of import-linter."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (contract,) = (each for each in config["contracts"] if each["name"] == "connectors import the public API")
+    found = {f"crossdock.{path.stem}" for path in (ROOT / "core" / "crossdock").iterdir() if path.name[0] not in "_."}
+    closed = {each for each in contract["forbidden_modules"] if each not in PUBLIC}
+    assert found - {"crossdock.py"} - {*PUBLIC} == closed
+
+
+def shown_imports() -> Iterator[tuple[str, str]]:
+    """Yield each imported name in what users copy: documentation, README, example configs, and new projects."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        for block in re.findall(
+            r"^( *)```python[^\n]*\n(.*?)^\1```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+        ):
+            yield from imports(page, re.sub(rf"^{block[0]}", "", block[1], flags=re.MULTILINE))
+    templates = ROOT / "core" / "crossdock" / "cli" / "new" / "project_templates"
+    for file in [*(ROOT / "configs").rglob("*.py"), *templates.rglob("*.py.txt")]:
+        yield from imports(file, file.read_text(encoding="utf-8"))
+
+
+def imports(file: Path, code: str) -> Iterator[tuple[str, str]]:
+    for module, names in re.findall(r"^\s*from (crossdock[\w.]*) import (\([^)]*\)|[^\n#]+)", code, re.MULTILINE):
+        for name in re.findall(r"\w+", re.sub(r" as \w+", "", names)):
+            yield f"{file.relative_to(ROOT)}", f"{module}.{name}"
+    for name in re.findall(r"^\s*import (crossdock[\w.]*)", code, re.MULTILINE):
+        yield f"{file.relative_to(ROOT)}", name
+
+
+def test_what_users_copy_imports_public_names_only(package: griffe.Module) -> None:
+    """Documentation, README, examples and templates show what stays."""
+    public = {*exported(package), *PUBLIC}
+    found = [*shown_imports()]
+    assert found
+    assert [each for each in found if each[1] not in public] == []
+
+
+# ---- planted breaks
+
+
+def planted(package: griffe.Module) -> list[str]:
+    return [str(each) for each in broken_api(package)]
+
+
+def test_a_removed_name_is_a_break(package: griffe.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the object stays under another name."""
+    before = {*planted(package)}
+    module = package["targets"]
+    monkeypatch.setattr(module, "exports", [name for name in module.exports if str(name) != "key_text"])
+    assert "crossdock.targets.key_text: no longer function" in {*planted(package)} - before
+
+
+def test_a_removed_parameter_is_a_break(package: griffe.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that names it would fail."""
+    before = {*planted(package)}
+    function = package["runs.run.run"]
+    monkeypatch.setattr(function, "parameters", griffe.Parameters(*list(function.parameters)[:-1]))
+    assert {*planted(package)} - before == {
+        "crossdock.run(interrupt): no longer default None", "crossdock.run(interrupt): no longer keyword",
+    }  # fmt: skip
+
+
+def test_a_new_required_parameter_is_a_break_and_an_optional_one_is_not(
+    package: griffe.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls that were right stay right without the optional one."""
+    before = {*planted(package)}
+    function = package["runs.run.run"]
+    added = griffe.Parameter("added", kind=griffe.ParameterKind.keyword_only, default="None")
+    monkeypatch.setattr(function, "parameters", griffe.Parameters(*function.parameters, added))
+    assert {*planted(package)} == before
+    monkeypatch.setattr(added, "default", None)
+    assert {*planted(package)} - before == {"crossdock.run(added): newly required"}
+
+
+def test_a_changed_default_is_a_break(package: griffe.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a call without the parameter does would change."""
+    before = {*planted(package)}
+    monkeypatch.setattr(package["runs.run.run"].parameters["wait"], "default", "True")
+    assert {*planted(package)} - before == {"crossdock.run(wait): no longer default False"}
+
+
+def test_a_method_that_a_private_base_loses_is_a_break(package: griffe.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Authors inherit it by the public class."""
+    before = {*planted(package)}
+    monkeypatch.delitem(package["values.json_access.JsonAccess"].members, "decimal")
+    found = {*planted(package)} - before
+    assert {
+        "crossdock.Record.decimal: no longer function",
+        "crossdock.webhooks.Webhook.decimal: no longer function",
+    } < found
+    assert all(".decimal" in each for each in found)
+
+
+def test_a_method_that_moves_to_a_public_base_is_no_break(
+    package: griffe.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is still there for users of the subclass."""
+    before = {*planted(package)}
+    error, base = package["errors.RecordError"], package["errors.CrossdockError"]
+    moved = error.members["at"]
+    monkeypatch.delitem(error.members, "at")
+    monkeypatch.setitem(base.members, "at", moved)
+    assert {*planted(package)} == before
+
+
+MODE, KEY = {"enum": ["snapshot", "append"], "default": "append"}, {"type": "array", "items": {"type": "string"}}
+NEW = {"type": "string"}
+
+
+def config(required: list[str], **properties: dict[str, Any]) -> set[Fact]:
+    return config_facts({"properties": properties, "required": required, "$defs": {}})
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (config(["key"], key=KEY), ['mode: no longer accepts "append"', 'mode: no longer accepts "snapshot"',
+            'mode: no longer default "append"', "mode: no longer key"]),
+        (config(["key"], mode=MODE, key=NEW), ["key: no longer accepts list of string"]),
+        (config(["key"], mode=MODE | {"enum": ["append"]}, key=KEY), ['mode: no longer accepts "snapshot"']),
+        (config(["key"], mode=MODE | {"default": "snapshot"}, key=KEY), ['mode: no longer default "append"']),
+        (config(["key", "mode"], mode=MODE, key=KEY), ["mode: newly required"]),
+        (config(["key", "new"], mode=MODE, key=KEY, new=NEW), ["new: newly required"]),
+        (config([], mode=MODE | {"enum": ["snapshot", "append", "more"]}, key=KEY, new=NEW), []),
+    ],
+    ids=["removed key", "other type", "removed value", "other default", "required", "new and required", "additions"],
+)  # fmt: skip
+def test_breaks_of_config_keys(after: set[Fact], told: list[str]) -> None:
+    """A config that was right stays right and means the same; additions break nothing."""
+    assert [str(each) for each in breaks(config(["key"], mode=MODE, key=KEY), after)] == [
+        f"config.{each}" for each in told
+    ]
+
+
+def test_a_declaration_covers_members_and_needs_a_line_in_the_changelog() -> None:
+    """The line names the subject under Changed or Removed of its version, or of what is not released yet."""
+    entry = Declared("crossdock.Stream.existing", "0.3.0", "It is slow.")
+    assert entry.covers(Break("crossdock.Stream.existing(ctx)", "newly required"))
+    assert not entry.covers(Break("crossdock.Stream.existing_keys", "no longer function"))
+    told = "## [Unreleased]\n### Removed\n- `Stream.existing`: it is slow.\n"
+    assert entry.is_in(told)
+    assert not entry.is_in(told.replace("Removed", "Added"))
+    assert not entry.is_in("## [0.3.0] - 2027-01-01\n### Removed\n- nothing\n" + told)
+
+
+def test_a_changed_table_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same version of the state."""
+    monkeypatch.setattr(state_schema.jobs.c.paused, "nullable", True)
+    assert state_tables.kept().read_text(encoding="utf-8") != state_tables.described()
+
+
+def test_facts_are_read_as_they_are_written() -> None:
+    """A line for each subject."""
+    facts: set[Fact] = {("a.b(c)", "default ': '"), ("a.b(c)", "keyword"), ("a", "class")}
+    assert facts_of(text_of(facts)) == facts

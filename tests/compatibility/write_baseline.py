@@ -1,0 +1,31 @@
+"""Writes what a release promises: its public API, its config keys, the tables of its state, and a state with data.
+
+    python -m tests.compatibility.write_baseline 0.3.0
+
+Run it when a release is made, then remove the entries of ``declared_breaks.toml``. Words after the version, ``api``,
+``config``, ``tables`` or ``state``, choose what is written.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tests.compatibility import api_facts, config_facts, released_state, state_tables
+from tests.compatibility.facts import HERE, text_of
+
+
+def main(version: str, *kinds: str) -> None:
+    wanted = kinds or ("api", "config", "tables", "state")
+    if "api" in wanted:
+        (HERE / f"api_{version}.txt").write_text(text_of(api_facts.api_facts(api_facts.loaded())), encoding="utf-8")
+    if "config" in wanted:
+        facts = config_facts.config_facts(config_facts.schema())
+        (HERE / f"config_{version}.txt").write_text(text_of(facts), encoding="utf-8")
+    if "tables" in wanted:
+        state_tables.write()
+    if "state" in wanted:
+        released_state.write(version)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -38,7 +38,7 @@ S = TypeVar("S", bound=Settings)
 class Stream(StreamFacts, ABC, Generic[S]):
     """One kind of record of a connector. Facts are attributes; reading and mapping are methods.
 
-    Most attributes are keys of a config file as well; `StreamFacts` and ``docs/configure.md`` say more about those.
+    Most attributes are keys of a config file as well; `StreamFacts` and ``docs/how_to/configure`` say more about those.
 
     Attributes:
         name: The name in configs, commands and reports: 1 to 63 ASCII letters, digits, ``_`` and ``-``, no ``_`` or

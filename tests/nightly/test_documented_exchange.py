@@ -1,4 +1,4 @@
-"""The two exchanges of docs/exchange_files.md, as they are written there, with a warehouse that this test plays."""
+"""The two exchanges of docs/how_to/exchange_files, as they are written there, with a warehouse that this test plays."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from tests.e2e.project_folder import in_process
 from crossdock.sandbox import SandboxServer
 from crossdock.values import yaml_reader
 
-PAGE = (Path(__file__).parents[2] / "docs" / "exchange_files.md").read_text("utf-8")
+PAGES = Path(__file__).parents[2] / "docs" / "how_to" / "exchange_files"
 CSV, X12 = (
-    yaml_reader.parse(text, "page", None).data
-    for text in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    yaml_reader.parse(text, page, None).data
+    for page in ("csv_exchange.md", "x12_exchange.md")
+    for text in re.findall(r"^```yaml\n(.*?)^```", (PAGES / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
 )
 ADDRESS = {"name": "Harbour Lights", "line1": "1 Harbour Street", "city": "Port", "country": "DE"}
 

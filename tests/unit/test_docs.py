@@ -34,7 +34,8 @@ from crossdock.values import exact_json, yaml_reader
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+CONFIGURE = DOCS / "how_to" / "configure"
+PAGES = sorted(DOCS.rglob("*.md"))
 LINKED = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 REFERENCE = (DOCS / "reference.md").read_text(encoding="utf-8")
 
@@ -239,7 +240,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_resolve(page: Path) -> None:
     """Each relative link leads to a file of the project, and its anchor to a heading."""
     text = re.sub(r"^```.*?^```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
@@ -252,20 +253,30 @@ def test_links_resolve(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-def test_the_index_names_every_page() -> None:
+@pytest.mark.parametrize("folder", sorted({page.parent for page in PAGES}), ids=lambda folder: folder.name)
+def test_the_index_of_a_folder_names_its_pages(folder: Path) -> None:
     """No page is hidden."""
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    assert all(f"]({page.name})" in index for page in PAGES if page.name != "index.md")
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    assert [page.name for page in folder.glob("*.md") if f"]({page.name})" not in index] == ["index.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_is_short_and_has_one_title(page: Path) -> None:
+    """Each page has one purpose."""
+    text = page.read_text(encoding="utf-8")
+    assert text.count("\n") <= 300 or page.parent == DOCS  # the pages there are not split yet
+    assert len(re.findall(r"^# ", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)) == 1
 
 
 def yaml_examples() -> Iterator[tuple[str, dict[str, Any]]]:
     for page in PAGES:
         for number, text in enumerate(blocks(page, "yaml"), 1):
-            yield f"{page.stem}-{number}", yaml_reader.parse(text, page.name, {}).data
+            name = page.relative_to(DOCS).with_suffix("").as_posix().replace("/", ".")
+            yield f"{name}-{number}", yaml_reader.parse(text, page.name, {}).data
 
 
 EXAMPLES = dict(yaml_examples())
-WHOLE = EXAMPLES["configure-1"]
+WHOLE = EXAMPLES["how_to.configure.first_config-1"]
 SOURCE_FILES = [
     (text.partition("\n")[0].removeprefix("# "), text)
     for page in PAGES
@@ -292,7 +303,7 @@ def test_yaml_examples_load(tmp_path: Path, example: str) -> None:
 def test_a_login_is_shared_as_the_guide_shows(tmp_path: Path) -> None:
     """The example, as it is written, gives both connections the login, and one of them its own user."""
     (tmp_path / "whole.yaml").write_bytes(exact_json.dumps(WHOLE))
-    (example,) = [text for text in blocks(DOCS / "configure.md", "yaml") if "<<: *login" in text]
+    (example,) = [text for text in blocks(CONFIGURE / "reuse_sections.md", "yaml") if "<<: *login" in text]
     (tmp_path / "example.yaml").write_text(example, encoding="utf-8")
     connections = effective(tmp_path / "whole.yaml", tmp_path / "example.yaml")["connections"]
     hamburg, bremen = connections["hamburg"], connections["bremen"]
@@ -309,7 +320,7 @@ def test_there_are_examples_to_load() -> None:
 
 def test_both_pages_list_every_key_that_changes_a_stream_of_a_connector() -> None:
     """The guide says what each of them does."""
-    guide = (DOCS / "configure.md").read_text(encoding="utf-8").partition("## Change the streams of a connector")[2]
+    guide = (CONFIGURE / "connector_streams.md").read_text(encoding="utf-8")
     rows = "".join(re.findall(r"^\| (`.*?`) \|", guide, re.MULTILINE))
     assert set(re.findall(r"`(\w+)`", rows)) == StreamOverrides.model_fields.keys()
     listed = REFERENCE.partition("A stream of a [connector in Python]")[2].partition("all optional")[0]
@@ -318,7 +329,7 @@ def test_both_pages_list_every_key_that_changes_a_stream_of_a_connector() -> Non
 
 def test_every_form_of_a_map_is_accepted() -> None:
     """The table of forms lists forms that exist."""
-    page = (DOCS / "configure.md").read_text(encoding="utf-8")
+    page = (CONFIGURE / "map_columns.md").read_text(encoding="utf-8")
     forms = [
         form for row in re.findall(r"^\| (`\{.*`) \|", page, re.MULTILINE) for form in re.findall(r"`(\{.*?\})`", row)
     ]

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 import yaml
 from pydantic import ValidationError
-from tests.unit.test_docs import DOCS, EXAMPLES, PAGES, SOURCE_FILES, WHOLE, blocks, known_keys
+from tests.unit.test_docs import CONFIGURE, DOCS, EXAMPLES, PAGES, SOURCE_FILES, WHOLE, blocks, known_keys
 
 from crossdock import ProductDraft
 from crossdock.cli.main import main
@@ -92,7 +92,7 @@ def test_a_webhook_that_is_made_by_hand_is_accepted(tmp_path: Path) -> None:
 
 def test_files_with_the_suffixes_of_the_guide_are_ignored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A damaged file whose name ends as the page on partial files lists does not count."""
-    page = (DOCS / "configure.md").read_text(encoding="utf-8")
+    page = (CONFIGURE / "partial_files.md").read_text(encoding="utf-8")
     (row,) = re.findall(r"^\| Its name ends with (.*?)\. \|", page, re.MULTILINE)
     suffixes = re.findall(r"`([^`]+)`", row)
     folder, mapped = tmp_path / "exports", {"sku": "SKU", "name": "NAME"}
@@ -167,7 +167,7 @@ def test_the_legacy_layouts_of_the_guide_read_what_their_comments_say(tmp_path: 
     layout = FixedWidthFormat.model_validate(formats["fixed_width"])
     (frame,) = read_fixed_width(file, layout, name=file.name)
     assert frame.rows() == [("0017", "Bolt", "12.34", 1)]
-    (page,) = re.findall(r'"PRICES_\*.txt" +# (.*)', (DOCS / "configure.md").read_text(encoding="utf-8"))
+    (page,) = re.findall(r'"PRICES_\*.txt" +# (.*)', (CONFIGURE / "record_types.md").read_text(encoding="utf-8"))
     file.write_text("".join(f"{line}\n" for line in page.split(", ")))
     rows = pl.concat(read_rows(file, DelimitedFormat.model_validate(formats["types"]), name=file.name))
     assert rows.select("GROUP", "SKU", "PRICE").rows() == [("Bolts", "0017", "9.50"), ("Bolts", "0018", "2.50")]

@@ -170,7 +170,7 @@ def _check_types(source: str, frame: pl.DataFrame) -> None:
         wrong.append(f"missing column {LINE!r} (UInt64)")
     if wrong:
         hint = f"a connector returns text columns, and the line number of each row in {LINE!r}"
-        raise RefusedError(", ".join(wrong), where=source, hint=hint, code="column_missing")
+        raise RefusedError(", ".join(wrong), where=source, hint=hint, code="column_wrong")
 
 
 def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
@@ -180,11 +180,11 @@ def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) ->
     except ValueError:
         message = f"column {JSON!r} contains text that is not JSON"
         raise RefusedError(
-            message, where=source, hint="make the rows with RawBatch.json", code="column_missing"
+            message, where=source, hint="make the rows with RawBatch.json", code="column_wrong"
         ) from None
     if missing := sorted(needed - (set(frame.columns) - {LINE})):
         message = f"missing column {', '.join(map(repr, missing))}, which stream {stream.name!r} uses"
-        raise RefusedError(message, where=f"{source}:1", hint=hint_for(needed, frame), code="column_wrong")
+        raise RefusedError(message, where=f"{source}:1", hint=hint_for(needed, frame), code="column_missing")
     return frame
 
 

@@ -53,7 +53,7 @@ def validator(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(schema)
 
 
-def config_of(page: str = "docs/configure.md") -> Any:
+def config_of(page: str = "docs/how_to/configure/first_config.md") -> Any:
     whole = re.search(r"```yaml\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     assert whole
     return yaml.safe_load(whole[1])
@@ -65,7 +65,7 @@ def test_the_schema_takes_every_config(path: Path, validator: jsonschema_rs.Draf
     validator.validate(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("page", ["docs/configure.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/how_to/configure/first_config.md", "README.md"])
 def test_the_schema_takes_the_configs_of_the_pages(page: str, validator: jsonschema_rs.Draft202012Validator) -> None:
     """The configs in the documentation are valid by the schema."""
     validator.validate(config_of(page))

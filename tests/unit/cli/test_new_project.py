@@ -95,10 +95,10 @@ def test_what_cannot_be_combined_is_refused_with_what_to_do(
 
 def test_ruff_has_no_finding_in_the_documentation(tmp_path: Path) -> None:
     """But for the names of other examples on the same page. Lines may be as long as this project's."""
-    for page in (*DOCS.glob("*.md"), DOCS.parent / "README.md"):
+    for page in (*DOCS.rglob("*.md"), DOCS.parent / "README.md"):
         examples = re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
         for number, example in enumerate(examples):
-            (tmp_path / f"{page.stem}_{number}.py").write_text(example)
+            (tmp_path / f"{page.parent.name}_{page.stem}_{number}.py").write_text(example)
     for rules in ((), ("--select", "E,F,I", "--line-length", "120")):
         command = ["ruff", "check", "--isolated", "--no-cache", *rules, "--ignore", "F401,F821", "."]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -23,7 +23,9 @@ _NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 _LONGEST = 50  # characters of a name
 _READS_API = {"http", "declarative"}
 
-_IN_CONFIG = "a config declares it in a section of the connection: see docs/apis.md, docs/targets.md and docs/listen.md"
+_IN_CONFIG = (
+    "a config declares it in a section of the connection: see docs/how_to/apis, docs/targets.md and docs/listen.md"
+)
 _NOT_OF_DOCUMENTS = {
     "graphql": (
         "an OpenAPI document describes no GraphQL query",

@@ -8,6 +8,7 @@ Run it when a release is made, then remove the entries of ``declared_breaks.toml
 
 from __future__ import annotations
 
+import re
 import sys
 
 from tests.compatibility import api_facts, config_facts, released_state, state_tables
@@ -15,6 +16,8 @@ from tests.compatibility.facts import HERE, text_of
 
 
 def main(version: str, *kinds: str) -> None:
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        raise SystemExit(__doc__)
     wanted = kinds or ("api", "config", "tables", "state")
     if "api" in wanted:
         (HERE / f"api_{version}.txt").write_text(text_of(api_facts.api_facts(api_facts.loaded())), encoding="utf-8")

@@ -265,6 +265,7 @@ CREATE TABLE run_messages (
   code VARCHAR(32),
   place TEXT,
   advice TEXT,
+  category VARCHAR(16),
   PRIMARY KEY (run_id, number),
   FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
 );

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -184,23 +184,58 @@ def test_threads_run_configs_with_different_states(tmp_path: Path, server: Sandb
     assert sorted(skus(configs[0])) == [f"{name}{number:04}" for name in "abcd" for number in range(20)]
 
 
-def test_a_run_is_awaited_and_cancelled_from_async_code(tmp_path: Path, server: SandboxServer) -> None:
-    """In a thread, as a notebook or a web service does it; the event loop goes on meanwhile."""
-    config = made(tmp_path / "a", server, 3)
+GUIDE = Path(__file__).parents[2] / "docs" / "how_to" / "library"
 
-    async def deliver() -> tuple[crossdock.Report, int]:
-        await asyncio.to_thread(crossdock.init, config)
-        stop = threading.Event()
-        running = asyncio.create_task(asyncio.to_thread(crossdock.run, config, interrupt=stop))
-        turns = 0
-        while not running.done():
-            turns += 1
-            await asyncio.sleep(timedelta(milliseconds=1).total_seconds())
-        return await running, turns
 
-    report, turns = asyncio.run(deliver())
-    assert (report.status, turns > 1) == ("done", True)
-    assert len(skus(config)) == 3
+def documented(page: str) -> dict[str, Any]:
+    """What the Python of a page of the guide defines."""
+    names: dict[str, Any] = {}
+    for code in re.findall(
+        r"^```python\n(.*?)^```", (GUIDE / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    ):
+        exec(code, names)
+    return names
+
+
+def test_the_guide_checks_plans_runs_and_tells_errors_apart(
+    tmp_path: Path, server: SandboxServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As its page on running from Python says."""
+    guide, config = documented("run_from_python.md"), made(tmp_path / "a", server, 3)
+    crossdock.init(config)
+    assert guide["nightly"](config).status == "done"
+    assert "wms.products 3 delivered, 0 rejected" in capsys.readouterr().out
+    file = tmp_path / "a" / "base.yaml"
+    file.write_bytes(crossdock_yaml(config))
+    assert guide["sync_tenant"](file, server.tenant, tmp_path).status == "done"
+    with project.load(config).exclusive_state():
+        assert guide["run_unless_busy"](config) is None
+    gone = {**config, "platform": {**config["platform"], "base_url": "http://127.0.0.1:9"}, "state": "sqlite:///x.db"}
+    gone["state"] = f"sqlite:///{tmp_path / 'gone.db'}"
+    crossdock.init(gone)
+    assert guide["may_pass_by_itself"](crossdock.run(gone))
+
+
+def test_the_guide_shows_progress_and_cancels(
+    tmp_path: Path, server: SandboxServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run is awaited beside other work of the loop, and a cancelled task stops it in order."""
+    guide, config = documented("progress_and_cancelling.md"), made(tmp_path / "a", server, 3)
+    crossdock.init(config)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(guide["deliver"](config))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert guide["run_with_stages"](config).completed
+    assert "reading wms.products" in capsys.readouterr().out
+    assert asyncio.run(guide["deliver"](config)).status == "done"
+    assert guide["run_at_most"](config, 60).status == "done"
+    assert sorted(skus(config)) == [f"a{number:04}" for number in range(3)]
 
 
 def test_a_notebook_runs_it_in_its_own_event_loop(tmp_path: Path, server: SandboxServer) -> None:

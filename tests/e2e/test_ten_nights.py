@@ -1,6 +1,6 @@
 """Ten nights of a bicycle wholesaler, each with mishaps: one command answers each question of the morning.
 
-The questions are those of the tables in docs/fix.md; the answers are those of the model of the nights.
+The questions are those of docs/how_to/fix/morning_questions.md; the answers are those of the model of the nights.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from tests.waiting import eventually
 
 from crossdock.config.project import project
 
-TABLE = Path(__file__).parents[2] / "docs" / "fix.md"
+TABLE = Path(__file__).parents[2] / "docs" / "how_to" / "fix" / "morning_questions.md"
 SEED, PARTS, SHOPS = 20260301, 40, 30
 JOBS = """
 nightly:
@@ -209,7 +209,7 @@ def name_of(command: str) -> str:
 
 
 class Morning:
-    """Asks what docs/fix.md says that an operator asks, once as a person and once as a program.
+    """Asks what the page of morning questions says that an operator asks, once as a person and once as a program.
 
     Attributes:
         asked: The questions that were asked.
@@ -218,8 +218,7 @@ class Morning:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        section = TABLE.read_text().split("## Morning questions", 1)[1].split("\n## ", 1)[0]
-        rows = re.findall(r"^\| (.+?\?) \| `crossdock (.+)` \|$", section, re.MULTILINE)
+        rows = re.findall(r"^\| (.+?\?) \| `crossdock (.+)` \|$", TABLE.read_text(), re.MULTILINE)
         self.commands: dict[str, str] = dict(rows)
         assert len(self.commands) == len(rows), "a question is there twice"
         self.asked, self.learned = set[str](), set[str]()

@@ -55,22 +55,27 @@ def test_the_example_fleet_loads() -> None:
         assert all(list(settings["path"].glob(stream["files"])) for stream in settings["streams"].values())
 
 
-def test_the_fleet_of_the_guide_loads(tmp_path: Path) -> None:
-    """The two files of the page, under the names in their first lines, are a fleet."""
-    for text in blocks(DOCS / "fleet.md", "yaml"):
+@pytest.mark.parametrize(
+    ("page", "tenant", "spool"),
+    [("start_a_fleet", "acme", "/var/lib/crossdock/acme.spool"), ("second_tenant", "globex", "globex.db.spool")],
+)
+def test_the_fleets_of_the_guide_load(tmp_path: Path, page: str, tenant: str, spool: str) -> None:
+    """The two files of a page, under the names in their first lines, are a fleet."""
+    for text in blocks(DOCS / "how_to" / "fleet" / f"{page}.md", "yaml"):
         path = tmp_path / text.partition("\n")[0].removeprefix("# ")
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    assert broken_and_tenants(tmp_path / "base.yaml", tmp_path / "tenants") == ({}, {"acme"})
-    loaded = project.load(tmp_path / "base.yaml", tmp_path / "tenants" / "acme.yaml")
-    assert loaded.spool == Path("/var/lib/crossdock/acme.spool")
+    assert broken_and_tenants(tmp_path / "base.yaml", tmp_path / "tenants") == ({}, {tenant})
+    loaded = project.load(tmp_path / "base.yaml", tmp_path / "tenants" / f"{tenant}.yaml")
+    assert loaded.spool == tmp_path / spool
 
 
 def test_the_executor_of_the_guide_carries_out_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The Python example, registered as the page says, is what ``--executor`` finds, and it returns results."""
-    (code,), (toml,) = blocks(DOCS / "fleet.md", "python"), blocks(DOCS / "fleet.md", "toml")
+    page = DOCS / "how_to" / "fleet" / "executors.md"
+    (code,), (toml,) = blocks(page, "python"), blocks(page, "toml")
     (name,) = re.findall(r"^# (\w+)\.py", code)
     (tmp_path / f"{name}.py").write_text(code.replace("os.nice", "abs"), encoding="utf-8")  # tests keep their priority
     monkeypatch.syspath_prepend(tmp_path)
@@ -208,6 +213,22 @@ def test_the_dask_scheduler_has_no_secrets() -> None:
     assert not any("value" in each and "PASSWORD" in each["name"] for each in SCHEDULER["env"])
 
 
+def test_the_cron_job_of_the_guide_runs_what_was_due() -> None:
+    """Its pod has the image and the rights of the fleet's scheduler, and mounts the config that its arguments name."""
+    (text,) = blocks(DOCS / "how_to" / "deploy" / "kubernetes.md", "yaml")
+    pod = yaml.safe_load(text)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert {key: container[key] for key in ("image", "securityContext")} == {
+        key: SCHEDULER[key] for key in ("image", "securityContext")
+    }
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    _, config, command, *arguments = container["args"]
+    assert command == "schedule"
+    assert schedule.make_context("schedule", arguments, resilient_parsing=True).params["once"] == "latest"
+    mounts = {mount["mountPath"]: mount.get("readOnly", False) for mount in container["volumeMounts"]}
+    assert mounts == {str(Path(config).parent): True, "/var/lib/crossdock": False}
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.parent.name)
 def test_workflows_call_the_command_of_the_guide(path: Path) -> None:
     """They are Python, and run ``schedule --once`` with the base file and the file of a tenant."""
@@ -219,9 +240,13 @@ def test_workflows_call_the_command_of_the_guide(path: Path) -> None:
 
 
 def test_units_run_commands_that_exist() -> None:
-    """The systemd units of the page start crossdock and Dask as a user that writes to its state folder only."""
-    units = blocks(DOCS / "deploy.md", "ini")
-    assert len(units) == 3
+    """The systemd units of the guide start crossdock and Dask as a user that writes to its state folder only."""
+    units = [
+        unit
+        for page in ("systemd", "systemd_fleet")
+        for unit in blocks(DOCS / "how_to" / "deploy" / f"{page}.md", "ini")
+    ]
+    assert len(units) == 4
     for unit in units:
         command = re.search(r"^ExecStart=/opt/crossdock/bin/(\w+) (\S+) ", unit.replace("\\\n ", ""), re.MULTILINE)
         assert command

@@ -285,8 +285,13 @@ SOURCE_FILES = [
 ] + [(text.splitlines()[0].strip(" *"), text) for page in PAGES for text in blocks(page, "cobol")]
 
 
-# tests/unit/test_deploy_examples.py loads the first two as a fleet, tests/unit/console/sign_in the other one.
-OTHERS = {"fleet-1", "fleet-2", "console-1"}
+# tests/unit/test_deploy_examples.py loads fleets and manifests, tests/unit/console/sign_in the other one.
+FLEETS = ("start_a_fleet", "second_tenant")
+OTHERS = {
+    *(f"how_to.fleet.{page}-{number}" for page in FLEETS for number in (1, 2)),
+    "how_to.console.openid_connect-1",
+    "how_to.deploy.kubernetes-1",
+}
 
 
 @pytest.mark.parametrize(
@@ -429,8 +434,8 @@ def test_commands_and_options_exist() -> None:
 
 
 def test_the_trigger_of_the_guide_fires_when_the_schedule_is_due() -> None:
-    """The Python example of schedule.md adds a job whose first time is the schedule's next one."""
-    (code,) = blocks(DOCS / "schedule.md", "python")
+    """The Python example of the page on APScheduler adds a job whose first time is the schedule's next one."""
+    (code,) = blocks(DOCS / "how_to" / "schedule" / "apscheduler.md", "python")
     names: dict[str, Any] = {}
     exec(code, names)
     scheduler = names["scheduler"]

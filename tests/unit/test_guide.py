@@ -50,13 +50,14 @@ def test_the_guide_shows_every_config_key() -> None:
 
 def test_the_guide_states_the_limits_of_the_circuit_breaker() -> None:
     """The page on outages names the number of failures at which sending stops."""
-    page = (DOCS / "run.md").read_text(encoding="utf-8")
+    page = (DOCS / "how_to" / "run" / "outages.md").read_text(encoding="utf-8")
     assert f"When {OPENS_AT} of the latest {WATCHED} requests fail" in page
 
 
 def test_the_guide_states_the_limits_of_the_receiver() -> None:
-    """The page on webhooks has the times and numbers of the code, and every reason for which one is not processed."""
-    page = " ".join((DOCS / "listen.md").read_text(encoding="utf-8").split())
+    """The pages on webhooks have the times and numbers of the code, and every reason for which one is not processed."""
+    pages = [*sorted((DOCS / "how_to").glob("listen/*.md")), DOCS / "how_to" / "deploy" / "nginx_or_caddy.md"]
+    page = " ".join(" ".join(page.read_text(encoding="utf-8") for page in pages).split())
     pauses = hint_worker.FIRST_PAUSE.total_seconds(), hint_worker.LONGEST_PAUSE.total_seconds() / 3_600
     assert pauses == (1, 1)
     stated = (
@@ -79,7 +80,7 @@ def test_the_guide_states_the_limits_of_the_receiver() -> None:
 def test_a_webhook_that_is_made_by_hand_is_accepted(tmp_path: Path) -> None:
     """The commands of the page on webhooks sign as the connection of its config expects."""
     config = next(data for data in EXAMPLES.values() if "listen" in data)
-    (script,) = [text for text in blocks(DOCS / "listen.md", "sh") if "openssl" in text]
+    (script,) = [text for text in blocks(DOCS / "how_to" / "listen" / "receive_webhooks.md", "sh") if "openssl" in text]
     secret = tmp_path / "desk-secret"
     secret.write_text("of-the-tests", encoding="utf-8")
     script = script.replace("/etc/crossdock/desk-secret", str(secret)).partition("curl")[0]

@@ -45,7 +45,7 @@ def console(
     """Serve pages that show runs, open records and what needs a person, until SIGINT or SIGTERM.
 
     Reading them never delays a run. On loopback, the users of this machine may do everything. Elsewhere, TLS or a proxy
-    with it is needed, and people sign in. docs/console.md has examples.
+    with it is needed, and people sign in. docs/how_to/console/ has examples.
     """
     if ctx.invoked_subcommand:
         return

@@ -102,7 +102,7 @@ def schedule(
     _check_options_of_one(executor, at_once)
     loaded = load(config)
     if not loaded.jobs:
-        hint = "docs/schedule.md has an example"
+        hint = "docs/how_to/schedule/jobs.md has an example"
         if listen is not None:
             hint += "; 'crossdock listen' receives webhooks without jobs"
         raise ConfigError("has no jobs", where=str(config), hint=hint, code="jobs_missing")

@@ -136,7 +136,7 @@ def _endpoints(loaded: Project) -> dict[str, WebhookEndpoint]:
 
     found = endpoints(loaded.connections, SystemClock())
     if not found:
-        hint = "add webhooks: to a connection; docs/listen.md has an example"
+        hint = "add webhooks: to a connection; docs/how_to/listen/receive_webhooks.md has an example"
         raise ConfigError(
             "no connection receives webhooks", where=str(loaded.path), hint=hint, code="webhooks_not_configured"
         )

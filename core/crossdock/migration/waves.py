@@ -27,7 +27,7 @@ class NumberedWave:
 
 def migration_config(project: Project) -> MigrationConfig:
     if project.migration is None:
-        hint = "add 'migration: {waves: {NAME: {streams: [...]}}}'; see docs/migrate.md"
+        hint = "add 'migration: {waves: {NAME: {streams: [...]}}}'; see docs/how_to/migrate/"
         raise ConfigError(
             "the config has no section 'migration'", where=str(project.path), hint=hint, code="migration_not_configured"
         )

@@ -115,7 +115,7 @@ def test_an_address_has_a_port_and_maybe_a_host() -> None:
 
 def test_a_config_without_webhooks_is_refused(command_line: CommandLine) -> None:
     """The hint says where an example is."""
-    refused(command_line.run("listen", "--address", "0"), "no connection receives webhooks", "docs/listen.md")
+    refused(command_line.run("listen", "--address", "0"), "no connection receives webhooks", "docs/how_to/listen/")
     refused(command_line.run("listen", "register", "wms"), "connections.wms: the connection receives no webhooks")
     refused(
         command_line.run("schedule", "--listen", "0"), "has no jobs", "'crossdock listen' receives webhooks without"

@@ -27,5 +27,5 @@ _COMMANDS = {  # command -> module
 def migrate() -> None:
     """Move a legacy system once: rehearse, load in waves, reconcile, undo, sign off.
 
-    The section 'migration' of the config names the waves. See docs/migrate.md.
+    The section 'migration' of the config names the waves. See docs/how_to/migrate/.
     """

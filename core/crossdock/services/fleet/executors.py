@@ -61,7 +61,7 @@ def chosen_executor(text: str) -> ChosenExecutor:
     name, _, address = text.partition("=")
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
-        hint = f"known: {', '.join(sorted(found))}; docs/fleet.md tells how to add one"
+        hint = f"known: {', '.join(sorted(found))}; docs/how_to/fleet/executors.md tells how to add one"
         raise ConfigError(f"no executor is called {name!r}", where="--executor", hint=hint, code="executor_invalid")
     kind = _loaded(found[name])
     if kind.needs_address and not address:

@@ -89,7 +89,9 @@ def load_tenant(path: Path, base: Base) -> Tenant:
     before = digest_of(files)
     loaded = project.load(*files)
     if not loaded.jobs:
-        raise ConfigError("has no jobs", where=str(path), hint="docs/schedule.md has an example", code="jobs_missing")
+        raise ConfigError(
+            "has no jobs", where=str(path), hint="docs/how_to/schedule/jobs.md has an example", code="jobs_missing"
+        )
     return Tenant(
         name,
         files,

@@ -83,7 +83,7 @@ def subscriptions(project: Project, name: str, clock: Clock) -> Iterator[Subscri
     connection = _connection(project, name)
     webhooks, where = connection.webhooks, f"{project.path}: connections.{name}"
     if webhooks is None:
-        hint = "add webhooks: to it; docs/listen.md has an example"
+        hint = "add webhooks: to it; docs/how_to/listen/receive_webhooks.md has an example"
         raise ConfigError("the connection receives no webhooks", where=where, hint=hint, code="webhooks_not_configured")
     if webhooks.subscriptions is None:
         hint = f"enter the address in the system itself; it ends with {PATH}{name}"

@@ -10,19 +10,17 @@ import pytest
 from crossdock.console.sign_in.openid_settings import OpenIdSettings, RoleRule, load
 from crossdock.errors import ConfigError
 
-PAGE = (Path(__file__).parents[4] / "docs" / "console.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "how_to" / "console" / "openid_connect.md").read_text(encoding="utf-8")
 RULE = "roles: [{claim: groups, value: staff, role: viewer}]"
 
 
 def test_the_page_shows_a_whole_file_and_all_of_its_keys(tmp_path: Path) -> None:
     """The example loads, and the table has the keys of the settings and of a rule."""
-    example = re.search(r"```yaml\n(issuer: .*?)```", PAGE, re.DOTALL)
+    example = re.search(r"```yaml\n(# oidc.*?)```", PAGE, re.DOTALL)
     assert example
     (tmp_path / "oidc.yaml").write_text(example[1])
     assert load(tmp_path / "oidc.yaml").roles[1].tenants == ("acme",)
-    documented = re.findall(
-        r"^\| `([^`]+)` \|", PAGE.partition("### OpenID Connect")[2].partition("\n## ")[0], re.MULTILINE
-    )
+    documented = re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE)
     assert set(documented) == {*OpenIdSettings.model_fields, *(f"roles.{key}" for key in RoleRule.model_fields)}
 
 

@@ -205,8 +205,9 @@ def test_the_guide_checks_plans_runs_and_tells_errors_apart(
     crossdock.init(config)
     assert guide["nightly"](config).status == "done"
     assert "wms.products 3 delivered, 0 rejected" in capsys.readouterr().out
-    file = tmp_path / "a" / "base.yaml"
-    file.write_bytes(crossdock_yaml(config))
+    file = tmp_path / "b" / "base.yaml"
+    other = made(tmp_path / "b", server, 2)
+    file.write_bytes(crossdock_yaml(other))
     assert guide["sync_tenant"](file, server.tenant, tmp_path).status == "done"
     with project.load(config).exclusive_state():
         assert guide["run_unless_busy"](config) is None

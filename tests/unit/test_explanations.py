@@ -91,7 +91,7 @@ def test_a_page_says_what_happened_why_and_what_to_do(code: str) -> None:
     assert lines[0].startswith("# ")
     assert [line for line in lines if line.startswith("## ")] == ["## Usual causes", "## What to do"]
     assert lines[2] and lines[2][0] not in "#-"  # noqa: PT018
-    assert all(len(line) <= 100 for line in lines)
+    assert all(len(line) <= 80 for line in lines)
     assert "TODO" not in "\n".join(lines)
 
 

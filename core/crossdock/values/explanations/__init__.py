@@ -1,6 +1,6 @@
 """What the codes of errors and the reasons of dead letters mean: one Markdown page each, named after its code.
 
-A page has the title in its first line, then what happened, "Usual causes" and "What to do". Lines have at most 100
+A page has the title in its first line, then what happened, "Usual causes" and "What to do". Lines have at most 80
 characters, because ``crossdock explain`` shows a page as it is. The documentation has the same pages.
 """
 

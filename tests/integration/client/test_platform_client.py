@@ -245,7 +245,8 @@ def test_an_unreachable_platform_says_how_to_go_on(tmp_path: Path) -> None:
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
     """The page's program runs against a new sandbox; `tests.nightly.test_author_types` checks its types."""
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "client.md").read_text(encoding="utf-8"), re.DOTALL)
+    page = ROOT / "docs" / "how_to" / "client" / "python.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "example.py").write_text(code, encoding="utf-8")
     with SandboxServer(tmp_path / "sandbox") as server:
         known = {"BASE_URL": server.base_url, "TENANT": server.tenant, "API_KEY": server.api_key}

@@ -1,6 +1,6 @@
 """The commands of an acceptance as forks of a process that has imported crossdock, instead of new interpreters.
 
-They are processes that are killed and judged alike. The acceptances of docs/connectors.md, and in ``tests/long`` those
+They are processes that are killed and judged alike. The acceptances of the documentation, and in ``tests/long`` those
 of new projects, start them as authors do. As a plugin of pytest, this module forks them in all tests.
 """
 

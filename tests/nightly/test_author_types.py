@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.test_documented_python import PAGES, files
 
 import crossdock
 from crossdock import sources, testing
@@ -31,6 +32,11 @@ def examples(page: Path) -> str:
     return "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
 
 
+def documented() -> list[tuple[str, str]]:
+    """The files of the pages that show Python, by name."""
+    return [file for page in PAGES for file in files(page).items()]
+
+
 def every_name() -> str:
     """A module that uses every public name."""
     modules = (crossdock, sources, testing)
@@ -47,8 +53,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for kind in KINDS:
             cli.main(["new", f"acme-{kind}", "--kind", kind], standalone_mode=False)
     (made / "readme.py").write_text(examples(ROOT / "README.md"), encoding="utf-8")
-    (made / "connectors.py").write_text(examples(ROOT / "docs" / "connectors.md"), encoding="utf-8")
-    (made / "client.py").write_text(examples(ROOT / "docs" / "client.md"), encoding="utf-8")
+    for name, code in documented():
+        (made / name).write_text(code, encoding="utf-8")
     (made / "every_name.py").write_text(every_name(), encoding="utf-8")
     (made / "pyrightconfig.json").write_text(json.dumps(PYRIGHT), encoding="utf-8")
     return made
@@ -97,5 +103,5 @@ def test_mypy_strict_accepts_them(folder: Path, part: str) -> None:
         "--follow-imports",
         "silent",
     ]
-    modules = ["."] if part != "." else ["readme.py", "connectors.py", "client.py", "every_name.py"]
+    modules = ["."] if part != "." else ["readme.py", "every_name.py", *(name for name, _ in documented())]
     assert failures(folder / part, "mypy", *settings, *modules) == ""

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from shlex import split
 from typing import Any
-from unittest import SkipTest
 from zoneinfo import ZoneInfo
 
 import click
-import httpx
 import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from crossdock import testing
 from crossdock.cli.main import cli
 from crossdock.config import registry
 from crossdock.config.project import project
 from crossdock.config.project.config_schema import config_schema
 from crossdock.config.project.effective_config import effective
 from crossdock.config.project.stream_overrides import StreamOverrides
-from crossdock.connector import Connector
 from crossdock.mapping.declarative import Form
 from crossdock.mapping.resource_types import WRITTEN, personal_members
 from crossdock.records import REASONS
@@ -285,12 +279,14 @@ SOURCE_FILES = [
 ] + [(text.splitlines()[0].strip(" *"), text) for page in PAGES for text in blocks(page, "cobol")]
 
 
-# tests/unit/test_deploy_examples.py loads fleets and manifests, tests/unit/console/sign_in the other one.
+# tests/unit/test_deploy_examples.py loads fleets and manifests, tests/unit/console/sign_in
+# the next one; tests/e2e/test_tutorials.py runs the last one, whose connector is on the same page.
 FLEETS = ("start_a_fleet", "second_tenant")
 OTHERS = {
     *(f"how_to.fleet.{page}-{number}" for page in FLEETS for number in (1, 2)),
     "how_to.console.openid_connect-1",
     "how_to.deploy.kubernetes-1",
+    "tutorials.connector-1",
 }
 
 
@@ -341,71 +337,6 @@ def test_every_form_of_a_map_is_accepted() -> None:
     assert len(forms) >= 9
     for form in forms:
         TypeAdapter(Form).validate_python(yaml.safe_load(form.replace(", ...", "")))
-
-
-def record_orders(connector: Connector[Any]) -> None:
-    """The recording that the page replays."""
-    orders = [
-        {
-            "id": number, "customer_id": 12, "currency": "EUR", "created_at": "2026-11-20T10:00:00+01:00",
-            "updated_at": "2026-11-20T10:00:00Z", "lines": [{"sku": "0017", "quantity": 2, "price": "9.50"}],
-        }
-        for number in range(20)
-    ]  # fmt: skip
-    settings = {"base_url": "https://shop.example.com", "token": "env:SHOP_TOKEN"}
-    answers = httpx.MockTransport(lambda _: httpx.Response(200, json={"orders": orders}))
-    with testing.record("tests/orders", answers) as transport:
-        testing.read(connector, testing.context(connector, settings, transport=transport), "orders", most=20)
-
-
-OF_PROCESSES = ("_in_every_process", "_in_spite_of_faults_and_kills", "_is_removed_once")
-
-
-@pytest.mark.parametrize("of_processes", [False, pytest.param(True, marks=pytest.mark.nightly)])
-def test_the_connector_and_its_test_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, of_processes: bool) -> None:
-    """The Python of the page on connectors is one module: a connector, and tests of it that pass.
-
-    Those that start processes take long.
-    """
-    code = "\n".join(blocks(DOCS / "connectors.md", "python"))
-    (tmp_path / "page_on_connectors.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)  # other processes import it too
-    namespace = vars(importlib.import_module("page_on_connectors"))
-    assert isinstance(namespace["CONNECTOR"], Connector)
-    tests = [value for name, value in namespace.items() if name.startswith("test_")]
-    assert tests
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SHOP_TOKEN", "token-of-the-tests")
-    record_orders(namespace["CONNECTOR"])
-    for test in tests:
-        test()
-    for contract in [value() for name, value in namespace.items() if name.startswith("Test")]:
-        names = [name for name in dir(contract) if name.startswith("test_")]
-        for test in [getattr(contract, name) for name in names if name.endswith(OF_PROCESSES) == of_processes]:
-            with suppress(SkipTest):  # of one test, and not of those after it
-                test()
-
-
-def test_the_stream_of_the_guide_reads_our_orders_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under our keys, without those of others, and with the members that are known."""
-    (tmp_path / "guide_back.py").write_text("\n".join(blocks(DOCS / "connectors.md", "python")), encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("SHOP_TOKEN", "token-of-the-tests")
-    connector, parcel = importlib.import_module("guide_back").SHIPPED, {"carrier": "DPD", "number": "15501"}
-    facts: dict[str, Any] = {"status": "shipped", "updated_at": "2026-11-20T10:00:00Z"}
-    listed: list[dict[str, Any]] = [
-        {"reference": "shop:SO-1", "parcels": [parcel]}, {"reference": "SO-1"}, {"reference": "shop:SO-2"},
-    ]  # fmt: skip
-    answer = httpx.Response(200, json={"shipments": [{**facts, **each} for each in listed]})
-    settings = {"base_url": "https://shop.example.com", "token": "env:SHOP_TOKEN", "orders": "shop"}
-    context = testing.context(connector, settings, transport=httpx.MockTransport(lambda _: answer))
-    trial = testing.read(connector, context, "shipped")
-    assert trial.error is None
-    drafts = {tried.record.key: tried.members for tried in trial.records}
-    assert drafts == {
-        "SO-1": {"status": "shipped", "tracking": [parcel]},
-        "SO-2": {"status": "shipped"},
-    }
 
 
 def commands() -> Iterator[tuple[str, str]]:

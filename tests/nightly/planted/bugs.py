@@ -1,4 +1,4 @@
-"""One planted bug: what it is called in docs/connectors.md, and which test must find it."""
+"""One planted bug: what it is called in docs/how_to/connectors/found_bugs.md, and which test must find it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Bug:
     """A case with one bug.
 
     Attributes:
-        what: The row of the table in docs/connectors.md; bugs of several kinds of connectors may share it.
+        what: The row of the table in the documentation; bugs of several kinds of connectors may share it.
         kind: The kind of connector.
         case: The tests of the connector with the bug.
         test: The test that finds it, without ``test_``.
@@ -56,7 +56,7 @@ def quick_tests(case: type[ConnectorUnderTest]) -> list[str]:
 
 
 def table(bugs: Sequence[Bug]) -> list[str]:
-    """Return the rows of the table in docs/connectors.md: each bug, what finds it, and what needs `expects`."""
+    """Return the rows of the table in the documentation: each bug, what finds it, and what needs `expects`."""
     rows = []
     for what in dict.fromkeys(bug.what for bug in bugs):
         same = [bug for bug in bugs if bug.what == what]

@@ -195,8 +195,8 @@ def test_a_ping_that_is_refused_in_a_200_shows_a_wrong_credential() -> None:
         target.reach()
 
 
-GUIDE = (Path(__file__).parents[3] / "docs" / "connectors.md").read_text(encoding="utf-8")
-TABLE = GUIDE.partition("\n### What answers mean\n")[2].partition("\n#")[0].splitlines()
+PAGE = Path(__file__).parents[3] / "docs" / "how_to" / "targets" / "answers_in_python.md"
+TABLE = PAGE.read_text(encoding="utf-8").partition("\n## What answers mean\n")[2].partition("\n#")[0].splitlines()
 IN_PROGRESS = b'{"type": "https://depot.example/idempotency-key-in-use"}'
 OTHER, GIVEN = {"order": {"order_id": 8, "reference": "other"}}, {"order": {"order_id": 7, "reference": "n"}}
 ANSWERS: Mapping[str, list[Answer]] = {  # by the first cell of a row in the table of the guide

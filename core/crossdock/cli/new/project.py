@@ -24,7 +24,7 @@ _LONGEST = 50  # characters of a name
 _READS_API = {"http", "declarative"}
 
 _IN_CONFIG = (
-    "a config declares it in a section of the connection: see docs/how_to/apis, docs/targets.md and docs/how_to/listen/"
+    "a config declares it in a section of the connection: see how_to/apis, how_to/targets and how_to/listen in docs/"
 )
 _NOT_OF_DOCUMENTS = {
     "graphql": (

@@ -45,8 +45,9 @@ def test_the_connector_of_the_tutorial_sends_what_changed(tmp_path: Path, monkey
     """The first sync creates three products, one after a change of a price updates this product."""
     installed(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), importlib.import_module("shop_api").Shop)
-    server.RequestHandlerClass.log_message = lambda *_: None  # type: ignore[method-assign]  # it writes to stderr
+    handler = importlib.import_module("shop_api").Shop
+    monkeypatch.setattr(handler, "log_message", lambda *_: None)  # it writes to stderr
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     shop = f"http://127.0.0.1:{server.server_port}"

@@ -1,4 +1,4 @@
-"""One planted bug: what it is called in docs/how_to/connectors/found_bugs.md, and which test must find it."""
+"""One planted bug: what it is called in the documentation, and which test must find it."""
 
 from __future__ import annotations
 

@@ -279,8 +279,8 @@ SOURCE_FILES = [
 ] + [(text.splitlines()[0].strip(" *"), text) for page in PAGES for text in blocks(page, "cobol")]
 
 
-# tests/unit/test_deploy_examples.py loads fleets and manifests, tests/unit/console/sign_in
-# the next one; tests/e2e/test_tutorials.py runs the last one, whose connector is on the same page.
+# tests/unit/test_deploy_examples.py loads fleets and manifests, tests/unit/console/sign_in the one of the console;
+# tests/e2e/test_tutorials.py runs the last one, whose connector is on the same page.
 FLEETS = ("start_a_fleet", "second_tenant")
 OTHERS = {
     *(f"how_to.fleet.{page}-{number}" for page in FLEETS for number in (1, 2)),

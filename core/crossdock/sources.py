@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from crossdock.mapping.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.mapping.lookups_and_joins import Join, Lookup
     from crossdock.mapping.own_external_ids import NameForm, Ours
+    from crossdock.mapping.stream_facts import AdoptBy, OpenUntil, Reread
     from crossdock.pacing.rate_limit import RateLimit
     from crossdock.pacing.retry_after import stated_wait_s
     from crossdock.reading.formats.delimited_format import DelimitedFormat
@@ -68,6 +69,7 @@ _NAMES = {
     "config.http_settings": "HttpSettings",
     "mapping.lookups_and_joins": "Join Lookup",
     "mapping.own_external_ids": "NameForm Ours",
+    "mapping.stream_facts": "AdoptBy OpenUntil Reread",
     "records": "Proof",
     "pacing.rate_limit": "RateLimit",
     "pacing.retry_after": "stated_wait_s",
@@ -103,22 +105,17 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "AfterId", "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "AuthorizationCodeAuth", "BaseUrl",
-    "BasicAuth", "BearerAuth",
-    "Checkpoint", "ClientAssertion", "ClientCredentialsAuth", "ConfigError", "ConfigPath",
-    "Cursor", "CursorInBody", "CursorInHeader",
-    "DelimitedFormat", "Expect", "Expectation", "FileFormat", "FileSource", "FileStore", "FolderStore",
-    "GraphQLConnection", "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join",
-    "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Name",
-    "NameForm", "NameOrder", "NextUrl", "NotFoundError", "Offset", "OldAlgorithm", "Order", "Ours",
-    "OverlappingPages", "PageNumber",
-    "Paginator", "Part",
-    "Proof", "RateLimit", "RefreshTokenAuth", "RemoteError", "Rule", "SecretRef", "SftpLogin", "SignatureAlgorithm",
-    "SourceContext", "Stop", "StreamId",
-    "TimedAuth",
-    "UnavailableError", "Wait", "Window", "Wrapped", "WrappedIn", "WritableStore",
-    "any_case", "check_intake", "connect", "list_below", "split_pattern",
-    "stated_wait_s", "warnings_about_newest", "windows",
+    "AdoptBy", "AfterId", "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "AuthorizationCodeAuth",
+    "BaseUrl", "BasicAuth", "BearerAuth", "Checkpoint", "ClientAssertion", "ClientCredentialsAuth", "ConfigError",
+    "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader", "DelimitedFormat", "Expect", "Expectation",
+    "FileFormat", "FileSource", "FileStore", "FolderStore", "GraphQLConnection", "GraphQLError", "HeaderAuth",
+    "HostName", "HttpConnection", "HttpSettings", "Join", "Joined", "JoinedFiles", "LinkHeader", "LoginAuth",
+    "Lookup", "Manifest", "MarkerTemplate", "Name", "NameForm", "NameOrder", "NextUrl", "NotFoundError", "Offset",
+    "OldAlgorithm", "OpenUntil", "Order", "Ours", "OverlappingPages", "PageNumber", "Paginator", "Part", "Proof",
+    "RateLimit", "RefreshTokenAuth", "RemoteError", "Reread", "Rule", "SecretRef", "SftpLogin", "SignatureAlgorithm",
+    "SourceContext", "Stop", "StreamId", "TimedAuth", "UnavailableError", "Wait", "Window", "Wrapped", "WrappedIn",
+    "WritableStore", "any_case", "check_intake", "connect", "list_below", "split_pattern", "stated_wait_s",
+    "warnings_about_newest", "windows",
 ]  # fmt: skip
 
 

@@ -6,13 +6,13 @@ are skipped. Interpreters are those on PATH, named ``python3.12`` and so on, and
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from tests.distributions import (
     LOCK,
+    PROJECT,
     ROOT,
     VERSIONS,
     Distributions,
@@ -24,10 +24,9 @@ from tests.distributions import (
 )
 from tests.servers import require
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = "console", "dask", "otel", "postgres", "sheets", "zstd"
 MOST_MB = 350  # of a base install; polars has 190
-FAST = "tests/unit/mapping", "tests/unit/delta", "tests/unit/runs", "tests/unit/state", "tests/unit/formats"
+FAST = "tests/unit/mapping", "tests/unit/delta", "tests/unit/formats", "tests/unit/project"
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +51,7 @@ def test_the_wheel_alone_passes_the_demo(distributions: Distributions, tmp_path:
     assert "crossdock demo" in environment.run("crossdock", "--help").stdout
     modules = ", ".join(f"crossdock{each}" for each in ("", ".sources", ".targets", ".testing", ".resources"))
     environment.run("python", "-W", "error", "-c", f"import {modules}\nfrom crossdock import *")
+    assert "file_growing" in environment.run("crossdock", "explain").stdout
     told = environment.run("crossdock", "demo", folder=tmp_path).stdout
     assert "exactly one for each delivered" in " ".join(told.split())
 
@@ -90,21 +90,25 @@ def test_sizes(distributions: Distributions, tmp_path: Path) -> None:
     environment = environment_with(tmp_path / "env", str(distributions.wheel))
     base = before = sizes(environment.packages)
     for built_file in (distributions.wheel, distributions.sdist):
-        print(f"{built_file.name}: {built_file.stat().st_size / 1e6:.1f} MB")
-    print(f"base install: {base.total():.0f} MB")
-    print(*(f"  {name}: {size:.1f} MB" for name, size in base.most_common(25)), sep="\n")
+        print(f"{built_file.name}: {megabytes(built_file.stat().st_size)}")
+    print(f"base install: {megabytes(base.total())}")
+    print(*(f"  {name}: {megabytes(size)}" for name, size in base.most_common(25)), sep="\n")
     for extra in EXTRAS:
         assert environment.has(f"{distributions.wheel}[{extra}]")
         after = sizes(environment.packages)
-        print(f"extra {extra}: {after.total() - before.total():.1f} MB")
+        print(f"extra {extra}: {megabytes(after.total() - before.total())}")
         before = after
-    assert base.total() < MOST_MB
+    assert base.total() < MOST_MB * 1e6
 
 
 def sizes(packages: Path) -> Counter[str]:
-    """Megabytes of each file and folder in *packages*, with bytecode."""
+    """Bytes of each file and folder in *packages*, with bytecode."""
     found = Counter[str]()
     for path in packages.rglob("*"):
         if path.is_file():
-            found[path.relative_to(packages).parts[0]] += path.stat().st_size / 1e6
+            found[path.relative_to(packages).parts[0]] += path.stat().st_size
     return found
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import tarfile
-import tomllib
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from tests.distributions import ROOT, VERSIONS, Distributions, built
+from tests.distributions import PROJECT, ROOT, VERSIONS, Distributions, built
 
 ELSEWHEN = 1_000_000_000  # in 2001
 
@@ -53,11 +52,10 @@ def test_the_wheel_has_the_packages_and_nothing_else(distributions: Distribution
 
 def test_the_classifiers_are_the_versions_that_are_tried() -> None:
     """The lowest of them is the lowest that can be installed."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = [
         each.rpartition(" ")[2]
-        for each in project["classifiers"]
+        for each in PROJECT["classifiers"]
         if each.startswith("Programming Language :: Python :: 3.")
     ]
     assert tuple(named) == VERSIONS
-    assert project["requires-python"] == f">={VERSIONS[0]}"
+    assert PROJECT["requires-python"] == f">={VERSIONS[0]}"

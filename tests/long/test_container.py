@@ -72,7 +72,7 @@ def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
 
 
 def build(podman: Podman) -> None:
-    replaced = ()
+    replaced: tuple[str, ...] = ()
     if podman("pull", "--quiet", BASE).returncode:
         make_stand_in(podman)
         replaced = ("--build-context", f"{BASE}=container-image://{STAND_IN}")

@@ -26,6 +26,7 @@ from tests.servers import require
 
 EXTRAS = "console", "dask", "otel", "postgres", "sheets", "zstd"
 MOST_MB = 350  # of a base install; polars has 190
+NEEDED = "jsonschema-rs", "openpyxl", "pytest-xdist", "trustme", "xxhash"  # by the tests in these folders
 FAST = "tests/unit/mapping", "tests/unit/delta", "tests/unit/formats", "tests/unit/project"
 
 
@@ -60,7 +61,7 @@ def test_the_wheel_alone_passes_the_demo(distributions: Distributions, tmp_path:
 def test_a_part_of_the_suite_passes(distributions: Distributions, tmp_path: Path, version: str) -> None:
     """That without servers, on the installed package."""
     wheel = f"{distributions.wheel}[{','.join(EXTRAS)},testing]"
-    environment = environment_with(tmp_path / "env", wheel, "pytest-xdist", "trustme", "openpyxl", version=version)
+    environment = environment_with(tmp_path / "env", wheel, *NEEDED, version=version)
     command = [str(environment.python), "-m", "pytest", "-q", "-n", "1", "-p", "no:cacheprovider", *FAST]
     told = done(command, ROOT, own_environment(PYTHONPYCACHEPREFIX=str(tmp_path / "compiled"))).stdout
     print(version, told.splitlines()[-1])

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.benchmarks import bench_hints, bench_listen, bench_migration, bench_read_only_commands, bench_waiting_records
+from tests.benchmarks import (
+    bench_hints,
+    bench_listen,
+    bench_migration,
+    bench_read_only_commands,
+    bench_startup,
+    bench_waiting_records,
+)
 from tests.nightly import test_benchmarks as short
 from tests.nightly.test_bench_delta import finds_what_changed
 from tests.servers import require
@@ -42,6 +49,13 @@ def test_a_migration_is_measured(tmp_path: Path) -> None:
 def test_commands_that_only_read_are_measured() -> None:
     """Each ends with exit 0 after a small load, and has taken time."""
     assert min(bench_read_only_commands.measure(30)) > 0
+
+
+def test_an_import_of_the_installed_wheel_is_quick(tmp_path: Path) -> None:
+    """A quarter of that of polars and sqlalchemy at most, which it does not need; so the goal holds on any machine."""
+    found = bench_startup.measure(tmp_path, repeats=5)
+    print({name: round(cpu_s / found[bench_startup.NOTHING], 1) for name, cpu_s in found.items()})
+    assert found[bench_startup.IMPORT] < (found["import polars"] + found["import sqlalchemy"]) / 4
 
 
 @pytest.mark.parametrize("kind", bench_waiting_records.KINDS)

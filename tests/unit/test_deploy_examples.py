@@ -6,8 +6,9 @@ import ast
 import importlib
 import json
 import re
+import tomllib
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from crossdock.values.serving import ServerNames
 DEPLOY, FLEET = ROOT / "configs" / "deploy", ROOT / "configs" / "fleet"
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 WORKFLOWS = [DEPLOY / "airflow" / "crossdock_fleet.py", DEPLOY / "prefect" / "crossdock_fleet.py"]
-CONTAINERFILE = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+CONTAINERFILE = (ROOT / "Containerfile").read_text(encoding="utf-8")
 
 
 def objects() -> Iterator[dict[str, Any]]:
@@ -110,11 +112,28 @@ def test_the_image_is_made_of_what_is_locked() -> None:
     download, install = (command for command in commands if "pip " in command)
     assert "pip download --no-cache-dir --require-hashes --no-deps" in download
     assert "-r requirements.lock -d /locked" in download
-    assert "pip install --no-cache-dir --no-index --find-links /locked" in install
-    backend = re.findall(
-        r'^requires = \["([a-z]+)[^"]*"\]$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE
-    )
+    assert "install --no-cache-dir --no-index --find-links /locked" in install
+    (backend,) = (re.match("[a-z]+", each) for each in PROJECT["build-system"]["requires"])
+    assert backend
     assert re.findall(rf"^{backend[0]}==", (ROOT / ".ci" / "requirements.lock").read_text("utf-8"), re.MULTILINE)
+
+
+def test_the_image_installs_extras_that_exist() -> None:
+    """The default of the build argument names extras of the package."""
+    (extras,) = re.findall(r"^ARG EXTRAS=(\S+)$", CONTAINERFILE, re.MULTILINE)
+    assert {*extras.split(",")} < PROJECT["project"]["optional-dependencies"].keys()
+
+
+def test_the_builder_gets_what_the_image_needs_and_nothing_else() -> None:
+    """.dockerignore excludes all and admits what the Containerfile copies, so that no local secret is copied."""
+    ignored, *admitted = [
+        line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if not line.startswith("#")
+    ]
+    copied = [copy.split()[:-1] for copy in re.findall(r"^COPY (?!--)(.+)$", CONTAINERFILE, re.MULTILINE)]
+    assert ignored == "*"
+    assert {line.removeprefix("!") for line in admitted if line.startswith("!")} == {
+        path for all_ in copied for path in all_
+    }
 
 
 def test_the_image_checks_its_health_without_other_programs() -> None:
@@ -145,7 +164,7 @@ def test_pods_have_no_privileges(name: str) -> None:
         assert container["resources"]["requests"].keys() == {"cpu", "memory"}
         assert "memory" in container["resources"]["limits"]
         assert container["livenessProbe"]
-        assert container["image"] == f"crossdock:{version('crossdock')}"
+        assert container["image"] == f"crossdock:{PROJECT['project']['version']}"
         writable = [mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
         assert writable == ["/var/lib/crossdock"]
 

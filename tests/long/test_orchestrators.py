@@ -1,0 +1,323 @@
+"""A nightly sync in Airflow, Dagster and Prefect: ``pytest tests/long/test_orchestrators.py -n 0 -rP``, ten minutes.
+
+The packages are installed from PyPI into environments of the test's own; without PyPI the tests are skipped. The files
+are those of the pages in ``docs/how_to/deploy``, unchanged. What was delivered is judged by the sandbox's effects log:
+it must be what an undisturbed sync delivers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.long.orchestrators.airflow_server import Airflow, airflow
+from tests.long.orchestrators.dagster_instance import Dagster
+from tests.long.orchestrators.environments import PAGES, ROOT, installed, own_program, page_files, write_page_files
+from tests.long.orchestrators.nights import STREAMS, Night, night
+from tests.long.orchestrators.prefect_server import Prefect, prefect
+from tests.waiting import eventually
+
+TRIALS = """
+from datetime import timedelta
+from airflow.sdk import DAG
+from crossdock_airflow import CrossdockOperator
+
+CONFIG = "{{ dag_run.conf['config'] }}"
+AGAIN = {"retries": 60, "retry_delay": timedelta(seconds=1)}
+
+with DAG("again"):
+    CrossdockOperator(task_id="sync", config=CONFIG, **AGAIN)
+with DAG("strict"):
+    CrossdockOperator(task_id="sync", config=CONFIG, fail_on_open=True, **AGAIN)
+with DAG("short"):
+    CrossdockOperator(task_id="sync", config=[CONFIG], execution_timeout=timedelta(seconds=5))
+with DAG("dated"):
+    CrossdockOperator(task_id="sync", config=CONFIG, COMMAND)
+"""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
+    """What one sync delivers."""
+    with night(tmp_path_factory.mktemp("undisturbed")) as each:
+        assert each.run("sync") == 1
+        return each.delivered()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Night]:
+    with night(tmp_path / "night") as each:
+        yield each
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
+@pytest.fixture(scope="class")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return own_program(tmp_path_factory.mktemp("program") / "bin")
+
+
+@pytest.fixture(scope="class")
+def nightly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
+    """The night of the DAG of the page, whose config reads the key that a connection has."""
+    with night(tmp_path_factory.mktemp("nightly")) as each:
+        text = each.config.read_text("utf-8")
+        each.config.write_text(text.replace("file:secrets/platform.key", "env:ACME_API_KEY"), "utf-8")
+        yield each
+
+
+@pytest.fixture(scope="class")
+def running(tmp_path_factory: pytest.TempPathFactory, own: Path, nightly: Night) -> Iterator[Airflow]:
+    folder = tmp_path_factory.mktemp("airflow")
+    programs = installed(folder / "environment", "apache-airflow>=3.2,<4")
+    home = folder / "home"
+    (home / "dags").mkdir(parents=True)
+    (home / "plugins").mkdir()
+    write_page_files("airflow.md", home / "dags")
+    (home / "dags" / "crossdock_airflow.py").rename(home / "plugins" / "crossdock_airflow.py")
+    (command,) = re.findall(r"`(command=\[.*?\])`", (PAGES / "airflow.md").read_text("utf-8"))
+    (home / "dags" / "trials.py").write_text(TRIALS.replace("COMMAND", command))
+    settings = {
+        "AIRFLOW_VAR_CROSSDOCK_CONFIG": str(nightly.config),
+        "AIRFLOW_CONN_ACME": json.dumps({"conn_type": "http", "password": nightly.api_key}),
+    }
+    with airflow(programs, home, own, settings) as server:
+        eventually(lambda: server.has("nightly_sync") and server.has("dated"))
+        yield server
+    shutil.rmtree(folder)
+
+
+class TestAirflow:
+    def test_the_second_night_sends_nothing(self, running: Airflow, nightly: Night, undisturbed: Counter[str]) -> None:
+        """The DAG of the page runs twice; each tally is in XCom and at the asset, and the key is nowhere."""
+        scheduled = running.scheduled("nightly_sync")
+        first = scheduled.ended()
+        assert first["state"] == "success", scheduled.log()
+        assert nightly.delivered() == undisturbed
+        second = running.trigger("nightly_sync")
+        assert second.ended()["state"] == "success"
+        assert nightly.delivered() == undisturbed
+
+        reports = [scheduled.report(), second.report()]
+        delivered = [sum(each["records"]["delivered"] for each in one["streams"].values()) for one in reports]
+        assert delivered == [undisturbed.total(), 0]
+        assert [list(report["streams"]) for report in reports] == [list(STREAMS)] * 2
+        assert [event["extra"]["run"] for event in running.asset_events("nightly_sync")] == [1, 2]
+        assert "wms.items: 59 rows read, 59 records delivered" in scheduled.log()
+        assert first["rendered_fields"]["env"] == {"ACME_API_KEY": "***"}
+        assert nightly.api_key not in scheduled.log()
+
+    def test_a_killed_worker_doubles_nothing(
+        self, running: Airflow, own: Path, world: Night, undisturbed: Counter[str]
+    ) -> None:
+        """The run of the killed task goes on; retries are told that the state is busy until it has ended."""
+        world.answer_late(15_000)
+        (own / "parents").unlink(missing_ok=True)
+        task = running.trigger("again", config=str(world.config))
+        world.wait_until_sending()
+        os.kill(int((own / "parents").read_text().split()[0]), signal.SIGKILL)
+        ended = task.ended()
+        assert ended["state"] == "success"
+        assert ended["try_number"] > 2
+        assert "another run is using this state" in task.log(2)
+        assert world.delivered() == undisturbed
+
+    def test_a_task_that_is_marked_as_failed_ends_in_order(
+        self, running: Airflow, world: Night, undisturbed: Counter[str]
+    ) -> None:
+        """Answers that were to come are stored, and the next run delivers the rest."""
+        world.answer_late(3_000)
+        task = running.trigger("again", config=str(world.config))
+        world.wait_until_sending()
+        task.mark_as_failed()
+        eventually(lambda: "SIGTERM: finishing requests in flight" in task.log())
+        eventually(lambda: running.trigger("again", config=str(world.config)).ended()["state"] == "success")
+        assert world.delivered() == undisturbed
+
+    def test_a_timeout_ends_in_order(self, running: Airflow, world: Night, undisturbed: Counter[str]) -> None:
+        """The task fails when the requests in flight are settled; nothing is in doubt, and the next run goes on."""
+        world.answer_late(8_000)
+        task = running.trigger("short", config=str(world.config))
+        assert task.ended()["state"] == "failed"
+        assert "SIGTERM: finishing requests in flight" in task.log()
+        assert running.trigger("again", config=str(world.config)).ended()["state"] == "success"
+        assert world.delivered() == undisturbed
+
+    def test_a_refused_input_is_not_retried(self, running: Airflow, world: Night) -> None:
+        """The task fails at once, with the report of the other streams and the reason in its log."""
+        world.damage()
+        task = running.trigger("again", config=str(world.config))
+        ended = task.ended()
+        assert (ended["state"], ended["try_number"]) == ("failed", 1)
+        assert task.report()["streams"]["wms.bins"]["records"]["delivered"] == 30
+        assert "crossdock ended with exit code 4: " in task.log()
+        assert "ITEMS_20261101.txt" in task.log()
+
+    def test_rejected_records_fail_a_strict_task(
+        self, running: Airflow, world: Night, undisturbed: Counter[str]
+    ) -> None:
+        """With ``fail_on_open`` the task fails without a retry, when all else is delivered."""
+        task = running.trigger("strict", config=str(world.config))
+        ended = task.ended()
+        assert (ended["state"], ended["try_number"]) == ("failed", 1)
+        assert task.report()["open"]["rejected"] == 1
+        assert world.delivered() == undisturbed
+
+    def test_a_job_runs_for_a_date(self, running: Airflow, world: Night) -> None:
+        """A run that was started by hand has a date in the time zone of the job; what is done is skipped."""
+        task = running.trigger("dated", config=str(world.config))
+        assert task.ended()["state"] == "success", task.log()
+        assert task.facts()["rendered_fields"]["command"][2] == task.report()["business_date"]
+
+
+@pytest.fixture(scope="class")
+def dagster_programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("dagster")
+    yield installed(folder / "environment", "dagster>=1.12,<2", str(ROOT))
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def dagster(dagster_programs: Path, world: Night, tmp_path: Path) -> Dagster:
+    """An instance with the files of the page; ``trials.py`` are its definitions with retries after a second."""
+    home = tmp_path / "dagster"
+    home.mkdir()
+    write_page_files("dagster.md", home)
+    definitions = page_files("dagster.md")["definitions.py"]
+    (home / "trials.py").write_text(replaced(definitions, "max_retries=3, delay=300", "max_retries=60, delay=1"))
+    return Dagster(dagster_programs, home, world.config)
+
+
+class TestDagster:
+    def test_the_second_night_sends_nothing(self, dagster: Dagster, world: Night, undisturbed: Counter[str]) -> None:
+        """The job of the page runs twice; each stream's asset has the tally of both runs and a check."""
+        for _ in range(2):
+            assert dagster.start("definitions.py").wait() == 0
+            assert world.delivered() == undisturbed
+        stored = dagster.stored()
+        assert stored["assets"].keys() == {f"acme/{stream.replace('.', '/')}" for stream in STREAMS}
+        counted = [each["materializations"] for each in stored["assets"].values()]
+        assert [sum(each[run]["delivered"] for each in counted) for run in (0, 1)] == [undisturbed.total(), 0]
+        assert stored["assets"]["acme/wms/items"]["materializations"][0]["rows"] == 59
+        assert stored["assets"]["acme/wms/items"]["checks"] == ["SUCCEEDED", "SUCCEEDED"]
+        assert stored["assets"]["acme/wms/invoices"]["checks"] == ["FAILED", "FAILED"]  # a rejected record
+        assert stored["assets"]["acme/wms/invoices"]["materializations"][1]["rejected"] == 1
+        assert not any(world.api_key in line for run in stored["runs"] for line in run["log"])
+
+    def test_a_busy_state_is_retried(self, dagster: Dagster, world: Night, undisturbed: Counter[str]) -> None:
+        """A run that meets another one is told, and repeated until that one has ended."""
+        world.answer_late(15_000)
+        with world.start():
+            world.wait_until_sending()
+            assert dagster.start("trials.py").wait() == 0
+        (run,) = dagster.stored()["runs"]
+        assert run["retries"] > 0
+        assert any("another run is using this state" in line for line in run["log"])
+        assert world.delivered() == undisturbed
+
+    def test_a_terminated_run_ends_in_order(self, dagster: Dagster, world: Night, undisturbed: Counter[str]) -> None:
+        """It settles the requests in flight, and the next run delivers the rest."""
+        world.answer_late(3_000)
+        job = dagster.start("definitions.py")
+        world.wait_until_sending()
+        job.terminate()
+        assert job.wait() != 0
+        assert world.ended_in_order()
+        assert dagster.start("definitions.py").wait() == 0
+        assert world.delivered() == undisturbed
+
+    def test_a_refused_input_is_not_retried(self, dagster: Dagster, world: Night) -> None:
+        """The step fails at once, after the other streams are materialized."""
+        world.damage()
+        assert dagster.start("trials.py").wait() != 0
+        stored = dagster.stored()
+        (run,) = stored["runs"]
+        assert (run["status"], run["retries"]) == ("FAILURE", 0)
+        assert any("ITEMS_20261101.txt" in line for line in run["log"])
+        assert "acme/wms/bins" in stored["assets"]
+        assert "acme/wms/items" not in stored["assets"]
+
+    def test_loading_the_definitions_imports_no_engine(self, dagster: Dagster) -> None:
+        """Neither polars nor SQLite's state is imported before a run."""
+        code = (
+            "import sys, definitions; print([name for name in sys.modules if name.startswith(('polars', 'crossdock'))])"
+        )
+        assert dagster.python("-c", code).strip() == "['crossdock_dagster', 'crossdock']"
+
+
+@pytest.fixture(scope="class")
+def prefect_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prefect]:
+    folder = tmp_path_factory.mktemp("prefect")
+    programs = installed(folder / "environment", "prefect>=3.4,<4", str(ROOT))
+    home = folder / "home"
+    home.mkdir()
+    write_page_files("prefect.md", home)
+    flow = page_files("prefect.md")["crossdock_prefect.py"]
+    flow = replaced(flow, "retries=3, retry_delay_seconds=300", "retries=60, retry_delay_seconds=1")
+    flow = replaced(flow, '.serve("nightly"', '.serve("quick"')
+    (home / "quick.py").write_text(flow)
+    with prefect(programs, home) as server:
+        yield server
+    shutil.rmtree(folder)
+
+
+class TestPrefect:
+    def test_the_second_night_sends_nothing(
+        self, prefect_running: Prefect, world: Night, undisturbed: Counter[str]
+    ) -> None:
+        """The served flow of the page runs twice; an artifact of each run has the tally of each stream."""
+        runs = [prefect_running.start("nightly", world.config) for _ in range(2)]
+        for run in runs:
+            assert prefect_running.ended(run) == "COMPLETED", prefect_running.log(run)
+        assert world.delivered() == undisturbed
+        tables = [json.loads(prefect_running.artifact(run)["data"]) for run in runs]
+        assert sorted(sum(row["delivered"] for row in table) for table in tables) == [0, undisturbed.total()]
+        assert [[row["stream"] for row in table] for table in tables] == [list(STREAMS)] * 2
+        assert prefect_running.artifact(runs[0])["key"] == "crossdock-crossdock"  # after the file
+        assert "open: 1 rejected" in prefect_running.log(runs[0])
+        assert not any(world.api_key in prefect_running.log(run) for run in runs)
+
+    def test_a_busy_state_is_retried(self, prefect_running: Prefect, world: Night, undisturbed: Counter[str]) -> None:
+        """A run that meets another one is told, and repeated until that one has ended."""
+        world.answer_late(15_000)
+        with world.start():
+            world.wait_until_sending()
+            run = prefect_running.start("quick", world.config)
+            assert prefect_running.ended(run) == "COMPLETED", prefect_running.log(run)
+        assert prefect_running.task(run)["run_count"] > 1
+        assert "another run is using this state" in prefect_running.log(run)
+        assert world.delivered() == undisturbed
+
+    def test_a_cancelled_run_ends_in_order(
+        self, prefect_running: Prefect, world: Night, undisturbed: Counter[str]
+    ) -> None:
+        """It settles the requests in flight, and the next run delivers the rest."""
+        world.answer_late(3_000)
+        run = prefect_running.start("nightly", world.config)
+        world.wait_until_sending()
+        prefect_running.cancel(run)
+        assert prefect_running.ended(run) == "CANCELLED"
+        assert world.ended_in_order()
+        run = prefect_running.start("nightly", world.config)
+        assert prefect_running.ended(run) == "COMPLETED", prefect_running.log(run)
+        assert world.delivered() == undisturbed
+
+    def test_a_refused_input_is_not_retried(self, prefect_running: Prefect, world: Night) -> None:
+        """The task fails at once; its artifact has the tally of the other streams."""
+        world.damage()
+        run = prefect_running.start("quick", world.config)
+        assert prefect_running.ended(run) == "FAILED"
+        assert prefect_running.task(run)["run_count"] == 1
+        assert "ITEMS_20261101.txt" in prefect_running.log(run)
+        rows = {row["stream"]: row["delivered"] for row in json.loads(prefect_running.artifact(run)["data"])}
+        assert rows["wms.bins"] == 30

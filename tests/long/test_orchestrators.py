@@ -37,9 +37,11 @@ with DAG("again"):
 with DAG("strict"):
     CrossdockOperator(task_id="sync", config=CONFIG, fail_on_open=True, **AGAIN)
 with DAG("short"):
-    CrossdockOperator(task_id="sync", config=[CONFIG], execution_timeout=timedelta(seconds=5))
+    CrossdockOperator(task_id="sync", config=[CONFIG], execution_timeout=timedelta(seconds=10))
 with DAG("dated"):
     CrossdockOperator(task_id="sync", config=CONFIG, COMMAND)
+with DAG("fleet"):
+    MAPPED
 """
 
 
@@ -85,14 +87,18 @@ def running(tmp_path_factory: pytest.TempPathFactory, own: Path, nightly: Night)
     (home / "plugins").mkdir()
     write_page_files("airflow.md", home / "dags")
     (home / "dags" / "crossdock_airflow.py").rename(home / "plugins" / "crossdock_airflow.py")
-    (command,) = re.findall(r"`(command=\[.*?\])`", (PAGES / "airflow.md").read_text("utf-8"))
-    (home / "dags" / "trials.py").write_text(TRIALS.replace("COMMAND", command))
+    page = (PAGES / "airflow.md").read_text("utf-8")
+    (command,), (mapped,) = (
+        re.findall(rf"`({code}.*?)`", page) for code in (r"command=\[", r"CrossdockOperator\.partial")
+    )
+    mapped = replaced(mapped, '["base.yaml", "acme.yaml"]', "[CONFIG, CONFIG]")
+    (home / "dags" / "trials.py").write_text(TRIALS.replace("COMMAND", command).replace("MAPPED", mapped))
     settings = {
         "AIRFLOW_VAR_CROSSDOCK_CONFIG": str(nightly.config),
         "AIRFLOW_CONN_ACME": json.dumps({"conn_type": "http", "password": nightly.api_key}),
     }
     with airflow(programs, home, own, settings) as server:
-        eventually(lambda: server.has("nightly_sync") and server.has("dated"))
+        eventually(lambda: server.has("nightly_sync") and server.has("fleet"))
         yield server
     shutil.rmtree(folder)
 
@@ -121,7 +127,7 @@ class TestAirflow:
         self, running: Airflow, own: Path, world: Night, undisturbed: Counter[str]
     ) -> None:
         """The run of the killed task goes on; retries are told that the state is busy until it has ended."""
-        world.answer_late(15_000)
+        world.answer_late(ms=6_000)
         (own / "parents").unlink(missing_ok=True)
         task = running.trigger("again", config=str(world.config))
         world.wait_until_sending()
@@ -136,7 +142,7 @@ class TestAirflow:
         self, running: Airflow, world: Night, undisturbed: Counter[str]
     ) -> None:
         """Answers that were to come are stored, and the next run delivers the rest."""
-        world.answer_late(3_000)
+        world.answer_late(ms=3_000)
         task = running.trigger("again", config=str(world.config))
         world.wait_until_sending()
         task.mark_as_failed()
@@ -146,7 +152,7 @@ class TestAirflow:
 
     def test_a_timeout_ends_in_order(self, running: Airflow, world: Night, undisturbed: Counter[str]) -> None:
         """The task fails when the requests in flight are settled; nothing is in doubt, and the next run goes on."""
-        world.answer_late(8_000)
+        world.answer_late(ms=6_000)
         task = running.trigger("short", config=str(world.config))
         assert task.ended()["state"] == "failed"
         assert "SIGTERM: finishing requests in flight" in task.log()
@@ -178,6 +184,12 @@ class TestAirflow:
         task = running.trigger("dated", config=str(world.config))
         assert task.ended()["state"] == "success", task.log()
         assert task.facts()["rendered_fields"]["command"][2] == task.report()["business_date"]
+
+    def test_a_fleet_is_a_mapped_task(self, running: Airflow, world: Night, undisturbed: Counter[str]) -> None:
+        """Its task instances have several config files each."""
+        tenants = running.trigger("fleet", config=str(world.config))
+        assert tenants.run_state() == "success"
+        assert world.delivered() == undisturbed
 
 
 @pytest.fixture(scope="class")
@@ -216,7 +228,7 @@ class TestDagster:
 
     def test_a_busy_state_is_retried(self, dagster: Dagster, world: Night, undisturbed: Counter[str]) -> None:
         """A run that meets another one is told, and repeated until that one has ended."""
-        world.answer_late(15_000)
+        world.answer_late(ms=6_000)
         with world.start():
             world.wait_until_sending()
             assert dagster.start("trials.py").wait() == 0
@@ -227,7 +239,7 @@ class TestDagster:
 
     def test_a_terminated_run_ends_in_order(self, dagster: Dagster, world: Night, undisturbed: Counter[str]) -> None:
         """It settles the requests in flight, and the next run delivers the rest."""
-        world.answer_late(3_000)
+        world.answer_late(ms=3_000)
         job = dagster.start("definitions.py")
         world.wait_until_sending()
         job.terminate()
@@ -289,7 +301,7 @@ class TestPrefect:
 
     def test_a_busy_state_is_retried(self, prefect_running: Prefect, world: Night, undisturbed: Counter[str]) -> None:
         """A run that meets another one is told, and repeated until that one has ended."""
-        world.answer_late(15_000)
+        world.answer_late(ms=6_000)
         with world.start():
             world.wait_until_sending()
             run = prefect_running.start("quick", world.config)
@@ -302,7 +314,7 @@ class TestPrefect:
         self, prefect_running: Prefect, world: Night, undisturbed: Counter[str]
     ) -> None:
         """It settles the requests in flight, and the next run delivers the rest."""
-        world.answer_late(3_000)
+        world.answer_late(ms=3_000)
         run = prefect_running.start("nightly", world.config)
         world.wait_until_sending()
         prefect_running.cancel(run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import json
 import re
@@ -25,7 +24,6 @@ from crossdock.values.serving import ServerNames
 
 DEPLOY, FLEET = ROOT / "configs" / "deploy", ROOT / "configs" / "fleet"
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
-WORKFLOWS = [DEPLOY / "airflow" / "crossdock_fleet.py", DEPLOY / "prefect" / "crossdock_fleet.py"]
 CONTAINERFILE = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
 
 
@@ -206,16 +204,6 @@ def test_the_dask_scheduler_has_no_secrets() -> None:
     having = {name for name, pod in PODS.items() if any("envFrom" in each for each in pod["spec"]["containers"])}
     assert having == {"crossdock-scheduler", "crossdock-dask-worker"}
     assert not any("value" in each and "PASSWORD" in each["name"] for each in SCHEDULER["env"])
-
-
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.parent.name)
-def test_workflows_call_the_command_of_the_guide(path: Path) -> None:
-    """They are Python, and run ``schedule --once`` with the base file and the file of a tenant."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    compile(tree, str(path), "exec")
-    texts = " ".join(str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    assert "crossdock" in texts
-    assert re.search(r"schedule\s+--once", texts)
 
 
 def test_units_run_commands_that_exist() -> None:

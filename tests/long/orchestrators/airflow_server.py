@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import subprocess
@@ -45,8 +46,13 @@ class Attempt:
         return found
 
     def ended(self) -> dict[str, Any]:
-        self.client.get(f"{self.run}/wait", params={"interval": 1}, timeout=WITHIN_S).raise_for_status()
+        self.run_state()
         return self.facts()
+
+    def run_state(self) -> str:
+        """Wait for the end of the DAG run. Return its state."""
+        answer = self.client.get(f"{self.run}/wait", params={"interval": 1}, timeout=WITHIN_S).raise_for_status()
+        return str(json.loads(answer.text.splitlines()[-1])["state"])
 
     def report(self) -> dict[str, Any]:
         answer = self.client.get(f"{self.address}/xcomEntries/report").raise_for_status()

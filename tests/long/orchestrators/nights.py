@@ -50,9 +50,9 @@ class Night:
     def delivered(self) -> Counter[str]:
         return sandbox_effects.done(self.effects())
 
-    def answer_late(self, ms: int) -> None:
-        """From now on customers are created at once, and the answer comes *ms* later."""
-        fault = {"name": "slow", "probability": 1, "route": "POST customer", "ms": ms}
+    def answer_late(self, *, ms: int) -> None:
+        """From now on records are created at once, and the answer comes *ms* later."""
+        fault = {"name": "slow", "probability": 1, "route": "POST", "ms": ms}
         self._platform.post("/_sandbox/faults", json={"faults": [fault]}).raise_for_status()
 
     def wait_until_sending(self) -> None:

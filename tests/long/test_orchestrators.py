@@ -26,6 +26,7 @@ from tests.waiting import eventually
 
 TRIALS = """
 from datetime import timedelta
+import pendulum
 from airflow.sdk import DAG
 from crossdock_airflow import CrossdockOperator
 
@@ -38,8 +39,10 @@ with DAG("strict"):
     CrossdockOperator(task_id="sync", config=CONFIG, fail_on_open=True, **AGAIN)
 with DAG("short"):
     CrossdockOperator(task_id="sync", config=[CONFIG], execution_timeout=timedelta(seconds=10))
-with DAG("dated"):
+with DAG("dated", start_date=pendulum.datetime(2026, 11, 1, tz="Europe/Berlin")):
     CrossdockOperator(task_id="sync", config=CONFIG, COMMAND)
+with DAG("early"):
+    CrossdockOperator(task_id="sync", config=CONFIG, command=["schedule", "--once", "2999-01-01"])
 with DAG("fleet"):
     MAPPED
 """
@@ -180,10 +183,11 @@ class TestAirflow:
         assert world.delivered() == undisturbed
 
     def test_a_job_runs_for_a_date(self, running: Airflow, world: Night) -> None:
-        """A run that was started by hand has a date in the time zone of the job; what is done is skipped."""
+        """A run that was started by hand has a date in the time zone of the DAG; what is not due is skipped."""
         task = running.trigger("dated", config=str(world.config))
         assert task.ended()["state"] == "success", task.log()
         assert task.facts()["rendered_fields"]["command"][2] == task.report()["business_date"]
+        assert running.trigger("early", config=str(world.config)).ended()["state"] == "skipped"
 
     def test_a_fleet_is_a_mapped_task(self, running: Airflow, world: Night, undisturbed: Counter[str]) -> None:
         """Its task instances have several config files each."""
@@ -288,12 +292,13 @@ class TestPrefect:
         self, prefect_running: Prefect, world: Night, undisturbed: Counter[str]
     ) -> None:
         """The served flow of the page runs twice; an artifact of each run has the tally of each stream."""
-        runs = [prefect_running.start("nightly", world.config) for _ in range(2)]
-        for run in runs:
-            assert prefect_running.ended(run) == "COMPLETED", prefect_running.log(run)
-        assert world.delivered() == undisturbed
+        runs = []
+        for _ in range(2):
+            runs.append(prefect_running.start("nightly", world.config))
+            assert prefect_running.ended(runs[-1]) == "COMPLETED", prefect_running.log(runs[-1])
+            assert world.delivered() == undisturbed
         tables = [json.loads(prefect_running.artifact(run)["data"]) for run in runs]
-        assert sorted(sum(row["delivered"] for row in table) for table in tables) == [0, undisturbed.total()]
+        assert [sum(row["delivered"] for row in table) for table in tables] == [undisturbed.total(), 0]
         assert [[row["stream"] for row in table] for table in tables] == [list(STREAMS)] * 2
         assert prefect_running.artifact(runs[0])["key"] == "crossdock-crossdock"  # after the file
         assert "open: 1 rejected" in prefect_running.log(runs[0])

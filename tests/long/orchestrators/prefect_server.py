@@ -11,6 +11,7 @@ import httpx
 from tests.long.orchestrators.environments import free_port, process, variables
 from tests.waiting import eventually
 
+_TRIES = 10  # a server whose SQLite database is locked for too long answers 503
 _ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 
@@ -58,7 +59,11 @@ class Prefect:
         return str(self._client.get(f"/api/flow_runs/{run}").raise_for_status().json()["state"]["type"])
 
     def _post(self, path: str, body: Mapping[str, Any]) -> Any:
-        return self._client.post(f"/api/{path}", json=body).raise_for_status().json()
+        for _ in range(_TRIES):
+            answer = self._client.post(f"/api/{path}", json=body)
+            if answer.status_code != 503:
+                break
+        return answer.raise_for_status().json()
 
 
 @contextmanager

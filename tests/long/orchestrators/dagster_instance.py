@@ -53,6 +53,9 @@ class Dagster:
                 command, cwd=self._home, env=self._environment, stdout=output, stderr=output, start_new_session=True
             )
 
+    def output(self) -> str:
+        return (self._home / "output").read_text("utf-8")
+
     def stored(self) -> Mapping[str, Any]:
         """What the UI shows: runs, and the materializations and checks of assets, the oldest first."""
         found: dict[str, Any] = json.loads(self.python("-c", _STORED))

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 from tests.waiting import eventually
 
+from crossdock.config.project import project
 from crossdock.testing import sandbox_effects
 from crossdock.testing.demo import demo_folder
 from crossdock.values import exact_json
@@ -73,10 +74,11 @@ class Night:
         runs = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         return runs[0]["seconds"] is not None
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start a sync that another one meets."""
-        command = [sys.executable, "-m", "crossdock", "-C", str(self.config), "sync"]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Hold the state as a run does."""
+        with project.load(self.config).exclusive_state():
+            yield
 
     def _get(self, what: str, **query: int) -> list[dict[str, Any]]:
         answer = self._platform.get(f"/_sandbox/{what}", params={"limit": 1000, **query}).raise_for_status()

@@ -35,12 +35,12 @@ def variables(**more: str) -> dict[str, str]:
 
 
 def own_program(folder: Path) -> Path:
-    """A folder with the program ``crossdock`` of this process, which writes its parent's process id to ``parents``."""
+    """A folder with the program ``crossdock`` of this process, which notes its parents and arguments in ``calls``."""
     folder.mkdir()
     program = folder / "crossdock"
     path = os.environ.get("PYTHONPATH", "")
     program.write_text(
-        f'#!/bin/sh\necho $PPID >> {folder}/parents\nPYTHONPATH={path} exec {sys.executable} -m crossdock "$@"\n'
+        f'#!/bin/sh\necho $PPID "$@" >> {folder}/calls\nPYTHONPATH={path} exec {sys.executable} -m crossdock "$@"\n'
     )
     program.chmod(0o755)
     return folder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import json
 import re
@@ -26,7 +25,6 @@ from crossdock.values.serving import ServerNames
 
 DEPLOY, FLEET = ROOT / "configs" / "deploy", ROOT / "configs" / "fleet"
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
-WORKFLOWS = [DEPLOY / "airflow" / "crossdock_fleet.py", DEPLOY / "prefect" / "crossdock_fleet.py"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 CONTAINERFILE = (ROOT / "Containerfile").read_text(encoding="utf-8")
 
@@ -246,16 +244,6 @@ def test_the_cron_job_of_the_guide_runs_what_was_due() -> None:
     assert schedule.make_context("schedule", arguments, resilient_parsing=True).params["once"] == "latest"
     mounts = {mount["mountPath"]: mount.get("readOnly", False) for mount in container["volumeMounts"]}
     assert mounts == {str(Path(config).parent): True, "/var/lib/crossdock": False}
-
-
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.parent.name)
-def test_workflows_call_the_command_of_the_guide(path: Path) -> None:
-    """They are Python, and run ``schedule --once`` with the base file and the file of a tenant."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    compile(tree, str(path), "exec")
-    texts = " ".join(str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    assert "crossdock" in texts
-    assert re.search(r"schedule\s+--once", texts)
 
 
 def test_units_run_commands_that_exist() -> None:

@@ -67,6 +67,7 @@ class Reference:
 
 
 Ref = Reference | PlatformId
+"""Another record in a draft: by its own key, or by the id that the platform assigned."""
 R = TypeVar("R")  # PlatformId on the wire, Ref in a draft
 
 
@@ -119,6 +120,8 @@ def _check_minor_unit(currency: str | None, prices: Sequence[tuple[str, Decimal 
 
 
 class Address(ResourceModel):
+    """A postal address."""
+
     line1: Personal
     line2: Personal | None = None
     city: Personal
@@ -156,7 +159,7 @@ class Line(Item[PlatformId]):
 
 
 class LineDraft(Item[Ref]):
-    """One line before its reference is resolved."""
+    """One line of an invoice or order. Its product may be a `Reference`."""
 
 
 L = TypeVar("L", Line, LineDraft)

@@ -26,6 +26,7 @@ _REDIRECT = (
 
 _OUTER_LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<path>(?:\.\./)+[^)#\s]+)\)")
 
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _COMPLAINT = re.compile(r"^(griffe|mkdocs\w*|warning|error)\b", re.IGNORECASE | re.MULTILINE)
 
 
@@ -96,14 +97,14 @@ def _run_zensical(project: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--strict"],
         cwd=project,
-        env=os.environ | {"NO_COLOR": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
-    if done.returncode != 0 or _COMPLAINT.search(done.stdout):
-        raise SiteError("zensical failed:\n" + done.stdout.partition("Traceback")[0])
+    output = _COLOR.sub("", done.stdout)
+    if done.returncode != 0 or _COMPLAINT.search(output):
+        raise SiteError("zensical failed:\n" + output.partition("Traceback")[0])
 
 
 def _shorten_search_index(index: Path) -> None:

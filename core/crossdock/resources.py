@@ -41,6 +41,7 @@ __all__ = [
 ]  # fmt: skip
 
 ResourceName = Literal["ledger_account", "customer", "product", "warehouse_bin", "inventory_lot", "order", "invoice"]
+"""The name of a resource of the platform that other records may refer to."""
 ActionName = Literal["lot_movement", "invoice_approval"]
 
 _Storable = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # PostgreSQL accepts no NUL

@@ -23,6 +23,10 @@ long *what="tests/long":
 ci:
     bash .ci/run
 
+# The documentation site in site/, with the reference from the code; fails on warnings and broken links.
+site:
+    python -m site_builder --output site
+
 # Renew .ci/requirements.lock.
 lock:
     uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --only-binary :all: --no-header --upgrade -o .ci/requirements.lock

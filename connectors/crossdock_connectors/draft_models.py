@@ -44,12 +44,12 @@ class Member(ConfigModel):
     """One member of a resource. A text is short for its type."""
 
     type: MemberType
-    """``number`` is exact, with at most 15 digits before and 4 after the point. ``instant`` is sent in RFC 3339 in UTC,
-    ``date`` in ISO 8601. A ``list`` has objects."""
+    """The type of the value. ``number`` is exact, with at most 15 digits before and 4 after the point. ``instant`` is
+    sent in RFC 3339 in UTC, ``date`` in ISO 8601. A ``list`` has objects."""
     required: bool = False
-    """A record without it is a dead letter."""
+    """Whether a record without it is a dead letter."""
     personal: bool = False
-    """It is personal data, and never shown."""
+    """Whether it is personal data, which is never shown."""
     max_length: Annotated[int, Field(ge=1)] | None = None
     """The most characters of a text."""
     format: TimeLayout | None = None
@@ -57,7 +57,7 @@ class Member(ConfigModel):
     timezone: Annotated[str, AfterValidator(zone_name)] | None = None
     """The IANA time zone of ``format``; default: UTC."""
     members: Mapping[MemberName, MemberOrType] = {}
-    """Of an object, or of each object of a list."""
+    """The members of an object, or of each object of a list."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -36,7 +36,9 @@ Reason = Literal[
     "in_doubt",  # it may have been delivered; an operator dropped it
     "missing",  # the target no longer has the record
 ]
+"""Why a record is a dead letter; ``crossdock explain`` says more."""
 REASONS: frozenset[str] = frozenset(get_args(Reason))
+"""All values of `Reason`."""
 
 LINE = "_line"  # line or position in its file or page, from 1
 JSON = "_json"  # canonical text of a record that was read as JSON

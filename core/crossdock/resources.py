@@ -41,6 +41,7 @@ __all__ = [
 ]  # fmt: skip
 
 ResourceName = Literal["ledger_account", "customer", "product", "warehouse_bin", "inventory_lot", "order", "invoice"]
+"""The name of a resource of the platform that other records may refer to."""
 ActionName = Literal["lot_movement", "invoice_approval"]
 
 _Storable = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # PostgreSQL accepts no NUL
@@ -67,6 +68,7 @@ class Reference:
 
 
 Ref = Reference | PlatformId
+"""Another record in a draft: by its own key, or by the id that the platform assigned."""
 R = TypeVar("R")  # PlatformId on the wire, Ref in a draft
 
 
@@ -119,6 +121,8 @@ def _check_minor_unit(currency: str | None, prices: Sequence[tuple[str, Decimal 
 
 
 class Address(ResourceModel):
+    """A postal address."""
+
     line1: Personal
     line2: Personal | None = None
     city: Personal
@@ -156,7 +160,7 @@ class Line(Item[PlatformId]):
 
 
 class LineDraft(Item[Ref]):
-    """One line before its reference is resolved."""
+    """One line of an invoice or order. Its product may be a `Reference`."""
 
 
 L = TypeVar("L", Line, LineDraft)

@@ -54,7 +54,7 @@ class WebhookSettings(ConfigModel):
     """The webhooks that a connection receives; a connector may add its own fields."""
 
     secrets: Annotated[tuple[SecretRef, ...], Field(min_length=1, max_length=MAX_SECRETS)]
-    """With which webhooks are signed: one, or two while a secret is replaced."""
+    """The secrets with which webhooks are signed: one, or two while a secret is replaced."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from crossdock.config import registry
+from crossdock.config.project.config_schema import config_schema
 from crossdock.values.docstring_schemas import DocumentedModel, field_docstrings
 
 
@@ -40,3 +42,15 @@ def test_fields_have_their_docstrings() -> None:
         "own": "Its own.",
         "bare": None,
     }
+
+
+def test_every_config_key_has_a_description() -> None:
+    """Editors show it, and so does the reference."""
+    schema = config_schema({name: registry.load(name).settings for name in registry.available()})
+    parts = {"": schema, **schema["$defs"]}
+    assert [
+        f"{part}.{key}"
+        for part, definition in parts.items()
+        for key, member in definition["properties"].items()
+        if not member.get("description")
+    ] == []

@@ -39,6 +39,9 @@ class FolderWarehouseSettings(WarehouseSettings, FolderSettings):  # the folder 
 
     kind: Literal["folder_warehouse"]
     settle_s: Annotated[float, Field(ge=0, le=86_400)] = 4.0
-    """How long files must keep their size and time before they are read; NFS may report changes 3 s late."""
+    """Seconds for which files must keep their size and time before they are read; NFS may report changes 3 s late. 0: a
+    run does not wait."""
     sources: Mapping[str, Annotated[SourceConfig, AfterValidator(_inside)]] = {}
+    """Files that several streams share, by name."""
     streams: Annotated[Mapping[Name, Annotated[WarehouseStreamConfig, AfterValidator(_inside)]], Field(min_length=1)]
+    """The streams by name."""

@@ -69,6 +69,7 @@ class HeaderCredential(ConfigModel):
     name: HeaderName
     """The header, such as X-Api-Key."""
     value: SecretRef
+    """The value of the header."""
 
     def auth(self) -> httpx.Auth:
         return HeaderAuth(self.name, self.value)
@@ -79,8 +80,9 @@ class BasicCredential(ConfigModel):
 
     kind: Literal["basic"]
     user: TextOrSecret
+    """The user."""
     password: SecretRef | None = None
-    """Default: an empty password, as APIs want whose key is the user."""
+    """The password. Default: an empty one, as APIs want whose key is the user."""
 
     def auth(self) -> httpx.Auth:
         return BasicAuth(self.user, self.password or "")
@@ -91,6 +93,7 @@ class BearerCredential(ConfigModel):
 
     kind: Literal["bearer"]
     token: SecretRef
+    """The token."""
 
     def auth(self) -> httpx.Auth:
         return BearerAuth(self.token)
@@ -100,13 +103,13 @@ class Assertion(ConfigModel):
     """A JWT by which a client authenticates with a private key (RFC 7523)."""
 
     private_key: SecretRef
-    """In PEM, without a passphrase."""
+    """The key, in PEM, without a passphrase."""
     key_id: TextOrSecret | None = None
-    """By which the vendor knows the certificate or public key (``kid``)."""
+    """The id by which the vendor knows the certificate or public key (``kid``)."""
     algorithm: SignatureAlgorithm = "PS256"
     """How it is signed (RFC 7518)."""
     claims: Annotated[Mapping[str, Any], AfterValidator(without_literal_secrets)] = {}
-    """Added to those of the RFC, or in place of them, such as ``scope`` or ``aud``."""
+    """Claims that are added to those of the RFC, or take their place, such as ``scope`` or ``aud``."""
 
     @property
     def assertion(self) -> ClientAssertion:
@@ -117,6 +120,7 @@ class ExpiredAnswer(ConfigModel):
     """An answer against which a new token may help."""
 
     status: Annotated[int, Field(ge=200, le=599)]
+    """The status of the answer."""
     text: Annotated[str, Field(min_length=1)] | None = None
     """Part of the JSON body, in upper or lower case; in an answer of success, of its members ``errors`` and ``error``.
     Default: any answer of this status."""
@@ -148,14 +152,17 @@ class ClientCredentialsGrant(_TokenCredential):
 
     kind: Literal["client_credentials"]
     token_url: TokenUrl
-    """May be on another host than the API."""
+    """The token endpoint, which may be on another host than the API."""
     client_id: TextOrSecret
+    """The id of the client."""
     client_secret: SecretRef | None = None
+    """The secret of the client; left out with ``client_assertion``."""
     client_assertion: Assertion | None = None
     """How the client authenticates in place of a secret."""
     client_auth: ClientAuth = "basic"
     """How the client authenticates: HTTP Basic, or ``client_id`` and ``client_secret`` in the form (``post``)."""
     scopes: tuple[str, ...] = ()
+    """Scopes to request."""
     extra: Mapping[str, str] = {}
     """Further fields of the form, such as audience."""
     body: Literal["form", "json"] = "form"
@@ -186,11 +193,15 @@ class RefreshTokenGrant(_TokenCredential):
 
     kind: Literal["refresh_token"]
     token_url: TokenUrl
+    """The token endpoint, which may be on another host."""
     refresh_token: SecretRef
+    """The refresh token."""
     client_id: TextOrSecret
+    """The client, as the vendor has registered it."""
     client_secret: SecretRef | None = None
-    """Left out for a public client."""
+    """The secret of the client; left out for a public client."""
     client_auth: ClientAuth = "post"
+    """How the client authenticates: HTTP Basic (``basic``), or in the form (``post``)."""
     reusable: bool = False
     """Whether the vendor accepts this refresh token further after it has answered with another one, as Microsoft does.
     Otherwise such an answer is refused, since the other one is lost at the end of the run: use authorization_code."""
@@ -216,11 +227,15 @@ class AuthorizationCode(_TokenCredential):
     device_url: TokenUrl | None = None
     """Where a code for another device is requested instead (RFC 8628)."""
     token_url: TokenUrl
+    """The token endpoint, which may be on another host."""
     client_id: TextOrSecret
+    """The client, as the vendor has registered it."""
     client_secret: SecretRef | None = None
-    """Left out for a public client."""
+    """The secret of the client; left out for a public client."""
     client_auth: ClientAuth = "basic"
+    """How the client authenticates: HTTP Basic (``basic``), or in the form (``post``)."""
     scopes: tuple[str, ...] = ()
+    """Scopes to request."""
     extra: Annotated[Mapping[str, str], AfterValidator(without_literal_secrets)] = {}
     """Further parameters of the address that the owner opens, such as access_type."""
     pkce: bool = True

@@ -47,7 +47,7 @@ class JobRequest(OtherRequest):
     """A request about a job. Its texts may have ``{name}``, the name of the file, and values that earlier ones kept."""
 
     method: Literal["GET", "POST", "PUT", "PATCH"] | None = None
-    """Default: POST with a body or a GraphQL query, otherwise GET."""
+    """The method. Default: POST with a body or a GraphQL query, otherwise GET."""
     keep: Annotated[Mapping[_Kept, Place], AfterValidator(_without_name)] = {}
     """Values of its answer that later requests use, by names of your choice, such as ``job: id``. Members of one are
     ``{NAME.MEMBER}``, and so are the fields of a list of objects with ``name`` and ``value``."""
@@ -61,7 +61,7 @@ class FileAddress(ConfigModel):
     """Where a file is sent, or results are read."""
 
     path: Path | None = None
-    """Below the base URL, such as ``/jobs/{job}/batches``."""
+    """The path below the base URL, such as ``/jobs/{job}/batches``."""
     url: _Address | None = None
     """In place of ``path``: the address that an answer gave, such as ``{url}``. Another host gets no credentials, and
     must be one of ``hosts``. If that answer had null there, there are no such results."""
@@ -77,8 +77,9 @@ class JobUpload(FileAddress):
     """The request that sends the file. It has no effect until the job is started."""
 
     method: Literal["PUT", "POST"] = "PUT"
+    """The method of the request."""
     content_type: Annotated[str, Field(pattern=r"^[\w.+-]+/[\w.+-]+(; ?charset=[\w-]+)?$")]
-    """Of the file, such as ``text/csv``."""
+    """The media type of the file, such as ``text/csv``."""
     form: _Address | None = None
     """The list of fields, each with ``name`` and ``value``, that an answer gave: the file is then the last field,
     ``file``, of a form (RFC 7578)."""
@@ -112,7 +113,8 @@ class JobResults(FileAddress):
     prepare: tuple[JobRequest, ...] = ()
     """Requests before, such as one whose answer has the address of the results."""
     format: Literal["csv", "json", "json_lines"]
-    """``csv`` with the names of the columns in the first line, in UTF-8; all of them may be compressed with gzip."""
+    """The format of the results: ``csv`` with the names of the columns in the first line, in UTF-8, ``json`` or
+    ``json_lines``; all of them may be compressed with gzip."""
     records: Place = ""
     """Where a document of ``json`` has the list."""
     record: Place | None = None
@@ -141,11 +143,13 @@ class BulkJob(ConfigModel):
     prepare: tuple[JobRequest, ...] = ()
     """Requests before the upload, without an effect, such as one that makes a job or an address for the upload."""
     upload: JobUpload
+    """The request that sends the file."""
     start: JobRequest
     """The request that starts the job."""
     busy: Annotated[str, Field(min_length=1)] | None = None
     """Part of the answer to ``start`` that says that other jobs must end first: the job is started later."""
     state: JobState
+    """The request for the state of the job."""
     results: Annotated[tuple[JobResults, ...], Field(min_length=1)]
     """The lists of results, such as one of those that were accepted and one of those that were refused."""
     others: Literal["in_doubt", "accepted"] = "in_doubt"

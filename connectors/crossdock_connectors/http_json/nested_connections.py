@@ -21,11 +21,11 @@ class RestOfConnection(ConfigModel):
     """How the rest of a GraphQL connection in a record is requested."""
 
     path: Path
-    """Below the base URL, without a query."""
+    """The path below the base URL, without a query."""
     graphql: Annotated[str, Field(min_length=1)]
     """A GraphQL query for one record."""
     variables: Mapping[str, Any]
-    """Members of the record are in braces, such as ``{node.id}``."""
+    """The variables; members of the record are in braces, such as ``{node.id}``."""
     connection: Place
     """Where the connection is in the answer, such as data.order.line_items."""
     cursor: Annotated[str, Field(min_length=1)] = "after"

@@ -22,14 +22,15 @@ class OtherRequest(ConfigModel):
     """A request besides that of the list."""
 
     path: Path
-    """Below the base URL, without a query."""
+    """The path below the base URL, without a query. Names in braces, such as ``{id}``, stand for values."""
     params: Annotated[Mapping[str, Param], AfterValidator(without_literal_secrets)] = {}
-    """The query; a list is a repeated parameter."""
+    """The query, which may have names in braces, too; a list is a repeated parameter."""
     body: Any = None
     """A JSON body; the request is then a POST, which must only read."""
     graphql: str | None = None
     """A GraphQL query, posted with ``variables``."""
     variables: Mapping[str, Any] = {}
+    """The variables of the GraphQL query, which may have names in braces, too."""
 
     @model_validator(mode="after")
     def _request_fits(self) -> Self:

@@ -57,7 +57,7 @@ class StopConfig(ConfigModel):
     """Statuses of the answer after the last page: 400, 404, 410, 416 or 422, with ``size``, ``total`` or ``pages``; or
     204 and 304, also in place of the first page."""
     repeated: bool = False
-    """The last page comes once more in place of one after it; this needs ``total`` or ``pages``."""
+    """Whether the last page comes once more in place of one after it; this needs ``total`` or ``pages``."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -158,8 +158,9 @@ class CursorInBodyPages(_SizedPages):
     """Where it is; null, empty or absent on the last page, or 0 or -1 after other cursors or in a member that is named
     after what is next."""
     param: str = "cursor"
+    """The parameter for the cursor."""
     repeat_params: bool = True
-    """False if a request with a cursor must not repeat the other parameters."""
+    """Whether a request with a cursor repeats the other parameters."""
     made = CursorInBody
 
 
@@ -182,8 +183,9 @@ class CursorInHeaderPages(_SizedPages):
 
     kind: Literal["cursor_in_header"]
     header: HeaderName
-    """Absent or empty on the last page."""
+    """The name of the header, which is absent or empty on the last page."""
     param: str = "cursor"
+    """The parameter for the cursor."""
     made = CursorInHeader
 
 
@@ -192,6 +194,7 @@ class PageNumberPages(_SizedPages):
 
     kind: Literal["page_number"]
     param: str = "page"
+    """The parameter for the number of the page."""
     start: Annotated[int, Field(ge=0)] = 1
     """The number of the first page."""
     pages: Place | None = None
@@ -211,6 +214,7 @@ class OffsetPages(_SizedPages):
 
     kind: Literal["offset"]
     param: str = "offset"
+    """The parameter for the number of records to skip."""
     start: Annotated[int, Field(ge=0, le=1)] = 0
     """What the parameter is for the first record: 1 if it is the number of a record and not of those to skip."""
     cap: Size | None = None

@@ -17,6 +17,7 @@ REFUSED = 422
 
 class _RecognizedAnswer(ConfigModel):
     status: Annotated[int, Field(ge=200, le=599)]
+    """The status of the answer."""
     text: Annotated[str, Field(min_length=1)]
     """Part of the JSON body, in upper or lower case."""
 

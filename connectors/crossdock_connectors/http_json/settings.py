@@ -52,7 +52,7 @@ class Windows(ConfigModel):
     """Windows of time in which a stream is read, one after the other; the end of each is excluded."""
 
     size: Duration
-    """The length of each window."""
+    """The length of each window, such as ``12h`` or ``7d``."""
     overlap: Duration = "10m"
     """How long before the end of the last run the first window begins: more than the difference of the clocks and the
     delay with which the API shows changes."""
@@ -84,32 +84,36 @@ class HttpJsonStreamConfig(StreamConfig):
     """A list of an API, and what its records become."""
 
     path: Path
-    """Below the base URL, without a query."""
+    """The path of the list below the base URL, without a query."""
     params: Annotated[Mapping[str, Param], AfterValidator(without_literal_secrets)] = {}
     """The query; a list is a repeated parameter. See ``first`` for ``{since}``."""
     headers: Annotated[Mapping[HeaderName, str], AfterValidator(without_literal_secrets)] = {}
-    """Sent besides those of the connection, such as ``If-Modified-Since: "{since}"``."""
+    """Headers of the request besides those of the connection, such as ``If-Modified-Since: "{since}"``."""
     body: Any = None
     """A JSON body; the request is then a POST, which must only read."""
     graphql: str | None = None
     """A GraphQL query, posted with ``variables``."""
     variables: Mapping[str, Any] = {}
+    """The variables of the GraphQL query; see ``first`` for ``{since}``."""
     records: Place
-    """Where the list of records is in an answer; an empty text if the answer is the list."""
+    """Where the list of records is in an answer, a dotted path or JSON pointer; an empty text if the answer is the
+    list; ``data.orders.edges.*.node`` for the nodes of a GraphQL connection."""
     pagination: Pagination | None = None
-    """How the API splits the list into pages; default: that of the connection."""
+    """How the API splits the list into pages; required here or in the connection."""
     expand: Mapping[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ExpandedMember] = {}
     """Members of each record that further requests read, by their names: lists below it, such as the lines of an order,
     and other records that it names."""
     explode: Annotated[str, Field(min_length=1)] | None = None
-    """A list in each record: each of its elements becomes a row, with the element in place of the list."""
+    """The dotted path of a list in each record: each of its elements becomes a row, with the element in place of the
+    list."""
     whole_groups: bool = False
-    """A list of changes has all rows of each record of which it has any, as a query has that joins changed orders with
-    their lines: ``group_by`` can then be used with ``mode: incremental`` and a cursor with ``sorted: false``."""
+    """Whether a list of changes has all rows of each record of which it has any, as a query has that joins changed
+    orders with their lines: ``group_by`` can then be used with ``mode: incremental`` and a cursor with ``sorted:
+    false``."""
     cursor: Cursor | None = None
     """The member that tells how far the stream has read: ``{since}`` in the request is its value."""
     windows: Windows | None = None
-    """Read windows of time instead: ``{start}`` and ``{end}`` in the request."""
+    """Windows of time that are read one after another: ``{start}`` and ``{end}`` in the request."""
     first: str | None = None
     """``{since}`` or the first ``{start}`` of the first run. Without it, what needs ``{since}`` is left out."""
     time_format: TimeLayout | None = None
@@ -125,7 +129,8 @@ class HttpJsonStreamConfig(StreamConfig):
     """How the rest of a GraphQL connection in a record is requested, by the path of the connection: ``pageInfo`` in it
     tells whether there is more. Without it, such a record is a dead letter."""
     fetch: FetchedRecord | None = None
-    """How one record is requested. An answer of 404 or 410 means with ``deleted`` that it was deleted."""
+    """How one record is requested, such as one that a webhook names. An answer of 404 or 410 means with ``deleted``
+    that it was deleted."""
 
     @property
     def written_as(self) -> str | None:
@@ -255,7 +260,7 @@ class HttpJsonSettings(HttpSettings):
     auth: Credential | None = None
     """The credentials; default: none."""
     headers: Annotated[Mapping[HeaderName, TextOrSecret], AfterValidator(without_literal_secrets)] = {}
-    """Sent with every request; credentials as references."""
+    """Headers of every request; a credential is a reference to a secret."""
     rate: RateLimit = RateLimit()
     """The rate limit, as far as it is known."""
     throttled: tuple[ThrottledAnswer, ...] = ()
@@ -270,6 +275,7 @@ class HttpJsonSettings(HttpSettings):
     pagination: Pagination | None = None
     """How the API splits its lists into pages, for all streams."""
     streams: Mapping[Name, HttpJsonStreamConfig] = {}
+    """The streams by name."""
     target: TargetConfig | None = None
     """What streams with ``to`` may write to this API; none by default."""
     webhooks: HttpJsonWebhooks | None = None

@@ -130,15 +130,17 @@ class TargetResourceConfig(ConfigModel):
     ``contributes``. A GraphQL mutation, a JSON-RPC call, or any request whose body is not the record alone is an object
     with ``path``, and ``graphql`` with ``variables`` or ``body``; so are those of the next keys."""
     update: _Request | None = None
-    """That changes one: PATCH sends the changed members (RFC 7396), PUT and POST all. A PUT or POST needs no
-    ``{id}`` if the API knows records by ``name``: ``POST /orders/createorder``. Without it, a record is written once,
-    and one that changes later is a dead letter."""
+    """Method and path of the request that changes a record, such as ``PATCH /orders/{id}``: PATCH sends the changed
+    members (RFC 7396), PUT and POST all. A PUT or POST needs no ``{id}`` if the API knows records by ``name``: ``POST
+    /orders/createorder``. Without it, a record is written once, and one that changes later is a dead letter."""
     delete: _Request | None = None
-    """That deletes or cancels one, without a body; ``on_gone: delete`` needs it."""
+    """Method and path of the request that deletes or cancels a record, without a body, such as ``POST
+    /orders/{id}/cancel``; ``on_gone: delete`` needs it."""
     deleted: Filter | None = None
     """How a deleted record looks where the API still shows it, such as a cancelled order; fields are dotted paths."""
     read: _Request | None = None
-    """That reads one; ``update`` and ``delete`` need it."""
+    """Method and path of the request that reads a record, such as ``GET /orders/{id}``; ``update`` and ``delete`` need
+    it."""
     look_up: LookUpByName | Literal[False] = False
     """How a record is found by its external id; false if it cannot be."""
     idempotency_header: HeaderName | None = None
@@ -150,7 +152,7 @@ class TargetResourceConfig(ConfigModel):
     """The answer by which the API refuses a second record with the same name; ``ignored`` if it answers with success
     and changes nothing, or writes the same members once more; none if it accepts one."""
     conditional: bool = False
-    """Changes honour ``If-Match`` (RFC 9110 section 13.1.1)."""
+    """Whether changes are sent with ``If-Match``, which the API honours (RFC 9110 section 13.1.1)."""
     batch: BatchConfig | None = None
     """How several records are sent in one request; none if each has its own. ``create`` is then the request for
     several."""
@@ -267,7 +269,8 @@ class TargetConfig(ConfigModel):
     """What makes a connection a target of streams, ``to: CONNECTION.RESOURCE``."""
 
     resources: Annotated[Mapping[ResourceKey, _Resource], Field(min_length=1)]
-    """By name, those that others depend on first. One with ``job`` is written in files, for jobs of the API."""
+    """The types of records by name, those that others depend on first. One with ``job`` is written in files, for jobs
+    of the API."""
     failed: FailedAnswer | None = None
     """How an answer of success says that a request was refused; none if refusals have a status of their own."""
     retry: Retry = Retry()

@@ -60,7 +60,7 @@ class HttpJsonWebhooks(WebhookSettings):
     topic_member: Pointer | None = None
     """Where the body names the topic, if no header does."""
     hints: Annotated[tuple[HintRule, ...], Field(min_length=1)]
-    """The records that webhooks are about."""
+    """The records that webhooks are about: a list of rules."""
 
     @model_validator(mode="after")
     def _topics_are_known(self) -> Self:

@@ -25,16 +25,21 @@ class SftpServerSettings(Settings):
     """An SFTP server, and who logs in there."""
 
     host: HostName
+    """The server."""
     port: Annotated[int, Field(ge=1, le=65535)] = 22
+    """The port."""
     user: str
+    """The user."""
     password: SecretRef | None = None
+    """The password. A password or a private key is required."""
     private_key: SecretRef | None = None
     """The key itself, usually ``file:~/.ssh/NAME``."""
     passphrase: SecretRef | None = None
+    """The passphrase of the private key."""
     host_key: Fingerprint | tuple[Fingerprint, ...]
-    """Fingerprint of the server's key as ``ssh-keygen -lf`` prints it: ``SHA256:...``."""
+    """Fingerprint of the server's key, or several, as ``ssh-keygen -lf`` prints it: ``SHA256:...``."""
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 30.0
-    """How long the server may be silent."""
+    """Seconds that the server may be silent; a listing may take ten times as long."""
     min_bytes_per_s: Annotated[float, Field(gt=0)] = 32_768
     """The lowest average rate of a transfer beyond the first ``timeout_s``; slower servers count as unavailable."""
     old_algorithms: tuple[OldAlgorithm, ...] = ()

@@ -29,7 +29,9 @@ class ChargeProduct(ConfigModel):
     """The product of lines of one kind."""
 
     sku: Code
+    """Its SKU. Default: one named after the kind, such as ``SHIPPING``."""
     name: Text
+    """Its name. Default: one named after the kind, such as ``Shipping``."""
 
 
 CHARGES: Mapping[ChargeKind, ChargeProduct] = {
@@ -64,8 +66,9 @@ class ShopSettings(HttpSettings):
     known_statuses: ClassVar[Mapping[str, str]] = {}
 
     charges: Mapping[ChargeKind, ChargeProduct] = {}
-    """The products of lines that are no items, such as discounts and shipping, where they shall differ from the
-    default. The stream ``products`` creates them."""
+    """The products of lines that are no items, by the kind of line: ``discount``, ``shipping``, ``fee``, ``tax``,
+    ``duty``, ``tip``, ``gift_card``, ``custom_item``, ``rounding``, ``refund`` or ``difference``; only those that shall
+    differ from the default. The stream ``products`` creates them."""
     product_namespace: Name | None = None
     """The namespace of the platform's products, if their key is the SKU and another connection writes them, such as
     another shop of the brand. By default the stream ``products`` writes them, and their key is the shop's id."""
@@ -73,9 +76,10 @@ class ShopSettings(HttpSettings):
     """The key of the products that this connection writes: the shop's id, or the SKU, by which other connections can
     refer to them."""
     guests: Literal["email", "order", "one"] = "email"
-    """Customers of orders without a customer account: one for each e-mail address, for each order, or one for all."""
+    """Customers of orders without a customer account: one for each ``email`` address, for each ``order``, or ``one``
+    for all."""
     invoices: Invoiced = "paid"
-    """When an order becomes an invoice."""
+    """When an order becomes an invoice: once it is ``paid``, ``shipped`` or ``placed``, or ``never``."""
     refunds: Literal["credit_note", "reject"] = "credit_note"
     """What a refund after the invoice becomes: ``credit_note``, an invoice with negative quantities; or ``reject``, the
     invoice becomes a dead letter with the reason ``changed_after_delivery``."""
@@ -108,7 +112,7 @@ class ShopSettings(HttpSettings):
     lot: Code = "STOCK"
     """The lot number of the shop's stock; shops know no lots."""
     unit_of_measure: Code | None = None
-    """Of products and lots."""
+    """The unit of measure of products and lots."""
     first: Instant | None = None
     """The first run reads orders that changed since then; by default all."""
     page_size: Annotated[int, Field(ge=1, le=250)] | None = None

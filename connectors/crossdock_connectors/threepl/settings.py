@@ -41,7 +41,7 @@ class ThreePlSettings(HttpSettings):
     sku_aliases: Mapping[str, Code] = {}
     """Our SKU by the 3PL's, where they differ."""
     unit_of_measure: Code | None = None
-    """Of products and lots; the 3PL counts units."""
+    """The unit of measure of products and lots; the 3PL counts units."""
     no_lot: Code = "NO-LOT"
     """The lot number of units without one."""
     first: Instant | None = None

@@ -56,13 +56,16 @@ class IntakeConfig(ConfigModel):
     wait: Wait | None = None
     """How long scheduled runs, and ``sync --wait``, wait for a file that is new to all streams that read it."""
     ready: MarkerTemplate | None = None
-    """The name of the marker that shows that a file is complete, such as ``{name}.done`` or ``{stem}.ok``."""
+    """The name of the marker that shows that a file is complete, such as ``{name}.done``, ``{stem}.ok`` or
+    ``flags/{name}``."""
     order: Order | None = None
-    """Which file is newer, where names and times do not say it: a form of their names, ``modified``, or ``any``."""
+    """Which file is newer, where names and times do not say it: ``name: FORM`` of their names, or a list of forms,
+    ``modified``, or ``any``."""
     manifest: Manifest | None = None
     """Files in which the sender states the rows, bytes or checksums of its files."""
     wrapped: Wrapped | None = None
-    """What files are wrapped in, the outermost first, such as ``[pgp, gzip]``. Without it, they may be gzip."""
+    """What files are wrapped in, the outermost first, at most two, such as ``[pgp, gzip]``. Without it, they may be
+    gzip."""
     archive: ArchiveFolder | None = None
     """Where files are moved once all their records are settled or kept."""
     ignore_case: bool | None = None
@@ -80,6 +83,7 @@ class SourceConfig(IntakeConfig):
     """Folder and name pattern, such as ``out/LOT_*.txt`` or ``out/*/*/*/LOT.txt``; the folder is relative to the login
     folder or ``path``."""
     format: FileFormat = DelimitedFormat()
+    """The layout of the files."""
     columns: Mapping[str, Repair] = {}
     """Repairs by column, for all its streams."""
     skip: Mapping[str, Filter] = {}
@@ -103,9 +107,12 @@ class WarehouseStreamConfig(StreamConfig, IntakeConfig):
     model_config = ConfigDict(defer_build=False)  # otherwise it is built again in each model that has it
 
     source: str | None = None
-    """A source of this connection."""
+    """A source of this connection, in place of ``files``."""
     files: FilesPattern | None = None
+    """Folder and name pattern of the files, such as ``out/ITEM_*.csv``, in place of ``source``. Folders may have
+    wildcards, too."""
     format: FileFormat | None = None
+    """The layout of ``files``. Default: that of the source."""
     lookup: Mapping[Name, Lookup] = {}
     """Rows of other sources whose columns are used as ``NAME.COLUMN``; a later one may use those of an earlier one."""
     join: Mapping[Name, Join] = {}
@@ -158,9 +165,12 @@ class WarehouseSettings(Settings):
     """A warehouse that exports files; subclasses add where the files are."""
 
     settle_s: Annotated[float, Field(ge=0, le=86_400)] = 2.0
-    """How long files must keep their size and time before they are read; a run waits once for all of them."""
+    """Seconds for which files must keep their size and time before they are read; a run waits once for all of them. 0:
+    it does not wait."""
     sources: Mapping[str, SourceConfig] = {}
+    """Files that several streams share, by name."""
     streams: Annotated[Mapping[Name, WarehouseStreamConfig], Field(min_length=1)]
+    """The streams by name."""
     target: FileTargetConfig | None = None
     """The files that the warehouse takes; none if it only exports."""
 

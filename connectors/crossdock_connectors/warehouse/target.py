@@ -108,7 +108,7 @@ class FileTargetConfig(ConfigModel):
     """What makes a warehouse a target of streams, ``to: CONNECTION.RESOURCE``."""
 
     resources: Annotated[Mapping[ResourceKey, FileResourceConfig], Field(min_length=1)]
-    """By name, those that others depend on first."""
+    """The types of records by name, those that others depend on first."""
     timezone: Annotated[str, AfterValidator(zone_name)] = "UTC"
     """The IANA time zone of the partner, for dates in names and contents of files."""
     first_number: Annotated[int, Field(ge=1, le=999_999_999)] = 1

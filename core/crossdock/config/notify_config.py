@@ -48,7 +48,7 @@ class Email(ConfigModel):
     """Mail recipients and the SMTP server to send through."""
 
     host: HostName
-    """The SMTP server."""
+    """The mail server (SMTP)."""
     port: Annotated[int, Field(ge=1, le=65_535)]
     """Usually 587 for ``starttls``, 465 for ``tls``, 25 for ``none``."""
     tls: Literal["starttls", "tls", "none"]
@@ -57,7 +57,7 @@ class Email(ConfigModel):
     user: Annotated[str, Field(pattern="^[!-~]+$")] | None = None
     """User name for authentication; omit it for a server without authentication."""
     password: SecretRef | None = None
-    """Password of ``user``."""
+    """The password of ``user``."""
     sender: Mailbox
     """The From address."""
     to: Annotated[tuple[Mailbox, ...], Field(min_length=1)]

@@ -50,6 +50,7 @@ class Const(ConfigModel):
     """A fixed value: text, a boolean, an integer or a decimal number."""
 
     const: Annotated[Scalar, BeforeValidator(_constant)]
+    """The value. It must fit the member."""
 
     def compile(self) -> Value:
         return lambda _row: self.const
@@ -62,6 +63,7 @@ class Template(ConfigModel):
     """Text with columns in braces: ``Customer {CUSTNO}``. A column must not be empty."""
 
     template: str
+    """Text with columns in braces, none of which may be empty."""
 
     def compile(self) -> Value:
         def value(row: Row) -> str:
@@ -80,7 +82,10 @@ class RefTo(ConfigModel):
     """
 
     ref: ResourceName
+    """The resource of the other record."""
     key: str | tuple[str, ...]
+    """The column with the key of the other record, or the columns. If all cells are empty, the member is left out; if
+    some are, the record is rejected."""
     namespace: Name | None = None
     """The namespace of that key; default: the stream's for its own resource, otherwise the connection's."""
 
@@ -162,6 +167,7 @@ class Nested(ConfigModel):
     """An object of members, such as an address; left out where all members are."""
 
     object: Mapping[str, Simple]
+    """The members of the object. It is left out if all of them are left out."""
 
     def compile(self) -> Value:
         members, place = _members(self.object), around(self.columns())
@@ -182,9 +188,11 @@ class When(ConfigModel):
     """One of two forms, by a condition on the row. Without ``otherwise``, the member may be left out."""
 
     when: Filter
+    """The condition on the row."""
     then: Branch
     """The form if the row meets the condition; true, false or a number is a constant, and a text is a column."""
     otherwise: Branch | None = None
+    """The form if it does not. Default: the member is left out."""
 
     def compile(self) -> Value:
         condition = self.when.predicate()
@@ -235,7 +243,7 @@ class Total(ConfigModel):
         Annotated[str, Tag("column")] | Annotated[FromColumn, Tag("from")],
         Discriminator(lambda value: "column" if isinstance(value, str) else "from"),
     ]
-    """The column with the sum, or how it is read."""
+    """The column with the sum, or how it is read: ``{from: COLUMN, as: decimal, minor_units: CURRENCY}``."""
     where: Filter | None = None
     """The records that are compared; by default all."""
     rounding: Annotated[Mapping[str, Simple] | None, NOT_NULL] = None
@@ -296,6 +304,8 @@ class Each(ConfigModel):
     """One object for each row of a grouped record or of a join, or each element of a list, in their order."""
 
     each: Mapping[str, Simple]
+    """The members of one object, which is made for each row of a grouped record or of a join, or for each element of a
+    JSON list."""
     of: Annotated[str, Field(min_length=1)] | None = None
     """A join of the stream, or the dotted path of a list in JSON, of lists in the elements of another one with an
     asterisk: ``shipments.*.parcels``. Default: the rows of the record itself."""

@@ -65,38 +65,45 @@ class FromColumn(ConfigModel):
     """A column, as text, converted, or looked up in a table. An empty cell leaves the member out."""
 
     from_: Annotated[str, Field(alias="from")]
+    """The column. If its cell is empty, the member is left out."""
     as_: Annotated[Literal["text", "decimal", "integer", "date", "instant", "boolean"], Field(alias="as")] = "text"
+    """What the text is converted to."""
     format: DateFormat | None = None
     """The format of a date or instant: as for strptime, ``unix``, ``unix_ms``, ``microsoft_json``, ``cyymmdd`` or
     ``cyyddd``."""
     timezone: Annotated[str, AfterValidator(zone_name)] | None = None
     """IANA time zone of an instant without offset."""
     ambiguous: Ambiguous | None = None
-    """What is read of a local time that occurs twice, or never, when clocks change; rejected by default."""
+    """What is read of a local time that occurs twice, or never, when clocks change: the ``earlier`` or the ``later``
+    instant that it may be; rejected by default."""
     hour_24: bool | None = None
     """Whether the time 24:00 is the end of a day; refused by default."""
     decimal_mark: DecimalMark = "."
+    """The decimal mark of a number."""
     thousands: Thousands | None = None
     """The mark between groups of three digits; none by default."""
     sign: Sign | None = None
-    """Where a number's sign is: ``leading`` by default."""
+    """Where a number's sign is: ``leading`` by default, ``trailing``, in ``parentheses`` around negative numbers, or
+    part of the last digit (``overpunch``)."""
     round: Rounding | None = None
     """How digits after the fourth of a decimal are rounded; they are refused by default."""
     decimals: Annotated[int, Field(ge=0, le=MAX_DECIMALS)] | None = None
     """How many of the last digits come after the decimal mark, which is not written."""
     minor_units: Annotated[StrictStr, Field(min_length=1)] | None = None
-    """The currency of which the number counts minor units, or the column that holds its code: 129900 is 1299.00 with
-    EUR, and 129900 with JPY, which has none."""
+    """The currency of which the number counts minor units, or the column with its code: 129900 is 1299.00 with
+    ``EUR``."""
     factor: StrictStr | Factor | None = None
     """What a number is multiplied by, exactly: a number, or the column that holds it, such as the size of a case."""
     true_text: str = "true"
+    """The text of a boolean that means true."""
     false_text: str = "false"
+    """The text of a boolean that means false."""
     empty: Annotated[Texts | None, NOT_NULL] = None
-    """Texts that count as empty too, such as 00000000."""
+    """One text or several that count as empty too, such as 00000000."""
     table: Annotated[Mapping[str, Scalar], Field(min_length=1)] | None = None
     """The value of each text of the column. Another text rejects the record, unless ``otherwise`` is set."""
     otherwise: Scalar | None = None
-    """The value of a text that the table does not list."""
+    """The value of a text that the table does not list; it is refused by default."""
     default: Scalar | None = None
     """The value of an empty cell."""
     join: GivenText = None

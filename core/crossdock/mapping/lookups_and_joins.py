@@ -41,9 +41,10 @@ class Lookup(ConfigModel):
     source: str
     """A source of the connection; its newest file is used."""
     on: Annotated[tuple[str, ...], Field(min_length=1)] | Annotated[Mapping[str, str], Field(min_length=1)]
-    """Columns of both, or columns of the stream and the columns of the source with the same text."""
+    """Columns that have the same text in both; or columns of the stream, each with a column of the source. Those of a
+    join are the columns of the stream's ``key``."""
     optional: bool = False
-    """Accept records that name a row which does not exist; otherwise they are rejected."""
+    """Whether records are accepted that name a row which does not exist; otherwise they are rejected."""
 
     @property
     def columns(self) -> dict[str, str]:
@@ -59,9 +60,10 @@ class Join(Lookup):
     key: tuple[str, ...] = ()
     """What identifies a row within its record. Of rows with the same key, the one of the newest file counts."""
     optional: bool = False
-    """Accept records without rows; otherwise they are rejected."""
+    """Whether records without rows are accepted; otherwise they are rejected."""
     within: Annotated[str, AfterValidator(_within), duration_schema("hd")] = "7d"
-    """How much earlier or later than their record rows may arrive."""
+    """How much earlier or later than their record rows may arrive, up to 90d. Copies of the files are kept for up to
+    twice as long."""
 
     @property
     def kept_for(self) -> timedelta:

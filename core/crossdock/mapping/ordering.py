@@ -31,15 +31,18 @@ class OrderBy(ConfigModel):
     """A column that orders the rows of a record, and what its text means. An empty cell is the oldest."""
 
     column: str
+    """The column or, of the cursor of an API, the dotted path of the member."""
     as_: Annotated[Literal["text", "instant", "decimal", "integer"], Field(alias="as")] = "text"
+    """What it holds, by which its values are compared."""
     format: DateFormat | None = None
     """The format of an instant, as in a map; ISO 8601 by default."""
     timezone: Annotated[str, AfterValidator(zone_name)] | None = None
     """IANA time zone of an instant without offset."""
     ambiguous: Ambiguous | None = None
-    """As in a map; of a cursor, ``earlier`` by default."""
+    """What is read of a local time that occurs twice, or never, as in a map. Default: ``reject``; of the cursor of an
+    API ``earlier``, so that records are read again and none is missed."""
     hour_24: bool | None = None
-    """As in a map."""
+    """Whether the time 24:00 is the end of a day, as in a map; refused by default."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

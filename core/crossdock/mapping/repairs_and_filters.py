@@ -36,13 +36,13 @@ class Repair(ConfigModel):
     decode: Literal["percent"] | None = None
     """``percent`` decodes the percent-encoding of URLs, as some ids have it: ``a%2Fb`` is ``a/b``."""
     strip: Literal["both", "left", "right"] | None = None
-    """Remove white space, and characters without a width."""
+    """Remove white space of any kind, and characters without a width."""
     line_breaks: GivenText = None
     """The text that takes the place of the line breaks inside of a cell, such as a space; several count as one."""
     strip_prefix: GivenText = None
-    """Removed once where the text begins with it."""
+    """Text that is removed once from the beginning."""
     strip_suffix: GivenText = None
-    """Removed once where the text ends with it."""
+    """Text that is removed once from the end."""
     null: GivenText = None
     """A text that means empty, such as NULL; the cell becomes empty."""
     zfill: Annotated[int, Field(ge=1, le=MAX_ZFILL)] | None = None
@@ -81,12 +81,18 @@ class Filter(ConfigModel):
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": list(keys)} for keys in _KEYS]})
 
     field: str | None = None
+    """The column that the condition tests, with exactly one of the comparisons ``equals``, ``one_of``, ``starts_with``,
+    ``ends_with`` and ``empty``."""
     equals: GivenText = None
+    """Rows whose field is this text."""
     one_of: tuple[str, ...] | None = None
+    """Rows whose field is one of these texts."""
     starts_with: GivenText = None
+    """Rows whose field begins with this text."""
     ends_with: GivenText = None
+    """Rows whose field ends with this text."""
     empty: bool | None = None
-    """True: rows where the field is empty; false: rows where it is not."""
+    """``true``: rows whose field is empty; ``false``: rows whose field is not empty."""
     not_: Annotated[Filter | None, Field(alias="not")] = None
     """Rows that do not meet this condition."""
     any: Annotated[tuple[Filter, ...], Field(min_length=1)] | None = None

@@ -28,11 +28,12 @@ class GoneLimits(ConfigModel):
     """Limits within which records that are gone are removed without approval; all must hold."""
 
     at_most: Annotated[int, Field(ge=0)] = 100
-    """Number of records of one run."""
+    """The most records that are removed in one run. ``at_most_percent`` applies as well."""
     at_most_percent: Percent = 5.0
-    """Share of the records that the stream has on the platform."""
+    """Percent of the records that the stream has on the platform."""
     rows_within_percent: Percent = 20.0
-    """Where nothing states a snapshot's number of rows: how far it may differ from each of the last three."""
+    """Where nothing states a snapshot's number of rows: by how many percent it may differ from each of the last
+    three."""
     every: Interval | None = None
     """How often a list of existing records is read; by default in each run."""
     referenced: Literal["keep", "delete"] = "keep"
@@ -66,9 +67,9 @@ class FailureLimits(ConfigModel):
     """
 
     at_most: Annotated[int, Field(ge=0)] = 20
-    """Number of records of one run."""
+    """Failures in one run. The stream stops if this and ``at_most_percent`` are both exceeded."""
     at_most_percent: Percent = 5.0
-    """Share of the records that are new, changed or waiting in the run."""
+    """Percent of the records that are new, changed or waiting in the run."""
 
     def exceeded(self, failed: int, records: int) -> bool:
         return failed > self.at_most and failed * 100 > self.at_most_percent * records
@@ -78,9 +79,9 @@ class ChangeLimits(ConfigModel):
     """The number of known records that one run may update without approval; beyond both limits its stream stops."""
 
     at_most: Annotated[int, Field(ge=0)] = 100
-    """Number of records of one run."""
+    """Updates of known records in one run. The stream stops if this and ``at_most_percent`` are both exceeded."""
     at_most_percent: Percent = 30.0
-    """Share of the records that crossdock knows of the stream."""
+    """Percent of the records that crossdock knows of the stream."""
 
     def exceeded(self, updates: int, known: int) -> bool:
         return updates > self.at_most and updates * 100 > self.at_most_percent * known
@@ -90,7 +91,7 @@ class SuspiciousLimit(ConfigModel):
     """The number of cells of one run that may look damaged by a program before us; beyond it nothing is imported."""
 
     at_most: Annotated[int, Field(ge=0)] = 0
-    """Number of cells."""
+    """Cells of one run; beyond it nothing of the stream is imported."""
 
 
 EVERY_WITHOUT_LIST = "needs existing: nothing else is read for it"
@@ -265,14 +266,15 @@ class StreamFacts:
     """The facts that a `Stream` declares as attributes of a class, and a config file as keys of a section."""
 
     resource: ResourceName | ActionName | None = None
-    """What its records become on the platform: a resource, or an action that each of them stands for."""
+    """What its records become on the platform: a resource, or an action that each of them stands for. Required unless
+    ``to`` names a resource."""
     to: Destination = PLATFORM
     """Where its records go: ``platform``, or a resource of a connection that is a target, such as ``shipbob.orders``;
     ``resource`` is left out then."""
     mode: Mode
     """``snapshot`` lists everything, ``incremental`` what changed since a cursor, ``append`` some records."""
     enabled: bool = True
-    """False if it is switched off: it is not read, and what it has delivered stays as it is."""
+    """Whether the stream is read. One that is switched off keeps what it has delivered."""
     key: Columns
     """The columns that identify a record."""
     trim_keys: bool = True
@@ -280,9 +282,11 @@ class StreamFacts:
     namespace: Name | None = None
     """The scope in which these keys are unique; default: the connection's. Two streams of one resource need two."""
     group_by: Columns | None = None
-    """Rows of one file with the same key make one record, such as an invoice and its lines. The same columns as key."""
+    """Rows of one file with the same key make one record, such as an invoice and its lines. It repeats the columns of
+    ``key``."""
     order_by: OrderColumns | None = None
-    """Columns that tell which row of a key is the newest; else the last one read is. Names are compared as text."""
+    """Columns that tell which row of a key is the newest; else the last one read is. Each is a name, whose cells are
+    compared as text, or ``{column, as}``."""
     columns: Mapping[str, Repair] = {}
     """Repairs by column, applied before key, filters and mapping."""
     skip: Mapping[str, Filter] = {}
@@ -299,7 +303,8 @@ class StreamFacts:
     suspicious: SuspiciousLimit | None = None
     """How many cells may look damaged: UTF-8 that was read in another encoding, or what spreadsheets make of text."""
     duplicates: Literal["refuse", "last"] = "refuse"
-    """What to do with a snapshot that lists a key twice with different rows, where ``order_by`` does not decide."""
+    """What to do with a snapshot that lists a key twice with different rows, where ``order_by`` does not decide:
+    ``refuse`` it, or take the ``last`` row."""
     contributes: Members = ()
     """The members that it writes of records which another stream creates, or which are there already; it writes no
     others, and waits until the record exists. By default it creates whole records."""

@@ -48,6 +48,7 @@ class ApiKey(ConfigModel):
 
     kind: Literal["api_key"]
     token: SecretRef
+    """The API key."""
 
 
 class ClientCredentials(ConfigModel):
@@ -57,7 +58,9 @@ class ClientCredentials(ConfigModel):
     token_url: Annotated[str, AfterValidator(endpoint)] | None = None
     """Token endpoint, which may be on another host. Default: ``{base_url}/oauth/token``."""
     client_id: Annotated[str, Field(min_length=1)]
+    """The id of the client."""
     client_secret: SecretRef
+    """The secret of the client."""
     client_auth: Literal["basic", "post"] = "basic"
     """How the client authenticates: HTTP Basic, or ``client_id`` and ``client_secret`` in the form (``post``)."""
     scopes: tuple[Annotated[str, Field(pattern=r"^[!#-\[\]-~]+$")], ...] = ()
@@ -97,18 +100,22 @@ class Idempotency(ConfigModel):
     """The ``Idempotency-Key`` header (IETF httpapi draft 07); ``enabled: false`` for a platform without it."""
 
     enabled: bool = True
+    """Whether the platform knows idempotency keys."""
     header: Header = "Idempotency-Key"
+    """The name of the header."""
     quoted: bool = True
-    """Send the key in quotation marks, as the draft requires."""
+    """Whether the key is sent in quotation marks, as the draft requires."""
     kept_s: Annotated[int, Field(gt=0, le=MAX_S)] = 86_400
-    """Seconds for which the platform remembers a key; a request is not resent after that. Default: one day."""
+    """Seconds for which the platform remembers a key; a request is not sent again after that. Default: one day."""
 
 
 class LookUp(ConfigModel):
     """Looking up a record by its external id: ``GET {path}?externalId=...``."""
 
     enabled: bool = True
+    """Whether the platform finds a record by its external id."""
     parameter: str = "externalId"
+    """The name of the query parameter."""
     settle_s: Annotated[float, Field(ge=0, le=MAX_S)] = 60.0
     """Seconds after which an unanswered request has either taken effect or never will, so that a look-up is conclusive:
     the platform's own request timeout."""
@@ -135,11 +142,14 @@ class Http(HttpConnection):
 
 
 class Profile(ConfigModel):
-    """The platform: its address, our credential, and what we assume about it."""
+    """The platform: its address, the credential, and what is assumed about it."""
 
     base_url: BaseUrl
+    """The base URL: https, or http for this machine."""
     tenant: Annotated[str, formed(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", _TENANT)]
+    """The tenant."""
     auth: Annotated[ApiKey | ClientCredentials, Field(discriminator="kind")]
+    """The credential: an API key or OAuth 2.0 client credentials."""
     paths: Mapping[ResourceName, Annotated[str, Field(pattern=r"^/[^?#\s]*$")]] = {}
     """Paths that differ from the defaults, by resource, without a query."""
     scope_names: Mapping[ResourceName, Annotated[str, Field(pattern=r"^[!#-\[\]-~]+$")]] = {}
@@ -147,23 +157,28 @@ class Profile(ConfigModel):
     introspection_url: Annotated[str, AfterValidator(endpoint)] | None = None
     """Where ``crossdock check`` asks for the scopes of the credential (RFC 7662). Default: it is not asked."""
     conditional_updates: bool = True
-    """Send ``If-Match`` with updates, so that changes made by others are not overwritten."""
+    """Whether updates are sent with ``If-Match``, so that changes made by others are not overwritten."""
     tenant_header: Header = "x-tenant-slug"
     """Name of the header that carries the tenant."""
     rate: Rate = Rate()
+    """The rate limit."""
     max_clock_skew_s: Annotated[float, Field(gt=0, le=31_622_400)] | None = 300.0
     """A scheduled run does not start while this machine's clock differs from the platform's ``Date`` header (RFC 9110
     section 6.6.1) by more than this many seconds; ``null`` to disable the check."""
     in_flight: InFlight = 100
-    """Most requests in flight, and thus most that can be in doubt after a crash."""
+    """The most requests in flight, and thus the most operations that can be in doubt after a crash."""
     idempotency: Idempotency = Idempotency()
+    """How a repeated request is carried out once."""
     lookup: LookUp = LookUp()
+    """How a record is found by its external id."""
     after_ambiguous: AfterAmbiguous = None
     """What to do if a request may or may not have been carried out: ``resend`` it with the same idempotency key,
     ``verify`` by a look-up, or ``park`` it until a person decides. One rule for all or a mapping of resources to
     rules. Default: the first of the three that is possible."""
     retry: Retry = Retry()
+    """Retries of requests that failed."""
     http: Http = Http()
+    """Limits of one request, proxy and certificates."""
 
     def path(self, resource: str) -> str:
         return next((path for name, path in self.paths.items() if name == resource), PATHS[resource])

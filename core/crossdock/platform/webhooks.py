@@ -78,7 +78,8 @@ class WebhookScheme(ConfigModel):
     prefix: Annotated[str, Field(pattern=r"^[!-~]*$", max_length=32)] = "v1,"
     """Text before each signature. Signatures without it are ignored: they are of another version."""
     secret_encoding: Literal["whsec", "text", "base64", "hex"] = "whsec"  # noqa: S105  the name of an encoding
-    """How the secret is written: as ``whsec_`` and base64, as text whose bytes are used, in base64 or in hex."""
+    """How the secret is written: as ``whsec_`` and base64 (``whsec``), as ``text`` whose bytes are used, in ``base64``
+    or in ``hex``."""
     tolerance_s: Annotated[int, Field(gt=0, le=86_400)] = 300
     """Seconds that the timestamp may differ from this machine's clock, in both directions."""
     max_body_bytes: Annotated[int, Field(gt=0, le=1 << 30)] = 5 << 20

@@ -188,6 +188,7 @@ def _secret(value: Any, info: ValidationInfo) -> Secret:
 
 
 SecretRef = Annotated[Secret, BeforeValidator(_secret), WithJsonSchema({"type": "string", "pattern": "^(env|file):.+"})]
+"""A secret of the settings: ``env:NAME`` or ``file:PATH`` in a config file, whose value is read when it is used."""
 
 
 def _path(value: Any, info: ValidationInfo) -> Any:
@@ -244,6 +245,7 @@ def formed(pattern: str, words: str) -> GetPydanticSchema:
 
 
 HostName = Annotated[str, AfterValidator(host_name)]
+"""The name or the IP address of a host, without a port."""
 BaseUrl = Annotated[str, AfterValidator(checked_base_url)]
 """The base URL of an API: https, or http on this machine, without a user, a password or a query."""
 

@@ -89,16 +89,26 @@ Exact = Annotated[
     BeforeValidator(_exact),
     WithJsonSchema({"type": "number", "description": "Exact: at most 15 digits before and 4 after the point."}),
 ]
+"""An exact number, `Decimal` or `int`: at most 15 digits before and 4 after the point."""
 Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+"""A time with an offset, kept in UTC."""
 Currency = Annotated[StrictStr, Field(pattern="^[A-Z]{3}$", examples=["EUR"]), AfterValidator(_currency)]
+"""A currency code of ISO 4217."""
 Country = Annotated[StrictStr, Field(pattern="^[A-Z]{2}$", examples=["DE"]), AfterValidator(_country)]
+"""A country code of ISO 3166-1, alpha-2."""
 Code = Annotated[StrictStr, Field(min_length=1, max_length=100)]
+"""A text of 1 to 100 characters."""
 Text = Annotated[StrictStr, Field(min_length=1, max_length=500)]
+"""A text of 1 to 500 characters."""
 LongText = Annotated[StrictStr, Field(max_length=10_000)]
+"""A text of at most 10,000 characters."""
 PlatformId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID_LENGTH), AfterValidator(_target_id)]
+"""An id that the platform assigned: 1 to 64 printable characters."""
 MAX_EXTERNAL_ID = 500
 ExternalId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_EXTERNAL_ID)]
+"""An external id: 1 to 500 characters."""
 Personal = Annotated[Text, Field(json_schema_extra={"x-personal": True})]
+"""A `Text` that is personal data."""
 Units = Annotated[
     int, BeforeValidator(whole_number), Field(ge=1, le=2**31 - 1, strict=True), WithJsonSchema({"type": "integer"})
 ]

@@ -17,6 +17,7 @@ def key_text(parts: Sequence[str]) -> str:
 
 
 def key_parts_of(key: str) -> tuple[str, ...]:
+    """Return the columns of a record key that is given as one text."""
     return tuple(unquote(part) for part in key.split("|"))
 
 

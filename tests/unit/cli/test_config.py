@@ -114,8 +114,8 @@ def test_the_schema_refuses_what_is_wrong(mistake: str, validator: jsonschema_rs
 def test_docstrings_are_descriptions(schema: dict[str, Any]) -> None:
     """Docstrings of settings become descriptions for editors; a secret has the schema of a reference."""
     settings = schema["$defs"]["SftpWarehouseSettings"]["properties"]
-    assert settings["settle_s"]["description"].startswith("How long files must keep")
-    assert schema["$defs"]["Profile"]["properties"]["in_flight"]["description"].startswith("Most requests")
+    assert settings["settle_s"]["description"].startswith("Seconds for which files must keep")
+    assert schema["$defs"]["Profile"]["properties"]["in_flight"]["description"].startswith("The most requests")
     assert {"pattern": "^(env|file):.+", "type": "string"} in settings["password"]["anyOf"]
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 

@@ -1,4 +1,4 @@
-"""docs/specification.md is complete: each mark of the OpenAPI document is listed, each named test exists."""
+"""docs/reference/specification.md is complete: each mark of the OpenAPI document is listed, each named test exists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from crossdock.sandbox import openapi_document
 
 TESTS = Path(__file__).parents[2]
-PAGE = (TESTS.parent / "docs" / "specification.md").read_text(encoding="utf-8")
+PAGE = (TESTS.parent / "docs" / "reference" / "specification.md").read_text(encoding="utf-8")
 NOT_EMULATED = "Not emulated."
 
 

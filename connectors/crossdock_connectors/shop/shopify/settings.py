@@ -48,8 +48,9 @@ class ShopifySettings(ShopSettings):
     token: SecretRef | None = None
     """An access token of a custom app that was created in the shop's admin until 2025, ``shpat_...``."""
     client_id: SecretRef | None = None
-    """Of an app of the Dev Dashboard, in place of a token."""
+    """The id of an app of the Dev Dashboard, in place of a token."""
     client_secret: SecretRef | None = None
+    """The secret of this app."""
     app: Literal["own", "public"] = "own"
     """``own`` belongs to the organization of the shop; to a ``public`` one the merchant gives access, by ``crossdock
     connect``."""
@@ -60,7 +61,7 @@ class ShopifySettings(ShopSettings):
     tokens: ConfigPath | None = None
     """The file of the tokens of a public app; default: in a folder beside the state."""
     currency: Literal["shop", "presentment"] = "shop"
-    """The currency of orders and invoices: the shop's, or the one that the buyer saw."""
+    """The currency of orders and invoices: that of the ``shop``, or the one that the buyer saw (``presentment``)."""
     stock_quantity: Literal["on_hand", "available"] = "on_hand"
     """Which of the shop's quantities the stock is, where it is read and where it is written."""
     bulk: bool = True

@@ -50,8 +50,9 @@ class AmazonMcfSettings(ThreePlSettings):
     refresh_token: SecretRef
     """The seller's grant. Others' records are not visible with it."""
     client_id: SecretRef
-    """Of the application."""
+    """The id of the application."""
     client_secret: SecretRef
+    """The secret of the application."""
     marketplace: Annotated[str, Field(min_length=1)]
     """The id of the marketplace, such as ATVPDKIKX0DER for the United States. It is part of every key."""
     stock_states: Mapping[StockState, Code] = {

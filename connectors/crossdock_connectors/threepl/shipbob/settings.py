@@ -27,9 +27,11 @@ class Bills(ConfigModel):
     customer: Annotated[str, Field(min_length=1)]
     """The key of the customer who is billed."""
     customer_namespace: Name
+    """The namespace of this key."""
     products: Annotated[Mapping[str, str], Field(min_length=1)]
     """The key of a product by ShipBob's fee, its ``transaction_fee``; a bill with another fee is a dead letter."""
     product_namespace: Name
+    """The namespace of the products."""
 
 
 class ShipBobSettings(ThreePlSettings):
@@ -47,7 +49,7 @@ class ShipBobSettings(ThreePlSettings):
 
     kind: Literal["shipbob"]
     base_url: BaseUrl = "https://api.shipbob.com/2026-01"
-    """With the version of the API."""
+    """The base URL of the API, with its version."""
     token: SecretRef
     """A personal access token."""
     owner: Annotated[str, Field(min_length=1)]

@@ -37,18 +37,22 @@ class ListenConfig(ConfigModel):
     """How webhooks reach ``crossdock listen``."""
 
     public_url: BaseUrl
-    """The public address of the receiver, such as ``https://hooks.example.com``, without ``/webhooks/CONNECTION``."""
+    """The public address of the receiver, such as ``https://hooks.example.com``, without ``/webhooks/CONNECTION``; for
+    ``crossdock listen register`` and ``remove``."""
 
 
 class ConfigFile(ConfigModel):
     """All sections of a config file."""
 
     platform: Profile
+    """The platform: its address, the credential, and what is assumed about it."""
     state: str = DEFAULT_STATE
     """``sqlite:///FILE``, relative to this file, or ``postgresql://user@host/database``."""
     spool: ConfigPath | None = None
-    """Folder for files that are being processed; default: next to a SQLite state."""
+    """Folder for copies of the files in progress. Default: next to a SQLite state; with PostgreSQL next to the config
+    file, or in ``fleet.folder``, named after the database, such as ``acme.spool``."""
     connections: Annotated[Mapping[Name, Mapping[str, Any]], Field(min_length=1)]
+    """The connections by name."""
     retention: Retention = KEPT
     """How long the state keeps what nothing depends on any more, 7d to 36525d: settled operations, the data of dead
     letters, and facts about runs, scheduled runs, files and snapshots. ``crossdock schedule`` deletes it; ``off`` keeps

@@ -22,12 +22,17 @@ _MODE: JsonSchemaMode = "validation"
 
 
 class _ConfigSchema(DocumentedModel):
-    """Adds the ignored keys to each section, and the allowed and required members to a stream."""
+    """Adds the ignored keys to each section, what the section is to a key that only selects it, and the allowed and
+    required members to a stream.
+    """
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         written = super().model_schema(schema)
         if issubclass(schema["cls"], ConfigModel):
             written["patternProperties"] = {f"^{IGNORED}": {}}
+            for member in written["properties"].values():
+                if "const" in member and "description" in written:
+                    member.setdefault("description", written["description"])
         if issubclass(schema["cls"], StreamConfig):
             written["anyOf"] = [{"required": ["resource"]}, {"required": ["to"]}]
             written["allOf"] = [rule for name, kind in WRITTEN.items() for rule in _rules_of_map(name, kind)]

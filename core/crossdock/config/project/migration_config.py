@@ -19,9 +19,10 @@ class Gate(ConfigModel):
     """What must hold before the next wave begins."""
 
     rejected_at_most: Annotated[int, Field(ge=0)] = 0
-    """So many records may be rejected, waiting or in doubt after the wave, or as many as the percentage allows."""
+    """The most records that may be rejected, waiting or in doubt after the wave. It is enough if this or the percentage
+    is kept."""
     rejected_at_most_percent: Percent = 0
-    """So many percent of the records that the streams of the wave know may be, whichever load read them."""
+    """Percent of the records that the streams of the wave know, whichever load read them."""
     person: bool = False
     """Whether a person must let it go on in any case: ``crossdock migrate go WAVE``."""
 
@@ -30,18 +31,20 @@ class Wave(ConfigModel):
     """Streams that are loaded together, before those of the next wave."""
 
     streams: Annotated[tuple[str, ...], Field(min_length=1)]
-    """``CONNECTION`` or ``CONNECTION.STREAM``."""
+    """``CONNECTION`` or ``CONNECTION.STREAM``. Each stream is in one wave."""
     gate: Gate = Gate()
+    """What must hold before the next wave begins. Default: no record is open."""
 
 
 class Hours(ConfigModel):
     """A part of each day in which less is sent."""
 
     from_: Annotated[TimeOfDay, Field(alias="from")]
+    """The local time of day at which the part begins, in quotes, such as "08:00"."""
     to: TimeOfDay
-    """If it is earlier than ``from``, on the next day."""
+    """The local time of day at which the part ends. If it is earlier than ``from``, it is on the next day."""
     percent: Annotated[int, Field(ge=0, le=100)]
-    """Of the allowance that is used; 0 stops the load until then."""
+    """Percent of the allowance that is used; 0 stops the load until then."""
 
     def contain(self, at: time) -> bool:
         begin, end = time.fromisoformat(self.from_), time.fromisoformat(self.to)
@@ -52,11 +55,11 @@ class MigrationConfig(ConfigModel):
     """The move of a legacy system, which ``crossdock migrate`` carries out once."""
 
     name: Name = "migration"
-    """In reports, and in the state."""
+    """The name in reports and in the state."""
     waves: Annotated[Mapping[Name, Wave], Field(min_length=1)]
-    """In the order in which they are loaded."""
+    """The waves by name, in the order in which they are loaded."""
     time_zone: Annotated[str, AfterValidator(zone_name)] = "UTC"
-    """Of ``hours``, such as ``Europe/London``."""
+    """The time zone of ``hours``, such as ``Europe/London``."""
     hours: tuple[Hours, ...] = ()
     """Parts of the day in which less is sent; of several that contain the present, the first counts."""
 

@@ -52,7 +52,7 @@ class StreamOverrides(ConfigModel):
     """One stream of a connector in code: what is given here changes it, everything else stays as declared."""
 
     enabled: bool | None = None
-    """False if the stream is switched off: it is not read, and what it has delivered stays as it is."""
+    """Whether the stream is read. One that is switched off keeps what it has delivered."""
     columns: Mapping[str, Repair] = {}
     """Repairs by column, besides the declared ones; one of the same column replaces the declared one."""
     skip: Mapping[str, Filter] = {}

@@ -20,10 +20,12 @@ class JobConfig(ConfigModel):
     streams: tuple[str, ...] = ()
     """``CONNECTION`` or ``CONNECTION.STREAM``; all streams if empty."""
     schedule: Schedule
+    """When the job is due: exactly one of ``at``, ``every`` and ``cron``."""
     after: tuple[str, ...] = ()
     """Jobs whose run for the same business date must have ended first."""
     overlap: Literal["queue", "skip", "forbid"] = "queue"
-    """A run that becomes due while the previous one is running is queued, skipped, or recorded as failed."""
+    """What becomes of a run that is due while the previous one is running: it is queued (``queue``), skipped
+    (``skip``), or recorded as failed (``forbid``)."""
     done_by: TimeOfDay | None = None
     """Local time by which the run should end; a warning is sent at its start if it is expected to end later."""
 

@@ -114,7 +114,9 @@ class Blackout(ConfigModel):
     """
 
     from_: Annotated[Moment, Field(alias="from")]
+    """A time of day in quotes, for every day, or an instant with an offset."""
     to: Moment
+    """The same kind as ``from``. A time of day before ``from`` is on the next day."""
 
     @model_validator(mode="after")
     def _not_empty(self) -> Self:
@@ -146,8 +148,8 @@ class Schedule(ConfigModel):
     at: Times | None = None
     """Times of day, such as "02:30", in quotes. On a date that the zone skipped they are due right after it."""
     every: Duration | None = None
-    """Interval of up to 24h, counted from the first instant of each local day; the last one of a day may be shorter.
-    A repeated hour has its runs twice, a skipped one has none."""
+    """Interval of up to 24h, such as ``15m`` or ``6h``, counted from the first instant of each local day; the last one
+    of a day may be shorter. A repeated hour has its runs twice, a skipped one has none."""
     cron: Annotated[str, AfterValidator(_cron), WithJsonSchema({"type": "string", "pattern": _CRON_PATTERN})] | None = (
         None
     )
@@ -159,13 +161,14 @@ class Schedule(ConfigModel):
     holidays: Annotated[tuple[date, ...], BeforeValidator(_dates)] = ()
     """Dates that are not working days, and on which the job does not run."""
     on_holiday: Literal["skip", "next_working_day"] = "skip"
-    """Whether a run on a holiday is skipped or moved. The day it moves to runs once, for its own business date."""
+    """Whether a run on a holiday is skipped or moved to the ``next_working_day``. The day it moves to runs once, for
+    its own business date."""
     business_date: Literal["same_day", "previous_day"] = "same_day"
-    """The date that a run is for: its local date as planned, or the day before."""
+    """The date that a run is for: its local date as planned (``same_day``), or the day before (``previous_day``)."""
     catch_up: Literal["all", "latest", "none"] = "latest"
-    """Which missed runs are run later."""
+    """Which missed runs are run later: ``all``, the ``latest``, or ``none``."""
     catch_up_within: Duration = "7d"
-    """Runs that were due longer ago are not caught up with."""
+    """How long ago a missed run may have been due; older ones are not caught up."""
     blackouts: tuple[Blackout, ...] = ()
     """Windows in which no run starts. A run that is due inside is due at its end, for the business date that it had."""
 

@@ -33,15 +33,16 @@ class Copybook(ConfigModel):
     """A COBOL copybook that describes the records of a file."""
 
     file: ConfigPath
-    """The file with its source text."""
+    """The file with its source text, relative to the config."""
     source: SourceForm = "fixed"
     """The source form: ``fixed``, with text in columns 8 to 72, or ``free``."""
     items: Items = ()
     """Of the items that share bytes (REDEFINES, and several of level 01): those that are read."""
     rows: str | None = None
-    """The table whose elements are rows; without it, elements are columns such as ``QTY(1)``."""
+    """The table (``OCCURS``) whose elements are rows, with the column ``TABLE(n)`` for their number; without it,
+    elements are columns such as ``QTY(1)``."""
     tables: Literal["counted", "full"] = "counted"
-    """What a table with DEPENDING ON takes up: its counted elements, or room for the most."""
+    """What a table with ``DEPENDING ON`` takes up: its ``counted`` elements, or room for the most (``full``)."""
     binary_digits: Literal["picture", "all"] = "picture"
     """What COMP and BINARY hold: the digits of the picture, or ``all`` that fit, as with TRUNC(BIN)."""
     native_byte_order: Literal["big", "little"] | None = None

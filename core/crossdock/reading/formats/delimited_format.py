@@ -68,13 +68,14 @@ class DelimitedFormat(FileLayout):
 
     kind: Literal["delimited"] = "delimited"
     delimiter: Delimiter = ","
-    """Separates two fields: 1 to 8 characters, or ``tab``."""
+    r"""Separates two fields: 1 to 8 characters; ``tab`` or ``\t`` for a tab."""
     quote: Literal['"', "'"] | None = '"'
     """Encloses fields that hold delimiters or line ends; null where quotes are ordinary characters."""
     row_end: Annotated[str, AfterValidator(_row_end)] | None = None
     """What ends each row, such as ``"&|\\n"``; LF and CR inside of rows are then text. Places count rows, not lines."""
     encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
-    """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp850 (DOS), utf-16."""
+    """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp850 (DOS), utf-16, cp037
+    (mainframe)."""
     skip_lines: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """How many lines precede the header, or the first row if there is no header."""
     comment: Annotated[str, Field(min_length=1, max_length=8, pattern=r"^[^\r\n]*$")] | None = None
@@ -86,17 +87,19 @@ class DelimitedFormat(FileLayout):
     short_lines: ShortLines | None = None
     """Whether rows with too few fields are refused, or read as if empty ones followed (``pad``)."""
     long_lines: LongLines | None = None
-    """Whether rows with too many fields are refused, or cut, if only empty ones follow (``drop_empty``) or ``drop``."""
+    """Whether rows with too many fields are refused, or cut: ``drop_empty`` if only empty fields follow, as after a
+    delimiter at the end of lines; ``drop`` in any case."""
     blank_lines: BlankLines | None = None
-    """Whether blank lines are refused, or left out: those at the end of the file, or all (``skip``)."""
+    """Whether blank lines are refused, or left out: ``at_end`` those at the end of the file, ``skip`` all."""
     trailer: Trailer | None = None
     """The last line, if it is not a row."""
     record_type: Annotated[int, Field(ge=0)] | None = None
     """The field with the code of the type of each record, counted from 0; by default the first one."""
     record_types: Annotated[Mapping[str, DelimitedRecordType], Field(min_length=1)] | None = None
-    """The types of records in a file that has several, and no header line."""
+    """The types of records by name, in a file that has several and no header line; takes the place of ``header``,
+    ``names`` and ``trailer``."""
     records: str | None = None
-    """The type whose records are read."""
+    """With ``record_types``: the type whose records are read."""
 
     @property
     def type_field(self) -> int:

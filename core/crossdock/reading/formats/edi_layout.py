@@ -55,7 +55,8 @@ class EdiLoop(ConfigModel):
     starts: Tag
     """The segment that begins it."""
     when: Mapping[Place, Texts] = {}
-    """Elements of that segment and their texts, such as ``{1: ST}``; other ones begin no loop of this name."""
+    """Elements of that segment and their texts, such as ``{1: ST}``; a list means any of them. Other segments begin no
+    loop of this name."""
     in_: Annotated[Texts, Field(alias="in")] = SET
     """The loop around it, or several of which it may be in any; by default the set."""
     segments: list[Tag] | None = None
@@ -70,11 +71,13 @@ class EdiColumn(ConfigModel):
     """One column: an element of a segment, in the loop of the row or the nearest one around it."""
 
     at: Annotated[str, Field(pattern=rf"^{_PATH.pattern}$")]
-    """The segment, its element and, if it has several, the component, such as ``N1.4`` or ``LIN.3.1``, from 1."""
+    """The segment, its element and, if it has several, the component, from 1, such as ``N1.4`` or ``LIN.3.1``. Without
+    component: the first one in EDIFACT, the whole element in X12."""
     when: Mapping[Place, Texts] = {}
     """Elements of that segment and their texts, such as ``{1: ST}``; other segments are not read."""
     qualifier: Texts | None = None
-    """The qualifier of the value, where elements from `at` on are pairs of a qualifier and a value, in any order."""
+    """The qualifier of the value, or a list of them, where elements from ``at`` on are pairs of a qualifier and a value
+    (X12), or values whose second component is the qualifier (EDIFACT)."""
     to: Annotated[int, Field(ge=2, le=99)] | None = None
     """The last element with such a value, where a segment may have several of them."""
     loop: str | None = None

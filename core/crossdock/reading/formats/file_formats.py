@@ -62,9 +62,9 @@ def _json_schema(_schema: Any, handler: Any) -> Any:
 
 if TYPE_CHECKING:
     FileFormat = FileLayout
+    """The layout of a file; without ``kind``, of a delimited one."""
 else:
     FileFormat = Annotated[FileLayout, GetPydanticSchema(_schema, _json_schema)]
-"""The layout of a file; without ``kind``, of a delimited one."""
 
 
 def reader_of(layout: FileFormat) -> FormatReader[Any]:

@@ -53,9 +53,11 @@ class FixedColumn(ConfigModel):
     """How many of the last digits come after the point, which is not written; makes the column a number. Negative: how
     many zeros follow the digits."""
     sign: Sign | None = None
-    """Where the sign of a number is; without it, a number has none."""
+    """Where the sign of a number is: ``leading``, ``trailing``, in the last digit (``overpunch``) or the first one
+    (``leading_overpunch``); ``included`` in packed and binary numbers. Without it, a number has none."""
     usage: FixedUsage | None = None
-    """How bytes that are not text are read: ``packed`` or ``binary`` numbers, or any bytes as text in ``hex``."""
+    """How bytes that are not text are read: ``packed`` numbers, ``binary`` ones, whose first byte is the highest,
+    ``binary_little_endian`` ones, or any bytes as text in ``hex``."""
     digits: Annotated[int, Field(ge=1, le=MAX_NUMBER)] | None = None
     """The most digits of a packed or binary number; by default all that fit."""
 

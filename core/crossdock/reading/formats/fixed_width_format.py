@@ -74,7 +74,8 @@ class TypePosition(ConfigModel):
     length: Annotated[int, Field(ge=1, le=64)] | None = None
     """The number of its characters; shorter codes are followed by spaces. Required without `column`."""
     column: str | None = None
-    """With a copybook: the column of text that has the code, in records of every type."""
+    """With a copybook, in place of ``at`` and ``length``: the column of text that has the code, in records of every
+    type."""
 
     @model_validator(mode="after")
     def _is_told(self) -> Self:
@@ -94,14 +95,17 @@ class CodePlace:
 
 
 class FixedWidthFormat(FileLayout):
-    """The layout of a file whose columns are at fixed positions, counted in characters from 1."""
+    """The layout of a file whose columns are at fixed positions, counted in characters from 1; in bytes where there is
+    a copybook, a ``usage``, ``rdw`` or ``bdw``.
+    """
 
     kind: Literal["fixed_width"]
     encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
     """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp037 or cp273 (mainframe)."""
     line_end: Literal["line_feed", "nel", "none", "rdw", "bdw"] = "line_feed"
-    """What ends each record: LF or CRLF, the same in the whole file; NEL (U+0085), or nothing, as on mainframes. With
-    ``rdw``, a record descriptor word before each states its length; with ``bdw``, so does one of each block."""
+    """What ends each record: LF or CRLF (``line_feed``), the same in the whole file; NEL, U+0085 (``nel``); or nothing
+    (``none``), as on mainframes. With ``rdw``, a record descriptor word before each states its length (RECFM=V); with
+    ``bdw``, so does one of each block (RECFM=VB)."""
     count: Literal["characters", "bytes"] | None = None
     """What positions and lengths count: ``characters``, or ``bytes`` in this encoding, as programs in Shift-JIS do."""
     length: Length | None = None
@@ -117,15 +121,15 @@ class FixedWidthFormat(FileLayout):
     skip_lines: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """How many lines precede the first record."""
     copybook: Copybook | None = None
-    """The COBOL copybook that has the columns."""
+    """The COBOL copybook that has the columns; takes the place of ``columns``."""
     columns: Columns | None = None
     """The columns by name, where all records are of one type; characters between them are not read."""
     record_type: TypePosition | None = None
     """Where the code of the type of each record is."""
     record_types: Annotated[Mapping[str, FixedRecordType], Field(min_length=1)] | None = None
-    """The types of records in the file."""
+    """The types of records by name, in place of ``columns``."""
     records: str | None = None
-    """The type whose records are read."""
+    """With ``record_types``: the type whose records are read."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

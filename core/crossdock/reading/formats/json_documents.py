@@ -59,7 +59,8 @@ class JsonFormat(FileLayout):
 
     kind: Literal["json"]
     records: Annotated[str, AfterValidator(checked_path)] = ""
-    """The dotted path, or JSON pointer, of the list of records; by default the document is the list."""
+    """The dotted path of the list of records, such as ``data.items``; a JSON pointer such as ``/a.b/items`` where a
+    name has a dot in it. Default: the document is the list."""
     count: Annotated[str, AfterValidator(checked_path)] | None = None
     """The path of a member outside of the records that states their number."""
 

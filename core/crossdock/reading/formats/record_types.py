@@ -22,11 +22,14 @@ class RecordType(ConfigModel):
     parent: str | None = None
     """The type whose columns are repeated onto these records: those of the last one before each."""
     once: Literal["first", "last"] | None = None
-    """First or last of the file, exactly once; with a parent, the last of each parent's records."""
+    """Whether the file has exactly one such record, its ``first`` or its ``last``; with ``parent``, the ``last`` of
+    each parent's records."""
     counts: Mapping[str, Annotated[tuple[str, ...], Field(min_length=1)]] = {}
-    """Columns that state a number of records, each with the types that it counts."""
+    """Columns that state a number of records, each with the types that it counts: ``{LINES: [line]}``. In fixed-width
+    files they need ``decimals``."""
     sums: Mapping[str, str] = {}
-    """Columns that state a control sum, each with what it is the sum of, as ``TYPE.COLUMN``."""
+    """Columns that state a control sum, each with what it is the sum of, as ``TYPE.COLUMN``: ``{TOTAL: line.AMOUNT}``.
+    In fixed-width files they need ``decimals``."""
 
     @model_validator(mode="after")
     def _is_told(self) -> Self:

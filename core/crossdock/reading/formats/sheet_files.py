@@ -34,7 +34,7 @@ _ALL = "*"  # no sheet has this name
 
 
 class SheetFormat(FileLayout):
-    """A sheet of an xlsx, xlsm, xlsb, xls or ods file."""
+    """A sheet of an xlsx, xlsm, xlsb, xls or ods file; needs ``pip install 'crossdock[sheets]'``."""
 
     kind: Literal["sheet"]
     sheet: OneSheet | Annotated[tuple[OneSheet, ...], Field(min_length=2)] = 1

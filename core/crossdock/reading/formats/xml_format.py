@@ -70,11 +70,13 @@ class XmlFormat(FileLayout):
 
     kind: Literal["xml"]
     record: Annotated[str, AfterValidator(check_record_path)]
-    """The path of the records from the root."""
+    """The path of the records from the root, such as ``/Orders/Order``."""
     columns: Annotated[Mapping[str, Annotated[str, AfterValidator(_column)]], Field(min_length=1)]
-    """The columns, each with the path of its element or attribute: inside of the record, or from the root."""
+    """The columns by name, each with the path of an element or attribute: ``No``, ``@no``, ``Address/City``, ``.`` for
+    the text of the record, ``/Orders/Header/Sent`` for a value around the records."""
     rows: Annotated[str, AfterValidator(_rows)] | None = None
-    """The path of elements inside of the record that are a row each. A record without one is one row."""
+    """The path of elements inside of the record that are a row each, such as ``Lines/Line``. A record without one is
+    one row."""
     namespaces: Mapping[str, Annotated[str, Field(min_length=1, pattern=r"^\S+$")]] = {}
     """The namespaces of the prefixes in paths; that of the empty prefix is the one of elements without a prefix."""
     count: Annotated[str, AfterValidator(_count)] | None = None
@@ -82,7 +84,7 @@ class XmlFormat(FileLayout):
     trim: bool = True
     """Whether blanks and line ends around values are left out."""
     missing: Literal["empty", "refuse"] = "empty"
-    """Whether an element or attribute that a record lacks is an empty cell, or refuses the file."""
+    """Whether an element or attribute that a record lacks is an empty cell (``empty``), or refuses the file."""
     encoding: Annotated[str, AfterValidator(known_encoding)] | None = None
     """The character encoding, if it is another one than the file declares."""
 

@@ -102,6 +102,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return self._exchange(request, lambda _: None, frozenset())[1]
 
     def get(self, path: str, params: Params | None = None) -> ApiAnswer:
+        """`request` with GET."""
         return self.request("GET", path, params=params)
 
     def post(self, path: str, *, json: Any = None, form: Mapping[str, str] | None = None) -> ApiAnswer:

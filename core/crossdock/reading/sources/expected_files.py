@@ -35,7 +35,8 @@ class Expect(ConfigModel):
     """How often a new file must come; judged by the modification times of the files."""
 
     every: Interval = _A_DAY
-    """At least one new file in this interval."""
+    """The interval, such as ``6h``, ``1d`` or ``7d``, in each of which at least one new file must come; at most
+    366d."""
     by: TimeOfDay | None = None
     """A time of day, such as "05:00", in quotes: the interval ends there, so that a file may be late until then."""
 

@@ -59,6 +59,7 @@ Order = Annotated[
     Annotated[Literal["modified", "any"], Tag("word")] | Annotated[NameOrder, Tag("section")],
     Discriminator(_word_or_section),
 ]
+"""How it is decided which of two files is newer: ``modified``, ``any`` or a `NameOrder`."""
 
 
 class FileOrder:

@@ -270,6 +270,8 @@ class Joined:
 
 
 class JoinedFiles:
+    """The files of a stream together with those that it looks up or joins."""
+
     def __init__(
         self,
         main: Part,

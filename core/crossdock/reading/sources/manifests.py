@@ -47,7 +47,7 @@ class Manifest(ConfigModel):
     format: FileFormat = DelimitedFormat()
     """The layout of the manifests."""
     name: str
-    """The column with the name of a file."""
+    """The column with the name of a file; folders before the name are ignored, also Windows ones."""
     rows: str | None = None
     """The column with its number of rows, without header and trailer."""
     bytes: str | None = None
@@ -57,7 +57,8 @@ class Manifest(ConfigModel):
     md5: str | None = None
     """The column with its MD5, as hexadecimal digits."""
     sums: Mapping[str, str] = {}
-    """Columns with control sums, each with the column of the file that it is the sum of."""
+    """Columns with control sums, each with the column of the file that it is the sum of: ``{TOTAL: AMOUNT}``. At least
+    one of ``rows``, ``bytes``, ``sha256``, ``md5`` and ``sums`` is required."""
 
     @model_validator(mode="after")
     def _states_something(self) -> Self:

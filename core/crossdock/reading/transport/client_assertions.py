@@ -16,6 +16,7 @@ from crossdock.values.config_models import Secret
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 LIFE_S = 300
 SignatureAlgorithm = Literal["PS256", "PS384", "PS512", "RS256", "RS384", "RS512", "ES256", "ES384", "ES512"]
+"""An algorithm of RFC 7518 with which a client signs."""
 ALGORITHMS: tuple[SignatureAlgorithm, ...] = get_args(SignatureAlgorithm)
 _CURVES = {"ES256": "secp256r1", "ES384": "secp384r1", "ES512": "secp521r1"}
 

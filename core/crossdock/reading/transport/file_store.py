@@ -187,6 +187,8 @@ def split_pattern(files: str, *, folders: bool = False) -> tuple[str, str]:
 
 
 def any_case(pattern: str) -> str:
+    """Return a pattern of names that matches upper and lower case alike."""
+
     def cases(found: re.Match[str]) -> str:
         part = found[0]
         if part.startswith("["):

@@ -15,6 +15,7 @@ OldAlgorithm = Literal[
     "diffie-hellman-group14-sha1", "ssh-rsa", "aes128-cbc", "aes192-cbc", "aes256-cbc", "3des-cbc", "hmac-sha1",
     "hmac-sha1-96", "hmac-md5", "hmac-md5-96",
 ]  # fmt: skip
+"""An unsafe algorithm of SSH that a server may be permitted to use."""
 OLD: Sequence[OldAlgorithm] = get_args(OldAlgorithm)
 
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes192-ctr", "aes256-ctr")

@@ -230,7 +230,8 @@ class LoginAuth(TokenAuth):
         token_header: The header of the answer that has it instead.
         token_cookie: The cookie of the answer that has it instead.
         graphql: A mutation, of which *credentials* are the variables.
-        header, value: What requests are sent; ``{token}`` in *value* is the token.
+        header: The header of requests that has the token.
+        value: Its value, in which ``{token}`` is the token.
         base64: Encode the token.
         expired: See `ClientCredentialsAuth`.
 

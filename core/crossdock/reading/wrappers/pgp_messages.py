@@ -74,11 +74,10 @@ class PgpSettings(WrapperSettings):
 
     kind: Literal["pgp"]
     decrypt: PgpKey | None = None
-    """The key that files are encrypted to. Without it they are only signed."""
+    """The secret key that files are encrypted to. Without it they are only signed."""
     signed_by: Annotated[tuple[Signer, ...], Field(max_length=100)] = ()
     """Files with the public keys of the senders, one of whom has signed. With fingerprints beside them, only those keys
-    of the files count.
-    """
+    of the files count. Required without ``decrypt``."""
     encrypt_to: Annotated[tuple[ConfigPath, ...], Field(max_length=100)] = ()
     """Files with the public keys of those who may read what is written."""
     sign_with: PgpKey | None = None

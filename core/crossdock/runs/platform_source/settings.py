@@ -82,6 +82,7 @@ class PlatformSourceSettings(Settings):
     """Whether the platform lists records by ``updatedAt``, ascending. Then a run stores the cursor while it reads;
     otherwise only at the end."""
     streams: Annotated[Mapping[Name, PlatformStreamConfig], Field(min_length=1)]
+    """The streams by name."""
     webhooks: WebhookSettings | None = None
     """The webhooks that the platform sends; by default none are accepted."""
 

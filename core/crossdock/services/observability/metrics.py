@@ -19,32 +19,35 @@ if TYPE_CHECKING:
 Part = Literal["config", "state", "clock", "executor"]
 STALLED_AFTER_S = 60.0
 _STATUSES: tuple[Status, ...] = ("done", "degraded", "incomplete", "failed", "skipped")
-_METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by name; names of counters end in _total
-    "nights_total": ("Scheduled runs that ended.", ("job", "status")),
+METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by name; names of counters end in _total
+    "nights_total": ("Scheduled runs that ended, by how.", ("job", "status")),
     "night_seconds": ("Duration of the last run.", ("job",)),
-    "started_timestamp_seconds": ("Start of the last run.", ("job",)),
-    "last_success_timestamp_seconds": ("End of the last run after which no record was open.", ("job",)),
-    "next_due_timestamp_seconds": ("When the job is due next.", ("job",)),
-    "running": ("1 while a run of the job is running.", ("job",)),
-    "requests_total": ("Requests sent to the platform.", ()),
+    "started_timestamp_seconds": ("When the last run began.", ("job",)),
+    "last_success_timestamp_seconds": ("When the last run ended after which no record was open.", ("job",)),
+    "next_due_timestamp_seconds": ("When the next run is due.", ("job",)),
+    "running": ("1 while a run is active.", ("job",)),
+    "requests_total": ("Requests that scheduled runs sent to the platform.", ()),
     "throttled_total": ("Requests that the platform answered with 429.", ()),
     "records_total": ("Records by term of the tally.", ("stream", "term")),
-    "open_records": ("Open records after the last run.", ("stream", "state")),
+    "open_records": (
+        "Open records after the last scheduled run of the stream; absent before it.",
+        ("stream", "state"),
+    ),
     "inbox_records": ("Records that are to be fetched because of webhooks.", ("state",)),
     "inbox_slow_seconds": (
-        "For how long the same records that webhooks named have been worked on, if that is long.",
+        "For how long the same records that webhooks named have been worked on, if it is more than a minute.",
         ("connection", "target"),
     ),
     "webhooks_refused_total": ("Webhooks that were not processed.", ("connection", "reason")),
     "allowance_tokens": ("Requests that can be sent now.", ()),
-    "allowance_burst_tokens": ("Capacity of the token bucket.", ()),
+    "allowance_burst_tokens": ("Size of the token bucket.", ()),
     "allowance_rate_per_second": ("Refill rate of the token bucket.", ()),
-    "heartbeat_timestamp_seconds": ("Last iteration of the scheduler loop.", ()),
-    "fleet_tenants": ("Tenants of the fleet.", ("state",)),
-    "fleet_runs_waiting": ("Runs that are due and have not started.", ()),
-    "fleet_leading": ("1 if this scheduler leads the fleet.", ()),
+    "heartbeat_timestamp_seconds": ("When the loop of the service last ran.", ()),
+    "fleet_tenants": ("Tenants of the fleet whose config can be used, or not.", ("state",)),
+    "fleet_runs_waiting": ("Runs that are due and have not been given to the executor.", ()),
+    "fleet_leading": ("1 if this scheduler leads the fleet, 0 if it stands by.", ()),
 }
-_OF_RUNS = (
+OF_RUNS = (
     "nights_total",
     "night_seconds",
     "started_timestamp_seconds",
@@ -56,13 +59,13 @@ _OF_RUNS = (
     "records_total",
     "open_records",
 )
-"""The metrics of runs, which a fleet has for each tenant with the label ``tenant``."""
+"""Metrics of runs, which a fleet has for each tenant with the label ``tenant``."""
 
 
 class _Values:
     def __init__(self, clock: Clock) -> None:
         self.clock, self.lock = clock, threading.Lock()
-        self.by_name: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in _METRICS}
+        self.by_name: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in METRICS}
 
     def set(self, name: str, value: float | None, *labels: str) -> None:
         if value is None:
@@ -151,7 +154,7 @@ class Metrics(RunMetrics):
 
     def forget(self, tenant: str) -> None:
         with self._values.lock:
-            for name in _OF_RUNS:
+            for name in OF_RUNS:
                 values = self._values.by_name[name]
                 for labels in [labels for labels in values if labels[0] == tenant]:
                     del values[labels]
@@ -220,10 +223,10 @@ class Metrics(RunMetrics):
 
         families: list[Metric] = []
         with self._values.lock:
-            shown = (name for name in _METRICS if self._of_fleet or not name.startswith("fleet_"))
-            for name, (help_text, labels) in ((name, _METRICS[name]) for name in shown):
+            shown = (name for name in METRICS if self._of_fleet or not name.startswith("fleet_"))
+            for name, (help_text, labels) in ((name, METRICS[name]) for name in shown):
                 kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-                by_tenant = self._of_fleet and name in _OF_RUNS
+                by_tenant = self._of_fleet and name in OF_RUNS
                 family = kind(f"crossdock_{name}", help_text, labels=("tenant", *labels) if by_tenant else labels)
                 for values, value in self._values.by_name[name].items():
                     family.add_metric([_encodable(text) for text in values], value)

@@ -34,9 +34,9 @@ def _kind(value: Any) -> Any:
 
 if TYPE_CHECKING:
     FileContentConfig = FileContent
+    """How operations become a file, by ``kind``."""
 else:
     FileContentConfig = Annotated[
         Union[tuple(Annotated[content, Tag(kind)] for kind, content in CONTENTS.items())],  # noqa: UP007  it is made
         Discriminator(_kind),
     ]
-"""How operations become a file, by ``kind``."""

@@ -10,6 +10,7 @@ from crossdock.resources import ResourceModel
 from crossdock.writing.targets.target import EndpointProfile, TargetResource
 
 ACKNOWLEDGEMENTS = "acknowledgements"
+"""The name of the resource of a target to which streams with acknowledgements write."""
 
 
 class Acknowledgement(ResourceModel):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.long.orchestrators.environments import variables
+from tests.long.orchestrators.environments import process, variables
 
 _TELEMETRY = "\ntelemetry:\n  enabled: false\n"
 _STORED = """
@@ -36,10 +37,11 @@ json.dump({"assets": found, "runs": runs}, sys.stdout)
 """
 
 
-class Dagster:
+class Dagster(ExitStack):
     """The instance of one test, with the files of the page and others in one folder."""
 
     def __init__(self, programs: Path, home: Path, config: Path) -> None:
+        super().__init__()
         self._programs, self._home = programs, home
         self._environment = variables(DAGSTER_HOME=str(home), CROSSDOCK_CONFIG=str(config))
         settings = home / "dagster.yaml"
@@ -48,13 +50,7 @@ class Dagster:
     def start(self, file: str) -> subprocess.Popen[bytes]:
         """Start the job ``nightly_sync`` of *file*."""
         command = [str(self._programs / "dagster"), "job", "execute", "-f", file, "-j", "nightly_sync"]
-        with (self._home / "output").open("ab") as output:
-            return subprocess.Popen(
-                command, cwd=self._home, env=self._environment, stdout=output, stderr=output, start_new_session=True
-            )
-
-    def output(self) -> str:
-        return (self._home / "output").read_text("utf-8")
+        return self.enter_context(process(command, self._environment, self._home))
 
     def stored(self) -> Mapping[str, Any]:
         """What the UI shows: runs, and the materializations and checks of assets, the oldest first."""

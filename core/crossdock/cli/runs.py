@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -124,26 +124,30 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
 
     RUN is its number as listed by 'crossdock runs'; default: the newest run.
     """
-    from crossdock.console import pages, run_page
-    from crossdock.runs import changed_members
-
     with read_state(config) as (tx, tenant):
-        found, now = found_run(tx, run), SystemClock().now()
+        found = found_run(tx, run)
         operations = tx.intents.of_run(found.id) if found.tally is None else None
-        page = run_page.page(tx, found, at=now, tenant=tenant, config=config) if out else ""
-        reasons = [asdict(each) for each in tx.reporting.reasons_by_stream(found.id)] if as_json else []
-        changes = changed_members.document(changed_members.changed_members(tx.reporting, found.id)) if as_json else {}
+        details = _details(tx, found) if as_json else {}
+        if out:
+            from crossdock.console import pages, run_page
+
+            page = run_page.page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
     if out:
         pages.write(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
-        terminal_output.print_json(
-            run_lines.run_document(found)
-            | timing_lines.timing_document(found)
-            | {"operations": operations, "rejected_by_reason": reasons, "changed_members": changes}
-        )
+        document = run_lines.run_document(found) | timing_lines.timing_document(found)
+        terminal_output.print_json(document | {"operations": operations} | details)
     elif not out:
         _show(found, operations)
+
+
+def _details(tx: Transaction, run: RunRecord) -> dict[str, Any]:
+    from crossdock.runs import changed_members
+
+    reasons = [asdict(each) for each in tx.reporting.reasons_by_stream(run.id)]
+    changes = changed_members.changed_members(tx.reporting, run.id)
+    return {"rejected_by_reason": reasons, "changed_members": changed_members.document(changes)}
 
 
 def found_run(tx: Transaction, run: int | None) -> RunRecord:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.unit.test_docs import DOCS, blocks
-from tests.unit.test_documented_python import files
+from tests.documentation.fences import DOCS
+from tests.documentation.test_python import files
+from tests.unit.test_docs import blocks
 
 import crossdock
 from crossdock.sandbox import SandboxServer

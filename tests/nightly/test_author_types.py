@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.test_documented_python import PAGES, files
+from tests.documentation.test_python import PAGES, files
 
 import crossdock
 from crossdock import sources, testing

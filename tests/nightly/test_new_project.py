@@ -87,7 +87,7 @@ def test_a_new_project_works_as_it_is(line: CommandLine, kind: str, left_out: st
     """Its tests pass, and ``crossdock try`` reads its first product.
 
     Tests are run of an API in Python and of files by config. The slow acceptance is run of the latter;
-    `tests.unit.test_documented_python` runs that of the former. Its summary says that it was not run.
+    `tests.documentation.test_python` runs that of the former. Its summary says that it was not run.
     `tests.long.test_new_project` runs all, with commands that start as authors' do.
     """
     works_as_it_is(line, kind, left_out, *(() if left_out else FORKED))

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from tests.unit.test_docs import DOCS
+from tests.documentation.fences import DOCS
 
 CONCEPTS = [page for page in sorted((DOCS / "concepts").glob("*.md")) if page.name != "index.md"]
 SVG = "{http://www.w3.org/2000/svg}"

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.unit.test_docs import DOCS, ROOT, blocks
+from tests.documentation.fences import DOCS, ROOT
+from tests.unit.test_docs import blocks
 
 from crossdock.cli.main import main
 from crossdock.cli.schedule import schedule

@@ -18,7 +18,8 @@ import polars as pl
 import pytest
 import yaml
 from pydantic import ValidationError
-from tests.unit.test_docs import CONFIGURE, DOCS, EXAMPLES, PAGES, SOURCE_FILES, WHOLE, blocks, known_keys
+from tests.documentation.fences import DOCS, PAGES
+from tests.unit.test_docs import CONFIGURE, EXAMPLES, SOURCE_FILES, WHOLE, blocks, known_keys
 
 from crossdock import ProductDraft
 from crossdock.cli.main import main
@@ -137,7 +138,8 @@ def test_the_comments_of_the_schedule_examples_are_true() -> None:
 
 def streams_of(config: dict[str, Any]) -> list[dict[str, Any]]:
     connections = config.get("connections", {}).values()
-    return [stream for connection in connections for stream in connection.get("streams", {}).values()]
+    declared = [connection["streams"] for connection in connections if isinstance(connection.get("streams"), dict)]
+    return [stream for streams in declared for stream in streams.values()]
 
 
 LEGACY = [

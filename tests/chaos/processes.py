@@ -25,7 +25,7 @@ from tests.waiting import WITHIN_S
 CROSSDOCK = ("-m", "crossdock")
 NOWHERE = Path(os.devnull)
 _IMPORTED = (
-    *("crossdock.cli.main", "crossdock.cli.init", "crossdock.cli.sync", "crossdock.runs.runner"),
+    *("crossdock.cli.main", "crossdock.cli.init_and_check", "crossdock.cli.sync", "crossdock.runs.runner"),
     *("crossdock_connectors.folder_warehouse", "crossdock_connectors.http_json", "crossdock_connectors.sftp_warehouse"),
     *(
         "crossdock.cli.service",

@@ -42,6 +42,8 @@ def service_of(arguments: list[str], port: Callable[[str], str]) -> Service | No
     name = words[0] if words else ""
     if name == "schedule" and not {"--once", "--preview"} & options:
         return Service(name, arguments)
+    if name == "demo" and "--serve" in options:
+        return Service(name, arguments)
     if words not in (["console"], ["listen"], ["sandbox"]):
         return None
     if name in _DEFAULT_PORTS and "--address" not in options:

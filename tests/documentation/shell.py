@@ -145,6 +145,13 @@ class Shell:
         """The free port that stands for a documented one."""
         return self._ports.setdefault(documented, str(free_port()))
 
+    def put(self, name: str, text: str) -> None:
+        """Write a file of the page into the folder where the reader is, unless it is there."""
+        path = Path((self._place / "folder").read_text(encoding="utf-8").strip(), name)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self.text_of(text), encoding="utf-8")
+
     def run(self, text: str, *, stops: bool) -> Ran:
         """Run a block.
 
@@ -153,7 +160,7 @@ class Shell:
         """
         self._commands = []
         if "curl " not in text:
-            self.finish("sandbox")
+            self.finish("sandbox", "demo")
         script = SCRIPT.format(place=self._place, text=self.text_of(text), stops="-e" if stops else "")
         done = subprocess.run(
             ["/bin/bash", "-c", script],

@@ -15,7 +15,7 @@ from tests.documentation.shell import UNBALANCED, WRONG_USAGE, Ran, Shell
 from tests.documentation.worlds import Worlds, worlds
 
 SHELL = "sh"
-NIGHTLY = ("concepts.", "tutorials.", "how_to.fleet.")  # they take a third of the time; concepts repeat other pages
+NIGHTLY = ("tutorials.", "how_to.fleet.", "how_to.fix.", "how_to.migrate.", "concepts.")  # half of the CPU time
 PAGES = [page for page in READ if any(each.language == SHELL for each in fences_of(page))]
 NEEDED = {  # world -> what the commands of its pages say; the first that fits
     "fleet": r"--fleet|base\.yaml",
@@ -101,7 +101,6 @@ def cases() -> Iterator[Any]:
 def test_commands_of_a_page(page: Path, made: Worlds, tmp_path: Path) -> None:
     """Each ends with exit code 0, or with the one in a comment before the block; services start and can be stopped."""
     units = re.findall(r"^ExecStart=(\S*crossdock .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    files = {each.title: each.text for each in fences_of(page) if each.title}
     for number, blocks in enumerate(journeys(page)):
         place = tmp_path / f"shell-{number}"
         place.mkdir()
@@ -109,15 +108,14 @@ def test_commands_of_a_page(page: Path, made: Worlds, tmp_path: Path) -> None:
             made.copy(world_of(blocks), tmp_path / f"world-{number}") as world,
             Shell(place, world, units) as shell,
         ):
-            for name, text in files.items():
-                if not (world.folder / name).exists():
-                    (world.folder / name).parent.mkdir(parents=True, exist_ok=True)
-                    (world.folder / name).write_text(shell.text_of(text), encoding="utf-8")
             output = ""
             for block in blocks:
                 if block.language == "text":
                     check_output(block, output)
                     continue
+                for each in fences_of(page):
+                    if each.title and each.line < block.line:
+                        shell.put(each.title, each.text)
                 ran = shell.run(block.text, stops="exit" not in block.options)
                 check(block, ran)
                 output = ran.output + ran.errors

@@ -288,6 +288,7 @@ def test_missing_state(site: Site, command: str) -> None:
     result = site.run(command)
     assert result.code == 3
     assert f"{site.folder / 'state.db'}: there is no state here" in result.err
+    assert result.err.count("there is no state here") == 1
     assert "crossdock init" in result.err
     assert not (site.folder / "state.db").exists()
     assert not site.effects()

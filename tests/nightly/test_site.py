@@ -10,8 +10,10 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
 import pytest
+import yaml
 from site_builder import api_pages
 from site_builder.build import build
 from site_builder.reference_pages import generated
@@ -23,6 +25,7 @@ SCROLLS = """[...document.querySelectorAll('.md-typeset__scrollwrap')].some(e =>
     || document.documentElement.scrollWidth > window.innerWidth"""
 SEARCH = "document.querySelector('div.focus-visible')?.shadowRoot"
 FOUND = f"[...{SEARCH}.querySelectorAll('a')].map(each => each.href)"
+QUESTIONS = yaml.safe_load((Path(__file__).parents[1] / "documentation/search_questions.yaml").read_text("utf-8"))
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -76,14 +79,34 @@ def test_no_page_of_the_reference_scrolls_sideways(site: Path, address: str, tmp
             assert [each for each in others if not each.endswith("/versions.json")] == []
 
 
+def found_by(tab: browser.Tab, address: str, text: str) -> list[str]:
+    """The addresses of what the search of the site shows for *text*, best first and relative to the site."""
+    tab.open(f"{address}/index.html")
+    tab.run("document.querySelector('.md-search__button').click()")
+    eventually(lambda: tab.run(f"!!{SEARCH}?.activeElement"))
+    tab.call("Input.insertText", text=text)
+    eventually(lambda: tab.run(FOUND))
+    found: list[str] = tab.run(FOUND)
+    return [each.removeprefix(f"{address}/").partition("?")[0] for each in found]
+
+
 def test_the_search_works_without_another_host(address: str, tmp_path: Path) -> None:
     """It finds the page about an error and the section about the key."""
     with browser.opened(tmp_path) as tab:
-        tab.open(f"{address}/index.html")
-        tab.run("document.querySelector('.md-search__button').click()")
-        eventually(lambda: tab.run(f"!!{SEARCH}?.activeElement"))
-        tab.call("Input.insertText", text="host key")
-        eventually(lambda: tab.run(FOUND))
-        found = tab.run(FOUND)
-        assert any("errors/host_key_missing.html" in each for each in found)
-        assert any("config/connections_sftp_warehouse.html" in each for each in found)
+        found = found_by(tab, address, "host key")
+    assert "reference/errors/host_key_missing.html" in found
+    assert "reference/config/connections_sftp_warehouse.html" in found
+
+
+@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: asked["source"])
+def test_a_newcomers_question_is_answered_within_two_searches(
+    site: Path, address: str, tmp_path: Path, asked: dict[str, Any]
+) -> None:
+    """The page that answers it is among the first five results of one of them."""
+    page, _, section = asked["page"].partition("#")
+    page = page.replace(".md", ".html")
+    assert not section or f'id="{section}"' in (site / page).read_text(encoding="utf-8")
+    with browser.opened(tmp_path) as tab:
+        found = {text: found_by(tab, address, text)[:5] for text in asked["searches"]}
+    assert len(found) <= 2
+    assert any(page in each for each in found.values()), found

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from crossdock.config.project.project import Project
-from crossdock.errors import CrossdockError, NotConfirmedError, StateBusyError, StateError, as_crossdock_error
+from crossdock.errors import CrossdockError, NotConfirmedError, StateError, as_crossdock_error
 from crossdock.state import AuditEntry, Transaction
 from crossdock.values.clock import Clock
 
@@ -106,10 +106,12 @@ def _log(project: Project, entry: AuditEntry, error: CrossdockError) -> None:
     try:
         _put(project, entry.without(error))
     except CrossdockError as unwritten:
-        if isinstance(error, StateBusyError) or not isinstance(error, StateError):
-            add_unlogged(error, unwritten)
+        add_unlogged(error, unwritten)
 
 
 def add_unlogged(error: CrossdockError, unwritten: CrossdockError) -> None:
+    """Add to *error* that the audit log does not have it, unless it is the reason of that itself."""
+    if unwritten.message == error.message:
+        return
     said = f"the audit log does not have this: {unwritten.message}"
     error.hint = f"{error.hint}; {said}" if error.hint else said

@@ -11,7 +11,7 @@ from crossdock.errors import CrossdockError
 from crossdock.values.clock import Clock, SystemClock
 
 T = TypeVar("T")
-WAIT_S = 0.2  # before a page shows what is known
+WAIT_S = 0.1  # before a page shows what is known
 FRESH_S = 5.0
 SHARE = 20  # a reading is shown for at least this many times as long as it took, so that it burdens no run
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import count
+from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from sqlalchemy import make_url
 from crossdock.config.project import project
 from crossdock.console.started_commands import StartedCommands
 from crossdock.runs.planning.references import key_hashes
+from crossdock.values.actor import Actor
 
 CONFIG = """\
 platform:
@@ -29,6 +30,7 @@ platform:
   rate: {{per_minute: 10000000, burst: 100000}}
   auth: {{kind: api_key, token: env:CROSSDOCK_API_KEY}}
 state: {state}
+retention: "off"
 connections:
   wms:
     kind: folder_warehouse
@@ -51,7 +53,11 @@ connections:
         map:
           customerId: {{ref: customer, key: CUSTOMER}}
           currency: {{const: EUR}}
-          items: {{each: {{productId: {{ref: product, key: SKU}}, quantity: {{from: QTY, as: decimal}}, unitPrice: {{from: PRICE, as: decimal}}}}}}
+          items:
+            each:
+              productId: {{ref: product, key: SKU}}
+              quantity: {{from: QTY, as: decimal}}
+              unitPrice: {{from: PRICE, as: decimal}}
 jobs:
   nightly: {{streams: [wms], schedule: {{cron: "15 2 * * *", time_zone: Europe/Berlin}}}}
 migration: {{name: acme, waves: {{products: {{streams: [wms.items]}}, orders: {{streams: [wms.orders]}}}}}}
@@ -84,6 +90,7 @@ class Sizes:
     waiting: int = 20_000
     in_doubt: int = 100_000
     overdue: int = 10_000
+    pending: int = 10_000
     delivered: int = 200_000
     hints: int = 100_000
     webhooks: int = 10_000
@@ -94,7 +101,7 @@ class Sizes:
         return Sizes(self.dates, *(max(1, number // by) for number in list(vars(self).values())[1:]))
 
 
-SMALL = Sizes(30, 200, 3, *[0] * 9)
+SMALL = Sizes(30, 200, 3, *[0] * 10)
 
 
 def make(folder: Path, tenant: str, sizes: Sizes, *, base_url: str = NOWHERE, state: str = SQLITE) -> Path:
@@ -108,9 +115,11 @@ def make(folder: Path, tenant: str, sizes: Sizes, *, base_url: str = NOWHERE, st
     return config
 
 
-def leave_only_rejected(config: Path, state: str) -> None:
-    """Remove open records other than rejected ones, which a sync would deliver or ask for, and the migration."""
-    unsettled = "('in_doubt', 'handed_over', 'overdue')"
+def prepare_runs(config: Path, state: str) -> None:
+    """Let the job begin again and again, and remove what its runs would deliver or ask for, and the migration."""
+    text = config.read_text(encoding="utf-8").replace('cron: "15 2 * * *"', "every: 2s")
+    config.write_text(text.replace("streams: [wms], ", "streams: [wms.items], "), encoding="utf-8")
+    unsettled = "('in_doubt', 'overdue', 'pending')"
     statements = [
         "delete from waiting_records",
         "delete from hints",
@@ -146,15 +155,12 @@ def tenants(folder: Path, number: int) -> Path:
     return place
 
 
-def firstnight(sizes: Sizes) -> datetime:
-    return night(sizes.dates - 1)
-
-
 def start_command(config: Path) -> str:
     """Start a command as from the page of an action, wait for its end, and return its id."""
-    commands = StartedCommands(project.load(config).beside_spool("console"))
-    who = {"title": "Runs", "person": "ada", "address": "127.0.0.1", "reason": ""}
-    started = commands.start([config], ["runs"], **who, at=datetime.now(UTC))
+    loaded = project.load(config)
+    commands = StartedCommands(loaded.beside_spool("console"), loaded.pin)
+    who, about, now = Actor("ada", "127.0.0.1", ""), ("runs",), datetime.now(UTC)
+    started = commands.start([config], ["runs"], about=about, last=commands.last(about), title="Runs", who=who, at=now)
     while (known := commands.get(started.id)) is None or known.is_running:
         time.sleep(0.05)
     return started.id
@@ -402,14 +408,21 @@ def _batches(sizes: Sizes) -> Iterator[Row]:
 
 
 def _intents(sizes: Sizes) -> Iterator[Row]:
-    """Yield what was delivered, the last run's operations last, then what is in doubt and overdue."""
-    numbers = count(1)
-    total = sizes.delivered + sizes.in_doubt + sizes.overdue
-    for place, key, digest in _keyed(total):
-        is_delivered, is_overdue = place < sizes.delivered, place >= sizes.delivered + sizes.in_doubt
+    """Yield what was delivered, half of it in the middle run and the last run's last, then the unsettled ones."""
+    numbers, overdue = count(1), count()
+    statuses = chain(
+        repeat("delivered", sizes.delivered),
+        repeat("in_doubt", sizes.in_doubt),
+        repeat("overdue", sizes.overdue),
+        repeat("pending", sizes.pending),
+    )
+    total = sizes.delivered + sizes.in_doubt + sizes.overdue + sizes.pending
+    for (place, key, digest), status in zip(_keyed(total), statuses, strict=True):
+        is_delivered = status == "delivered"
         back = (sizes.delivered - 1 - place) // OPERATIONS_A_RUN if is_delivered else 0
-        run = max(1, sizes.dates - back)
+        run = max(1, sizes.dates // 2 if place < sizes.delivered // 2 else sizes.dates - back)
         at = _text(night(sizes.dates - run))
+        batch, place_in_it = divmod(next(overdue), _IN_A_BATCH) if status == "overdue" else (None, None)
         yield _record(key, digest, run, place) | {
             "id": next(numbers),
             "run_id": run,
@@ -426,16 +439,16 @@ def _intents(sizes: Sizes) -> Iterator[Row]:
             "body": _payload(key, "1.50").encode(),
             "before": _payload(key, "1.40"),
             "after": None,
-            "status": "delivered" if is_delivered else "overdue" if is_overdue else "in_doubt",
+            "status": status,
             **({"raw": "{}"} if is_delivered else {}),
-            "attempts": 1,
+            "attempts": 0 if status == "pending" else 1,
             "created_at": at,
-            "first_sent_at": at,
+            "first_sent_at": None if status == "pending" else at,
             "settled_at": at if is_delivered else None,
             "http_status": 200 if is_delivered else None,
             "target_id": f"prd_{place:07}",
-            "batch_id": 1 + (place - sizes.delivered - sizes.in_doubt) // _IN_A_BATCH if is_overdue else None,
-            "place": place % _IN_A_BATCH if is_overdue else None,
+            "batch_id": None if batch is None else 1 + batch,
+            "place": place_in_it,
         }
 
 
@@ -516,7 +529,7 @@ def _changes(sizes: Sizes) -> Iterator[Row]:
 
 
 def _migration(sizes: Sizes) -> Row:
-    return {"id": 1, "name": "acme", "started_at": _text(firstnight(sizes)), "started_by": "ada"}
+    return {"id": 1, "name": "acme", "started_at": _text(night(sizes.dates - 1)), "started_by": "ada"}
 
 
 def _load(sizes: Sizes) -> Row:

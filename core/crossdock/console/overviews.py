@@ -198,6 +198,14 @@ class Overviews:
         self._ended_at: float | None = None
         self._lasted_s = 0.0
         self._thread: threading.Thread | None = None
+        self._closing = False
+
+    def close(self) -> None:
+        """Stop reading: a thread that is cut off at the end of the process can make it crash."""
+        with self._lock:
+            self._closing, thread = True, self._thread
+        if thread is not None:
+            thread.join()
 
     def of(self, tenant: Tenant) -> Overview:
         """Read one now. Raises ConfigError or StateError."""
@@ -213,7 +221,8 @@ class Overviews:
         names = [each.name for each in self._tenants.all()]
         with self._lock:
             age_s = math.inf if self._ended_at is None else self._clock.monotonic() - self._ended_at
-            if age_s > max(FRESH_S, SHARE * self._lasted_s) and self._thread is None:
+            is_due = age_s > max(FRESH_S, SHARE * self._lasted_s) and not self._closing
+            if is_due and self._thread is None:
                 self._thread = threading.Thread(target=self._read_all, name="overviews", daemon=True)
                 self._thread.start()
             thread = self._thread
@@ -228,6 +237,8 @@ class Overviews:
         began = self._clock.monotonic()
         try:
             for tenant in self._tenants.all():
+                if self._closing:
+                    return
                 try:
                     found = self.of(tenant)
                 except CrossdockError as error:

@@ -51,6 +51,13 @@ class SlowReadings:
             found: T | None = known.found
             return found
 
+    def close(self) -> None:
+        """Wait for the readings in progress: one that is cut off at the end of the process can make it crash."""
+        with self._lock:
+            threads = [each.thread for each in self._known.values() if each.thread is not None]
+        for thread in threads:
+            thread.join()
+
     def _read(self, known: _Known, read: Callable[[], Any]) -> None:
         began = self._clock.monotonic()
         found, failed = None, None

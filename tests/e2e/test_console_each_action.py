@@ -86,13 +86,13 @@ class Desk:
         eventually(has_ended)
         return pages[0]
 
-    def done(self, place: str, action: str, entered: Mapping[str, str] | None = None, **fields: str) -> str:
-        """Carry out an action, again if it met a run of the scheduler; return what its page says then."""
+    def done(self, place: str, action: str, entered: Mapping[str, str] | None = None, **fields: str) -> Page:
+        """Carry out an action, again if it met a run of the scheduler; return the page of the command."""
         while True:
             page = self.ended(self.start(place, action, entered or {}, **fields))
             if BUSY not in page.text:
                 assert re.search(r"exit code [01]\b", page.text), page.text
-                return page.text
+                return page
 
     def audit(self) -> list[dict[str, Any]]:
         """Return the rows of the audit log, oldest first."""
@@ -209,7 +209,7 @@ def resolve(depot: Depot) -> None:
 
 
 def candidates(depot: Depot) -> None:
-    assert depot.in_doubt in depot.desk.done("record?stream=wms.invoices&key=3", "candidates", key="3")
+    assert depot.in_doubt in depot.desk.done("record?stream=wms.invoices&key=3", "candidates", key="3").text
     assert depot.states()["in-doubt"] == ["3"]
 
 
@@ -237,14 +237,14 @@ def sync(depot: Depot) -> None:
 
 def plan(depot: Depot) -> None:
     depot.new_product()
-    assert "create wms.products P3" in depot.desk.done("", "plan")
+    assert "create wms.products P3" in depot.desk.done("", "plan").text
     assert depot.products() == ["P1", "P2"]
 
 
 def apply(depot: Depot) -> None:
     depot.new_product()
     at = depot.desk
-    planned = at.ended(at.start("", "plan", {}))
+    planned = at.done("", "plan")
     at.done(at.place(planned), "apply")
     assert depot.products() == ["P1", "P2", "P3"]
 
@@ -305,7 +305,7 @@ def reconcile(depot: Depot) -> None:
     found = depot.site.effects("product")[0]
     call(depot.site, "PATCH", f"catalog/products/{found['id']}", {"name": "changed by somebody"})
     at = depot.desk
-    compared = at.ended(at.start("", "reconcile", {}))
+    compared = at.done("", "reconcile")
     assert "1 product diverged" in compared.text
     at.done(at.place(compared), "apply")
     assert depot.site.effects("product")[-1]["body"]["name"] == found["body"]["name"]
@@ -376,7 +376,7 @@ def undo_wave(stage: Migration) -> None:
 
 def undo_migration(stage: Migration) -> None:
     stage.folder.load(exit_code=4)
-    assert "6 delete" in stage.desk.done("migration", "undo-migration")
+    assert "6 delete" in stage.desk.done("migration", "undo-migration").text
     assert len(stage.folder.created()) == 6
 
 

@@ -369,15 +369,16 @@ def _dead_letters(sizes: Sizes) -> Iterator[Row]:
 
 
 def _waiting(sizes: Sizes) -> Iterator[Row]:
-    """Yield orders, four of which wait for each of the first products that were rejected."""
+    """Yield orders, four of which wait for each of the first products that were rejected, and all for one customer."""
     for place, key, digest in _keyed(sizes.waiting, letter="O"):
         run = 1 + place % sizes.dates
         record = _record(key, digest, run, place)
         del record["step"]
-        parent = {"resource": "product", "namespace": "wms", "key": f"P{sizes.bindings + place // 4:07}"}
+        customer = {"resource": "customer", "namespace": "wms", "key": "C1"}
+        product = {"resource": "product", "namespace": "wms", "key": f"P{sizes.bindings + place // 4:07}"}
         yield record | {
             "stream": ORDERS,
-            "waits_for": json.dumps([parent]),
+            "waits_for": json.dumps([customer, product]),
             "run_id": run,
             "since": _text(night(sizes.dates - run)),
         }

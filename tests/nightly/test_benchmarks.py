@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.benchmarks import (
+    bench_console,
     bench_copybook,
     bench_delivery,
     bench_edi,
@@ -22,9 +23,11 @@ from tests.benchmarks import (
     bench_shop,
     bench_sources,
     bench_webhooks,
+    console_states,
     results,
     slow_server,
 )
+from tests.benchmarks.console_states import Sizes
 from tests.benchmarks.forked import forked_benchmarks
 
 from crossdock.state import parse_url
@@ -116,6 +119,14 @@ def test_hints_are_delivered_beside_a_load_and_by_a_sync_for_each(tmp_path: Path
         found = bench_hints.measure(tmp_path, records=100, webhooks=4, syncs=1, others=100)
     assert (len(found.hints), len(found.syncs)) == (4, 1)
     assert min(found.hints + found.syncs) > 0
+
+
+def test_each_page_of_the_console_is_measured(tmp_path: Path) -> None:
+    """Each address of the benchmark leads to a page, also those that it takes from links of others."""
+    sizes = Sizes().divided(50)
+    config = console_states.make(tmp_path / "big", "big", sizes)
+    figures = bench_console.measured_pages(config, sizes, repeats=1)
+    assert len(figures) == len(bench_console.PAGES) + 1
 
 
 def test_results_hold_the_latest_of_each_title(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,7 @@ def _listed(
 
     with loaded.read_state() as tx:
         scopes = open_records.scopes_of(loaded, choice)
-        totals = {kind: open_records.count(tx, kind, choice, scopes) for kind in _STATES}
+        totals = open_records.counts(tx, choice, scopes)
         if choice.stream is not None and not any(totals.values()):
             loaded.selected([choice.stream])  # an unknown one is an error, unless records of it are left
         reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reasons(choice)})

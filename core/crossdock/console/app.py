@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from importlib.resources import files
 from typing import Literal, TypedDict
 from urllib.parse import urlencode
 
@@ -17,6 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from crossdock.console import assets
 from crossdock.console.people import NOBODY, Person, Role
 from crossdock.console.personal_data import address_without
 from crossdock.console.visits import Console, Handler, PageError, Visit
@@ -28,7 +28,6 @@ from crossdock.values.serving.page_headers import PAGE_HEADERS
 
 COOKIE = "crossdock_console_session"
 SIGN_IN = "/sign-in"
-_ASSETS = {"style.css": "text/css", "console.css": "text/css", "console.js": "text/javascript"}
 _HEADERS = PAGE_HEADERS | {
     "content-security-policy": PAGE_HEADERS["content-security-policy"].replace(
         "style-src 'self'", "style-src 'self'; script-src 'self'; connect-src 'self'"
@@ -59,8 +58,8 @@ def app(console: Console, pages: Sequence[Page], names: ServerNames, who_is: Who
     """Return the application. Without a person, a page is answered by that where one signs in, and a form by 401."""
     answering = _Answers(console, who_is)
     routes = [Route(page.path, answering.of(page), methods=["POST" if page.is_form else "GET"]) for page in pages]
-    assets = [Route(f"/{name}", _asset(name, kind), methods=["GET"]) for name, kind in _ASSETS.items()]
-    served = Starlette(routes=[*routes, *assets], exception_handlers={HTTPException: answering.http_error})
+    files = [Route(f"/{name}", _asset(name, kind), methods=["GET"]) for name, kind in assets.KINDS.items()]
+    served = Starlette(routes=[*routes, *files], exception_handlers={HTTPException: answering.http_error})
     served.router.redirect_slashes = False
     return _protected(served, names)
 
@@ -178,10 +177,12 @@ def _lines(error: CrossdockError) -> tuple[str, str]:
 
 
 def _asset(name: str, kind: str) -> Callable[[Request], Response]:
-    content = files("crossdock.console").joinpath("page_templates", name).read_bytes()
+    content, version = assets.content(name), assets.version(name)
 
-    def respond(_: Request) -> Response:
-        return Response(content, headers={"cache-control": "max-age=300"}, media_type=kind)
+    def respond(request: Request) -> Response:
+        is_this = request.query_params.get("v") == version  # otherwise a page of another version names it
+        kept = "max-age=31536000, immutable" if is_this else "no-cache"
+        return Response(content, headers={"cache-control": kept}, media_type=kind)
 
     return respond
 

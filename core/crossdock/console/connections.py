@@ -12,6 +12,7 @@ from starlette.responses import Response
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.console import connection_facts
+from crossdock.console.actions import offered
 from crossdock.console.connection_facts import ConnectionFacts, Credential, StreamReading
 from crossdock.console.night_plot import night_plot, of_night
 from crossdock.console.page_tables import Cell, Link, table
@@ -152,6 +153,7 @@ def _row(visit: Visit, facts: ConnectionFacts) -> tuple[Cell, ...]:
 def _detail(visit: Visit, project: Project, facts: ConnectionFacts) -> dict[str, object]:
     connection = next((each for each in project.connections if each.name == facts.name), None)
     settings = project.platform.auth if connection is None else connection.settings
+    has_subscriptions = connection is not None and _has_subscriptions(connection)
     found = [
         *connection_facts.credentials(settings, visit.now),
         *(() if connection is None else connection_facts.tokens(connection, visit.now)),
@@ -163,7 +165,8 @@ def _detail(visit: Visit, project: Project, facts: ConnectionFacts) -> dict[str,
         "streams": table(_STREAMS, (_stream(visit, each) for each in facts.streams)),
         "credentials": table(_CREDENTIALS, map(_credential, found)),
         "is_platform": connection is None,
-        "has_subscriptions": connection is not None and _has_subscriptions(connection),
+        "has_subscriptions": has_subscriptions,
+        "register": offered(visit, ("register-webhooks", {"connection": facts.name})) if has_subscriptions else [],
     }
 
 

@@ -57,12 +57,13 @@ def page(month: MonthSummary, *, tenant: str, at: datetime) -> str:
 
 def values(month: MonthSummary, *, tenant: str, at: datetime, address: Addresses) -> dict[str, Any]:
     """Return what the template shows."""
+    runs = address("runs", "calendar", until=month.calendar.dates[-1])
     return {
         "month": month.name,
         "tenant": tenant,
         "at": instant_text(at),
-        "totals": _trends(month, month.totals, {"runs": address("runs", "calendar", until=month.calendar.dates[-1])}),
-        "delivered": _trends(month, month.delivered, {}),
+        "totals": _trends(month, month.totals, dict.fromkeys((each.name for each in month.totals), runs)),
+        "delivered": _trends(month, month.delivered, dict.fromkeys((each.name for each in month.delivered), runs)),
         "reasons": _trends(
             month,
             month.reasons,
@@ -104,8 +105,8 @@ def _job(times: JobTimes, address: Addresses) -> Iterator[Cell]:
 def _day(day: DaySums, address: Addresses) -> Iterator[Cell]:
     runs = address("runs", date=day.business_date)
     yield Link(day.business_date.isoformat(), runs)
-    yield Link(f"{day.runs:,}", runs)
-    yield from (day.delivered, day.rejected, day.requests, day.throttled)
+    for number in (day.runs, day.delivered, day.rejected, day.requests, day.throttled):
+        yield Link(f"{number:,}", runs)
     yield "unknown" if day.open is None else day.open
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,9 @@ from crossdock.values.display_times import instant_text
 from crossdock.values.run_messages import RunMessage
 
 FRESH_S = 5.0
+SHARE = 10  # overviews are shown for at least this many times as long as it took to read all, so that no run is delayed
 STALE_S = 30.0  # what is older is not shown if it can be read at once
-WAIT_S = 0.2  # for all overviews, before a page shows those that are read
+WAIT_S = 0.1  # for all overviews, before a page shows those that are read
 _LATE_FILES = 20
 LATE = timedelta(minutes=5)  # a scheduler looks every 30 seconds, and jobs of one tenant run one after the other
 _LOOKS_BACK = timedelta(days=8)  # a weekly job was due once in it
@@ -194,7 +196,16 @@ class Overviews:
         self._found: dict[str, Overview] = {}
         self._errors: dict[str, CrossdockError] = {}
         self._ended_at: float | None = None
+        self._lasted_s = 0.0
         self._thread: threading.Thread | None = None
+        self._closing = False
+
+    def close(self) -> None:
+        """Stop reading: a thread that is cut off at the end of the process can make it crash."""
+        with self._lock:
+            self._closing, thread = True, self._thread
+        if thread is not None:
+            thread.join()
 
     def of(self, tenant: Tenant) -> Overview:
         """Read one now. Raises ConfigError or StateError."""
@@ -206,16 +217,16 @@ class Overviews:
             return overview(tx, jobs, self._clock.now())
 
     def all(self) -> Known:
-        """Return what is known of all tenants. They are read again if the last reading ended `FRESH_S` ago."""
+        """Return what is known of all tenants. They are read again if the last reading ended a while ago."""
         names = [each.name for each in self._tenants.all()]
         with self._lock:
-            is_old = self._ended_at is None or self._clock.monotonic() - self._ended_at > FRESH_S
-            if is_old and self._thread is None:
+            age_s = math.inf if self._ended_at is None else self._clock.monotonic() - self._ended_at
+            is_due = age_s > max(FRESH_S, SHARE * self._lasted_s) and not self._closing
+            if is_due and self._thread is None:
                 self._thread = threading.Thread(target=self._read_all, name="overviews", daemon=True)
                 self._thread.start()
             thread = self._thread
-            is_stale = self._ended_at is None or self._clock.monotonic() - self._ended_at > STALE_S
-        if thread is not None and is_stale:
+        if thread is not None and age_s > STALE_S:
             thread.join(WAIT_S)
         with self._read:
             found = {name: self._found[name] for name in names if name in self._found}
@@ -223,8 +234,11 @@ class Overviews:
         return Known(found, errors, [name for name in names if name not in found and name not in errors])
 
     def _read_all(self) -> None:
+        began = self._clock.monotonic()
         try:
             for tenant in self._tenants.all():
+                if self._closing:
+                    return
                 try:
                     found = self.of(tenant)
                 except CrossdockError as error:
@@ -238,3 +252,4 @@ class Overviews:
         finally:
             with self._lock:
                 self._ended_at, self._thread = self._clock.monotonic(), None
+                self._lasted_s = self._ended_at - began

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
-from crossdock.console.actions import ACTIONS
+from crossdock.console.actions import ACTIONS, offered
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.personal_data import is_shown
 from crossdock.console.record_actions import actions_of
@@ -23,7 +23,7 @@ from crossdock.runs.operator_look_ups import look_ups
 from crossdock.runs.record_lines import value_text
 from crossdock.runs.record_trace import History, RecordSearch
 from crossdock.runs.stream_trial import map_again
-from crossdock.state import RecordIdentity, Transaction
+from crossdock.state import DeadLetterFilter, RecordIdentity, Transaction
 from crossdock.state.queries.record_history import DeliveredContent
 from crossdock.values.display_texts import place_of
 from crossdock.values.display_times import instant_text
@@ -31,7 +31,10 @@ from crossdock.values.state_words import RecordState
 from crossdock.writing.delivery.operations import PERSONAL
 
 _UNKNOWN_HINT = "It was not read yet, or its key is another one. Search for it on the page of records."
+_AWAITED_BY = ("key", "stream", "since")
+_AWAITED_BY_LISTED = 50
 _MEMBERS = ("member", "value")
+_DECIDED = frozenset({"delivered", "pending"})  # by a person, who may have been wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,10 @@ def _named(visit: Visit) -> dict[str, str]:
 def _page(visit: Visit, named: Mapping[str, str], held: Mapping[str, Any] | None) -> Response:
     project, problem = project_or_problem(visit)
     with visit.reading() as tx:
-        history = _history(tx, project, named)
+        try:
+            history = _history(tx, project, named)
+        except _UnknownError as error:
+            return _unknown(visit, tx, named, error)
         items = open_records.items_of(tx, history)
         if project is None:
             for row in history.operations:
@@ -122,8 +128,41 @@ def _history(tx: Transaction, project: Project | None, named: Mapping[str, str])
         found = search.in_scope(key, **names)
     if not found:
         place = named["stream"] or f"{named['resource']} {named['namespace']}".strip() or "any stream"
-        raise PageError(404, f"The state has no record {key} of {place}.", _UNKNOWN_HINT)
+        raise _UnknownError(404, f"The state has no record {key} of {place}.", _UNKNOWN_HINT)
     return found[0]
+
+
+def _unknown(visit: Visit, tx: Transaction, named: Mapping[str, str], error: _UnknownError) -> Response:
+    """Show who waits for a record that is not known yet, and whether a webhook has named it; else raise *error*."""
+    parent = {name: named[name] for name in ("resource", "namespace", "key")}
+    lists = [each.waits_for for each in tx.waiting_records.counted(DeadLetterFilter()) if parent in each.waits_for]
+    rows = tx.waiting_records.page(DeadLetterFilter(), after=None, limit=_AWAITED_BY_LISTED + 1, waits_for=lists)
+    hinted = open_records.inbox_items(tx.inbox.listed(limit=1, choice=DeadLetterFilter(named["stream"], named["key"])))
+    if not (rows or hinted):
+        raise error
+    shown = (
+        (Link(row["key"], visit.link("record", stream=row["stream"], key=row["key"])), row["stream"], _since(row))
+        for row in rows[:_AWAITED_BY_LISTED]
+    )
+    return visit.show(
+        "record_unknown.html",
+        f"Record {named['key']}",
+        key=named["key"],
+        message=error.message,
+        advice=error.advice,
+        hinted=[each["why"] for each in hinted],
+        awaited_by=table(_AWAITED_BY, shown),
+        are_all=len(rows) <= _AWAITED_BY_LISTED,
+        waiting=visit.link("records", RecordState.WAITING.option),
+    )
+
+
+def _since(row: Mapping[str, Any]) -> str:
+    return instant_text(row["since"])
+
+
+class _UnknownError(PageError):
+    """The state has no record of this name."""
 
 
 def _chosen_parameters(visit: Visit) -> dict[str, str]:
@@ -161,6 +200,9 @@ def _actions(
 ) -> Iterator[tuple[str, str]]:
     for item in items:
         yield from actions_of(visit, item["state"], item["stream"], None, history.key)
+    last = history.operations[-1] if history.operations else None
+    if last is not None and last["resolved_at"] and last["status"] in _DECIDED:
+        yield from offered(visit, ("reopen", {"stream": last["stream"], "key": history.key}))
     sync = ACTIONS["sync-record"]
     if project is not None and visit.may(sync.role) and not {"%", "|"} & set(history.key):
         for stream in project.fetching_streams.intersection(history.streams):

@@ -16,7 +16,6 @@ from crossdock.errors import CrossdockError
 from crossdock.runs import open_record_pages, open_records, record_lines
 from crossdock.runs.open_record_pages import OpenGroup
 from crossdock.runs.open_records import Item
-from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.record_trace import History, RecordSearch
 from crossdock.runs.waiting_groups import Parent, WaitingGroup, waiting_groups
 from crossdock.state import DeadLetterFilter, Transaction
@@ -43,8 +42,11 @@ def overview(visit: Visit) -> Response:
         if len(found) == 1 and first_line is None:
             return visit.go(record_address(visit, found[0]))
         if not found:
-            choices = _searched(wanted)
-            listed = ((title, _counts(visit, tx, choice, project)) for title, choice in choices)
+            listed = [(title, _counts(visit, tx, choice, project)) for title, choice in _searched(wanted)]
+            named = open_records.selection(None, wanted, None, None)
+            if not in_messages and (number := tx.inbox.count(named)):  # a record of the inbox has no history yet
+                inbox = {RecordState.INBOX.option: number}
+                listed.insert(0, (f"With the key {wanted}", _counts_table(visit, inbox, named)))
             elsewhere = [(title, counts) for title, counts in listed if counts.rows]
             files = len(tx.intake.search(wanted, before=None, limit=1))
     if files and not elsewhere:
@@ -70,7 +72,6 @@ def _overview(visit: Visit, **values: Any) -> Response:
 
 
 def _searched(wanted: str) -> Iterator[tuple[str, DeadLetterFilter]]:
-    yield f"With the key {wanted}", _with_key(open_records.selection(None, wanted, None, None))
     yield f"Read from {wanted}", DeadLetterFilter(source=wanted)
     yield f"Handed over in {wanted}", DeadLetterFilter(handed_over_in=wanted)
     yield f"With “{wanted}” in the message", DeadLetterFilter(text=wanted)
@@ -79,14 +80,17 @@ def _searched(wanted: str) -> Iterator[tuple[str, DeadLetterFilter]]:
 def _counts(visit: Visit, tx: Transaction, choice: DeadLetterFilter, project: Project | None) -> Table:
     """Return the number of records of *choice* in each state; all states without a choice, else those with records."""
     scopes = {} if project is None else open_records.scopes_of(project, choice)
-    numbers = [(state, open_records.count(tx, state.option, choice, scopes)) for state in BY_URGENCY]
+    return _counts_table(visit, open_records.counts(tx, choice, scopes), choice)
+
+
+def _counts_table(visit: Visit, numbers: Mapping[str, int], choice: DeadLetterFilter) -> Table:
     narrowed = {
         "key": choice.key, "file": choice.source, "batch": choice.handed_over_in, "text": choice.text,
     }  # fmt: skip
     rows = (
         (Link(state.shown, address), Link(f"{number:,}", address), state.meaning)
-        for state, number in numbers
-        for address in [visit.link("records", state.option, **narrowed)]
+        for state in BY_URGENCY
+        for number, address in [(numbers.get(state.option, 0), visit.link("records", state.option, **narrowed))]
         if number or choice == DeadLetterFilter()
     )
     return table(("state", "records", "what it means"), rows, kind="counts")
@@ -226,12 +230,9 @@ def _parent_text(parent: Parent) -> str:
 def choice_of(visit: Visit) -> DeadLetterFilter:
     """Return the choice of records in the address. Raises ConfigError for an unknown reason."""
     given = {name: parameter(visit, name) or None for name in _PARAMETERS}
-    choice = open_records.selection(given["stream"], given["key"], given["reason"], None)
-    return _with_key(replace(choice, source=given["file"], text=given["text"], handed_over_in=given["batch"]))
-
-
-def _with_key(choice: DeadLetterFilter) -> DeadLetterFilter:
-    return choice if choice.key is None else replace(choice, key_hash=key_hashes([choice.key])[choice.key])
+    choice = open_records.selection(given["stream"], given["key"], given["reason"], None, given["file"])
+    chosen = replace(choice, text=given["text"], handed_over_in=given["batch"])
+    return replace(chosen, key_hash=open_records.key_hash_of(chosen))
 
 
 def parameter(visit: Visit, name: str) -> str:

@@ -36,6 +36,9 @@ _DELIVERIES = ("stream", "operations", "started", "ended", "duration")
 _REASONS = ("stream", "reason", "records", "in this run")
 _MEMBERS = ("stream", "member", "updates")
 _COMPARED = ("run", "business date", "status")
+_OPERATIONS: Mapping[str, str] = {
+    RecordTerm.CREATED: "create", RecordTerm.UPDATED: "update", RecordTerm.DELETED: "delete",
+}  # fmt: skip
 _LOG = ("level", "stream", "message")
 LISTED = 200  # most records of each reason or state
 _LISTS_BYTES = 4_500_000  # of all lists, so that a page stays below 5 MB
@@ -97,7 +100,7 @@ def values(
         "apis": table(run_lines.API_COLUMNS, run_lines.api_rows(timing_lines.apis(run)), kind="numbers"),
         "files": table(_FILES, _files(tx, run, at)),
         "accounts": accounts(streams),
-        "sheets": list(_sheets(streams, reader.address)),
+        "sheets": list(_sheets(run.id, streams, reader.address)),
         "is_balanced": balanced is True,
         "changes": _changes(state, run, reader),
         "comparison": _comparison(tx, run, reader.address),
@@ -134,7 +137,9 @@ def _facts(run: RunRecord, address: Addresses) -> dict[str, str | Link]:
         "ended": instant_text(run.finished_at) if run.finished_at else "not yet",
         "duration": "" if run.duration is None else duration_text(run.duration),
         "requests": Link(f"{run.requests:,} ({run.throttled:,} throttled)", address("connections")),
-        "delivered": f"{sum(each['records']['delivered'] for each in streams):,}",
+        "delivered": Link(
+            f"{sum(each['records']['delivered'] for each in streams):,}", address("runs", run.id, "delivered")
+        ),
         "open": "" if run.open is None else Link(str(run.open), address("records")),
     }
     return {name: value for name, value in facts.items() if value}
@@ -170,9 +175,11 @@ def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
         yield run_lines.input_sentence(stream) or "", ""
 
 
-def _sheets(streams: Mapping[str, Any], address: Addresses) -> Iterator[dict[str, Any]]:
+def _sheets(run: int, streams: Mapping[str, Any], address: Addresses) -> Iterator[dict[str, Any]]:
     for sheet in run_lines.balance_sheets(streams):
-        sides = [[_term(sheet, term, number, address) for term, number in side] for side in (sheet.came, sheet.became)]
+        sides = [
+            [_term(run, sheet, term, number, address) for term, number in side] for side in (sheet.came, sheet.became)
+        ]
         yield {
             "caption": f"{sheet.stream}: {sheet.of}",
             "of": sheet.of,
@@ -181,10 +188,12 @@ def _sheets(streams: Mapping[str, Any], address: Addresses) -> Iterator[dict[str
         }
 
 
-def _term(sheet: BalanceSheet, term: str, number: int, address: Addresses) -> tuple[str, str | Link]:
+def _term(run: int, sheet: BalanceSheet, term: str, number: int, address: Addresses) -> tuple[str, str | Link]:
     shown = term.shown if isinstance(term, StateWord) else term
     if term == RecordTerm.REJECTED:
         return shown, Link(f"{number:,}", address("records", "rejected", stream=sheet.stream))
+    if operation := _OPERATIONS.get(term):
+        return shown, Link(f"{number:,}", address("runs", run, "delivered", stream=sheet.stream, operation=operation))
     return shown, f"{number:,}"
 
 

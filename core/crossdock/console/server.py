@@ -52,4 +52,6 @@ def serve(
         with serve_in_thread(guarded, _LIMITS, host, port, name="console", refused=refused, tls=tls) as base_url:
             yield base_url
     finally:
+        console.overviews.close()
+        console.slow_readings.close()
         tenants.close()

@@ -11,7 +11,7 @@ from crossdock.errors import CrossdockError
 from crossdock.values.clock import Clock, SystemClock
 
 T = TypeVar("T")
-WAIT_S = 0.2  # before a page shows what is known
+WAIT_S = 0.1  # before a page shows what is known
 FRESH_S = 5.0
 SHARE = 20  # a reading is shown for at least this many times as long as it took, so that it burdens no run
 
@@ -50,6 +50,13 @@ class SlowReadings:
                 raise known.error
             found: T | None = known.found
             return found
+
+    def close(self) -> None:
+        """Wait for the readings in progress: one that is cut off at the end of the process can make it crash."""
+        with self._lock:
+            threads = [each.thread for each in self._known.values() if each.thread is not None]
+        for thread in threads:
+            thread.join()
 
     def _read(self, known: _Known, read: Callable[[], Any]) -> None:
         began = self._clock.monotonic()

@@ -14,20 +14,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, BinaryIO
 
 from crossdock.errors import StateError
 from crossdock.printable import printable
 from crossdock.state import Pin
 from crossdock.values.actor import Actor
 from crossdock.values.json_times import time_text
-from crossdock.values.local_files import create_private, open_private, private_folder, read_regular, replace_file
+from crossdock.values.local_files import (
+    create_private,
+    open_private,
+    open_regular,
+    private_folder,
+    read_regular,
+    replace_file,
+)
 
 
 class PlanFile(str):
@@ -119,8 +126,7 @@ class StartedCommands:
         try:
             for folder in (self._folder.parent, self._folder):
                 private_folder(folder, "what commands have printed is kept in it", "choose another place of the state")
-            with open_private(self._lock_file(about)) as lock:
-                self._lock(lock.fileno(), about, last)
+            with self._locked(about, last) as lock:
                 started = self._start(lock.fileno(), config, arguments, f"{at:%Y%m%dT%H%M%S}-{token_hex(4)}", facts)
                 lock.write(started.id.encode())
             return started
@@ -153,12 +159,17 @@ class StartedCommands:
         _PROCESSES.append(process)
         return self._read(folder)
 
-    def _lock(self, lock: int, about: About, last: str) -> None:
+    @contextmanager
+    def _locked(self, about: About, last: str) -> Iterator[BinaryIO]:
+        path = self._lock_file(about)
         for _ in range(_TRIES):
-            with suppress(BlockingIOError):
+            with open_private(path) as lock, suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not _is_at(lock, path):
+                    continue  # an old one was removed in between
                 if self.last(about) != last:
                     raise AlreadyStartedError(self.get(self.last(about)))
+                yield lock
                 return
             running = self.get(self.last(about))
             if running is not None and running.is_running:
@@ -191,6 +202,7 @@ class StartedCommands:
         return ""
 
     def remove_old(self, now: datetime) -> None:
+        """Remove commands that ended long ago, and the locks of what was not started since."""
         oldest = f"{now - KEPT:%Y%m%dT%H%M%S}"
         for each in list(self.listed()):
             if each.id < oldest and not each.is_running:
@@ -199,6 +211,15 @@ class StartedCommands:
                     for file in folder.iterdir():
                         file.unlink()
                     folder.rmdir()
+        with suppress(OSError):  # nothing was started yet
+            for path in self._folder.glob("*.lock"):
+                self._remove_old_lock(path, oldest)
+
+    def _remove_old_lock(self, path: Path, oldest: str) -> None:
+        with suppress(OSError), path.open("rb") as lock:  # it is in use, or another console removes it
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if lock.read(_ID_BYTES).decode() < oldest and _is_at(lock, path):
+                path.unlink()
 
     def _read(self, folder: Path) -> StartedCommand:
         _PROCESSES[:] = [each for each in _PROCESSES if each.poll() is None]
@@ -221,15 +242,23 @@ class StartedCommands:
         return self._folder / f"{_digest(about)}.lock"
 
     def _is_locked(self, about: About) -> bool:
-        with open_private(self._lock_file(about)) as lock:
-            try:
+        try:
+            with open_regular(self._lock_file(about)) as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:  # it was removed after a long time
+            pass
         return False
 
 
 _PROCESSES: list[subprocess.Popen[bytes]] = []  # so that those that have ended are reaped
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    return False
 
 
 def _digest(texts: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from crossdock.config import state_location
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
 from crossdock.services.fleet import tenant_files
-from crossdock.state import State, Transaction
+from crossdock.state import Pin, State, StateUrl, Transaction
 
 _IN_ADDRESSES = re.compile(r"[A-Za-z0-9._-]+")
 OPEN_STATES = 50  # each holds up to three files open, of the 1,024 that a process mostly may
@@ -52,11 +52,16 @@ class Tenant:
 
         With *waits_s*, open it to write short transactions, which wait so long for others.
         """
-        found = state_location.locate(*self.files)
+        place = self._state_place()
+        return State(*place, read_only=True) if waits_s is None else State(*place, waits_s=waits_s)
+
+    def _state_place(self) -> tuple[StateUrl, Pin]:
+        known = self._loaded
+        found = None if known is not None and known[0] == self.stamp() else state_location.locate(*self.files)
         if found is None:
             loaded = self.project()
             found = loaded.state_url, loaded.pin
-        return State(*found, read_only=True) if waits_s is None else State(*found, waits_s=waits_s)
+        return found
 
 
 class Tenants:

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.job_config import JobConfig
-from crossdock.console import pages
+from crossdock.console import assets, pages
 from crossdock.console.overviews import Overviews
 from crossdock.console.people import Person, Role
 from crossdock.console.sign_in.ways import SignIn
@@ -128,6 +128,7 @@ class Visit:
     def _frame(self, title: str) -> Mapping[str, object]:
         return {
             "layout": "console.html",
+            "assets": assets.addresses(),
             "visit": self,
             "page_title": title,
             "navigation": list(self._navigation()),

@@ -119,7 +119,7 @@ def _unverified(
     tx: Transaction, choice: DeadLetterFilter, scopes: Mapping[Scope, str], after: str, limit: int
 ) -> tuple[list[Item], list[list[str]]]:
     if choice.key is not None:  # few records, which the command lists as well
-        found = tx.unverified.listed(scopes, choice.key, limit=limit - 1)
+        found = tx.unverified.listed(scopes, open_records.key_hash_of(choice), limit=limit - 1)
         return open_records.unverified_items(found, scopes), []
     last = _place(after, lambda *parts: (Scope(*parts[:3]), _hash(parts[3])))
     records = tx.unverified.page(scopes, after=last, limit=limit)
@@ -220,9 +220,8 @@ def _first_message(tx: Transaction, status: str, choice: DeadLetterFilter) -> st
 def _of_intents(tx: Transaction, kind: str, choice: DeadLetterFilter) -> Iterator[OpenGroup]:
     found = tx.intents.groups(STATUSES[kind], choice, limit=MOST_GROUPS)
     files = tx.batches.facts({each.batch_id for each in found if each.batch_id is not None})
-    for each in found:
-        first = tx.intents.listed(STATUSES[kind], limit=1, choice=choice, after=each.first_id - 1)
-        (item,) = open_records.intent_items(tx, first, kind)
+    firsts = open_records.intent_items(tx, tx.intents.with_ids([each.first_id for each in found]), kind)
+    for each, item in zip(found, firsts, strict=True):
         file = files.get(each.batch_id or 0)
         parameters = {"stream": each.stream} | ({} if file is None else {"batch": file.name})
         yield OpenGroup(

@@ -10,6 +10,7 @@ from typing import Any
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.records import REASONS
+from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.record_trace import History
 from crossdock.runs.waiting_groups import WaitingGroup, waiting_groups
 from crossdock.state import BatchFacts, DeadLetterFilter, HintedRecord, Intent, Scope, Transaction
@@ -50,6 +51,10 @@ def selection(
     return DeadLetterFilter(stream, key, reason, since.replace(tzinfo=UTC) if since else None, file)
 
 
+def key_hash_of(choice: DeadLetterFilter) -> int | None:
+    return None if choice.key is None else key_hashes([choice.key])[choice.key]
+
+
 def applies(choice: DeadLetterFilter, kind: str) -> bool:
     """Return whether records in the state *kind* have what *choice* restricts."""
     return (
@@ -72,7 +77,7 @@ def count(tx: Transaction, kind: str, choice: DeadLetterFilter, scopes: Collecti
     if not applies(choice, kind):
         return 0
     if kind == RecordState.UNVERIFIED.option:
-        return tx.unverified.count(scopes, choice.key)
+        return tx.unverified.count(scopes, key_hash_of(choice))
     if kind in _REFUSED:
         return tx.dead_letters.count(choice, status=kind)
     if kind == RecordState.WAITING.option:
@@ -80,6 +85,17 @@ def count(tx: Transaction, kind: str, choice: DeadLetterFilter, scopes: Collecti
     if kind == RecordState.INBOX.option:
         return tx.inbox.count(choice)
     return tx.intents.count(STATUSES[kind], choice)
+
+
+def counts(tx: Transaction, choice: DeadLetterFilter, scopes: Collection[Scope]) -> dict[str, int]:
+    """Count the records of *choice* in each state, in the order of lists; see `count`."""
+    kinds = [state.option for state in BY_URGENCY]
+    applied = {kind for kind in kinds if applies(choice, kind)}
+    refused = tx.dead_letters.counts(choice) if applied & _REFUSED else {}
+    unsettled = tx.intents.counts(choice) if applied & STATUSES.keys() else {}
+    found = {kind: refused.get(kind, 0) for kind in _REFUSED}
+    found |= {kind: sum(unsettled.get(each, 0) for each in statuses) for kind, statuses in STATUSES.items()}
+    return {kind: found[kind] if kind in found else count(tx, kind, choice, scopes) for kind in kinds}
 
 
 def matching_items(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit: int) -> list[Item]:
@@ -201,7 +217,7 @@ def unreadable_items(tx: Transaction, limit: int) -> list[Item]:
 def unverified(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
     """Return at most *limit* unverified records of *choice*, by scope and key."""
     scopes = scopes_of(loaded, choice)
-    return unverified_items(tx.unverified.listed(scopes, choice.key, limit=limit), scopes)
+    return unverified_items(tx.unverified.listed(scopes, key_hash_of(choice), limit=limit), scopes)
 
 
 def waiting_group_items(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:

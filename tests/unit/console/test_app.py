@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from pathlib import Path
 
 import httpx
 from starlette.responses import PlainTextResponse, Response
 from tests.consoles import make_fleet
-from tests.unit.console.visitor import HOST
+from tests.unit.console.visitor import HOST, Visitor
 
 from crossdock.console import tenants
 from crossdock.console.app import Page, app
 from crossdock.console.overviews import Overviews
 from crossdock.console.people import user_of_this_machine
+from crossdock.console.routes import PAGES
 from crossdock.console.visits import Console, Visit
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.serving import ServerNames
+
+
+def test_browsers_keep_a_style_sheet_until_it_changes(tmp_path: Path) -> None:
+    """Its address names its content; what another version of the console has named is asked for each time."""
+    make_fleet(tmp_path / "tenants")
+    found, clock = tenants.fleet(str(tmp_path / "tenants"), ()), ManualClock()
+    console = Console(found, Overviews(found, clock), clock)
+    visitor = Visitor(app(console, PAGES, ServerNames((), ""), lambda *_: user_of_this_machine()))
+    addresses = re.findall(r'(?:href|src)="(/[a-z]+\.(?:css|js)[^"]*)"', visitor.html("/"))
+    assert len(addresses) == 3
+    try:
+        for address in addresses:
+            kept = visitor.answer("GET", address).headers["cache-control"]
+            assert kept == "max-age=31536000, immutable"
+            assert visitor.answer("GET", f"{address}0").headers["cache-control"] == "no-cache"
+    finally:
+        found.close()
 
 
 def test_who_has_not_signed_in_keeps_out_nobody(tmp_path: Path) -> None:

@@ -90,6 +90,34 @@ def test_what_was_rejected_leads_to_its_records_and_to_a_replay(site: Site) -> N
     assert not Page(site.visit(f"runs/{run}")).under("stream", "key")
 
 
+def test_what_a_run_delivered_is_listed_page_by_page(site: Site) -> None:
+    """The numbers of its account lead there; what it has not delivered, or the target held already, is left out."""
+    streams = ("wms.products",) * 250 + ("wms.orders",) * 3
+    made = [intent(n, stream=each, status="delivered") for n, each in enumerate(streams)]
+    made += [intent(300, status="in_doubt"), intent(301, status="delivered", untouched=True)]
+    with closing(site.state()) as state, state.begin() as tx:
+        for items in (made, [intent(400, status="delivered")]):
+            run = start(tx)
+            tx.intents.add(items, run_id=run, fence=1, at=NOW)
+            tx.intents.write_outcomes(items, at=NOW)
+            finish(tx, run, created=len(items))
+    run -= 1
+    assert f"/t/acme/runs/{run}/delivered" in links(site.visit(f"runs/{run}"))
+    with site.visiting() as visitor:
+        shown, seen = visitor.html(f"/t/acme/runs/{run}/delivered"), 0
+        assert "253 operations of this run were confirmed" in shown
+        chosen = f"/t/acme/runs/{run}/delivered?stream=wms.products&operation=create"
+        assert chosen in links(shown)
+        following: str | None = chosen
+        while following:
+            shown = visitor.html(following)
+            seen += sum("/record?" in each for each in links(shown))
+            following = next((each for each in links(shown) if "after=" in each), None)
+    assert seen == 250
+    site.visit("runs/77/delivered", status=404)
+    site.visit(f"runs/{run}/delivered?after=x", status=404)
+
+
 def test_personal_members_are_shown_on_request_to_operators_alone(site: Site) -> None:
     """And that they were shown is logged."""
     changed = intent(

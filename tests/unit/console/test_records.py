@@ -232,3 +232,47 @@ def test_pages_are_there_although_the_config_is_wrong(command_line: CommandLine,
     page = opened(visitor, f"record?stream={STREAM}&key=R1&show=data")
     assert "bad_value: is no number" in page.text
     assert "secret-canary" not in page.html
+
+
+@pytest.mark.parametrize("stream", ["products", "renamed"])
+def test_each_listed_record_has_a_page(command_line: CommandLine, visitor: Visitor, stream: str) -> None:
+    """Also while its stream is not in the config any more."""
+    fill(command_line)
+    config = command_line.config.read_text(encoding="utf-8")
+    command_line.config.write_text(config.replace("      products:", f"      {stream}:"), encoding="utf-8")
+    for state in RecordState:
+        for link in opened(visitor, f"records/{state.option}").links:
+            if "/record?" in link.address:
+                assert f"Record {link.text.rpartition(':')[2]}" in opened(visitor, link.address).text
+
+
+def test_a_record_that_is_not_known_yet_says_who_waits_for_it(command_line: CommandLine, visitor: Visitor) -> None:
+    """The list of waiting records leads there, and its page leads to them."""
+    parents = [{"resource": "product", "namespace": "wms", "key": "P9"}]
+    with closing(command_line.state()) as state, state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
+        made = [waiting(n, waits_for=parents, **record(f"W{n:02}")) for n in range(60)]
+        tx.waiting_records.put(made, run_id=run, at=AT)
+    listed = opened(visitor, "records/waiting")
+    page = opened(visitor, listed.link("product wms:P9"))
+    assert "The state has no record P9 of product wms." in page.text
+    named = {each.text for each in page.links if "/record?" in each.address}
+    assert len(named) == 50
+    assert named < {f"W{n:02}" for n in range(60)}
+    assert page.link("All waiting records") == "/t/acme/records/waiting"
+    assert "Not Found" in visitor.html("/t/acme/record?resource=product&namespace=wms&key=P8", 404)
+
+
+@pytest.mark.parametrize("decision", ["delivered", "pending"])
+def test_a_decision_of_a_person_can_be_reversed(command_line: CommandLine, visitor: Visitor, decision: str) -> None:
+    """Its record leads to the action; one that the target itself has confirmed does not."""
+    with closing(command_line.state()) as state, state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
+        made = [
+            intent(1, status=decision, resolved_at=AT, **record("D1")),
+            intent(2, status=decision, **record("D2")),
+        ]
+        tx.intents.add(made, run_id=run, fence=1, at=AT)
+        tx.intents.write_outcomes(made, at=AT)
+    assert "Reverse a decision" in opened(visitor, f"record?stream={STREAM}&key=D1").text
+    assert "Reverse a decision" not in opened(visitor, f"record?stream={STREAM}&key=D2").text

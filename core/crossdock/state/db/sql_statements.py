@@ -52,6 +52,19 @@ class _Compiled:
     constants: Mapping[str, Any]
 
 
+def unindexed(column: Column[Any]) -> ColumnElement[str]:
+    """Return a text column without its index, which SQLite, as it has no statistics, would prefer to a better one."""
+    return column.concat(literal_column("''"))
+
+
+def sorted_by(connection: Connection, number: Column[int]) -> ColumnElement[int]:
+    """Return *number* to order the rows by that a condition finds.
+
+    For the first of many rows, PostgreSQL would read the whole table in this order until it has found them.
+    """
+    return number + literal_column("0") if connection.dialect.name == "postgresql" else number
+
+
 class Bulk:
     """A statement that is compiled once for each database and then executed for rows of plain values.
 

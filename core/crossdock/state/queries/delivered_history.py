@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, exists, func, select
+from sqlalchemy import ColumnElement, Connection, exists, func, select
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts, intents
@@ -31,6 +32,20 @@ class DeliveredOperation(NamedTuple):
     untouched: bool
     was_decided_again: bool
     after: dict[str, Any]
+
+
+class DeliveredRecord(NamedTuple):
+    """An operation that a target has confirmed *at* some time, without its data."""
+
+    id: int
+    stream: str
+    key: str
+    operation: str
+    at: datetime
+    target: str
+    target_id: str | None
+    source: str
+    line: int
 
 
 class DeliveredHistory:
@@ -71,9 +86,20 @@ class DeliveredHistory:
     def counts(self, run_ids: Sequence[int]) -> list[tuple[str, str, int]]:
         """Return how often *run_ids* have delivered each operation to a target, by stream."""
         columns = (intents.c.stream, intents.c.operation)
-        query = select(*columns, func.count()).where(intents.c.run_id.in_(run_ids), intents.c.status == "delivered")
-        query = query.where(intents.c.untouched.is_not(True)).group_by(*columns).order_by(*columns)
+        query = select(*columns, func.count()).where(*_delivered_by(run_ids)).group_by(*columns).order_by(*columns)
         return [(stream, operation, number) for stream, operation, number in self._connection.execute(query)]
+
+    def of_run(
+        self, run_id: int, *, stream: str | None, operation: str | None, after: int, limit: int
+    ) -> list[DeliveredRecord]:
+        """Return at most *limit* delivered operations of a run with an id *after* this one, in their order."""
+        names = ("id", "stream", "key", "operation", "settled_at", "target", "target_id", "source", "line")
+        query = select(*(intents.c[name] for name in names)).where(*_delivered_by([run_id]))
+        for name, value in (("stream", stream), ("operation", operation)):
+            query = query if value is None else query.where(intents.c[name] == value)
+        order = sql_statements.sorted_by(self._connection, intents.c.id)
+        rows = self._connection.execute(query.where(intents.c.id > after).order_by(order).limit(limit))
+        return [DeliveredRecord(*row) for row in rows]
 
     def unsettled(self, run_ids: Sequence[int]) -> int:
         query = select(func.count()).select_from(intents)
@@ -84,3 +110,8 @@ class DeliveredHistory:
         names = (intents.c[name] for name in ("stream", *Scope.__slots__))
         query = select(*names).distinct().where(intents.c.run_id.in_(run_ids), intents.c.status == "delivered")
         return {(stream, Scope(*rest)) for stream, *rest in self._connection.execute(query)}
+
+
+def _delivered_by(run_ids: Sequence[int]) -> list[ColumnElement[bool]]:
+    status = sql_statements.unindexed(intents.c.status)  # most operations have it
+    return [intents.c.run_id.in_(run_ids), status == "delivered", intents.c.untouched.is_not(True)]

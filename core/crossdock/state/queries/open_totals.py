@@ -56,7 +56,8 @@ class OpenTotals:
             number, first = self._connection.execute(query).one()
             if number:
                 yield OpenTotal(state, number, first)
-        counts = select(intents.c.status, func.count(), func.min(intents.c.created_at))
-        unsettled = counts.where(intents.c.status.in_(UNSETTLED)).group_by(intents.c.status)
-        for status, number, first in self._connection.execute(unsettled):
-            yield OpenTotal(_STATES[status], number, first)
+        counts = select(intents.c.status, func.count().label("number"), func.min(intents.c.id).label("first"))
+        unsettled = counts.where(intents.c.status.in_(UNSETTLED)).group_by(intents.c.status).subquery()
+        first = select(unsettled.c.status, unsettled.c.number, intents.c.created_at)
+        for status, number, at in self._connection.execute(first.join(intents, intents.c.id == unsettled.c.first)):
+            yield OpenTotal(_STATES[status], number, at)

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, select, true, union
 
+from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings, dead_letters, intents, runs, waiting_records
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.state.tables.record_identity import Scope, within
@@ -135,7 +136,8 @@ class RunDetails:
 
     def first_operations(self, run_id: int, *, limit: int) -> FirstOperations:
         """Return what the first *limit* operations of a run updated, as far as retention keeps their payloads."""
-        of_run = select(intents.c.id).where(intents.c.run_id == run_id).order_by(intents.c.id)
+        of_run = select(intents.c.id).where(intents.c.run_id == run_id)
+        of_run = of_run.order_by(sql_statements.sorted_by(self._connection, intents.c.id))
         ids = list(self._connection.execute(of_run.limit(limit + 1)).scalars())
         number = min(len(ids), limit)
         if not number:
@@ -145,7 +147,7 @@ class RunDetails:
             intents.c.run_id == run_id,
             intents.c.id <= ids[number - 1],
             intents.c.operation == "update",
-            intents.c.status == "delivered",
+            sql_statements.unindexed(intents.c.status) == "delivered",
         )
         found = self._connection.execute(query.order_by(intents.c.id))
         return FirstOperations(number, len(ids) == number, [each for row in found if (each := _update(*row))])

@@ -9,15 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    Column,
-    ColumnElement,
     Connection,
     Select,
     Text,
     bindparam,
     exists,
     func,
-    literal_column,
     select,
     tuple_,
     type_coerce,
@@ -84,11 +81,6 @@ class Accepted:
 Bound = tuple[Scope, Binding]
 
 
-def _unindexed(column: Column[str], parameter: str) -> ColumnElement[bool]:
-    """Compare without an index: SQLite without statistics would read the whole resource by the primary key."""
-    return column.concat(literal_column("''")) == bindparam(parameter)
-
-
 _COLUMNS = {name: name for name in Binding.__slots__ if name not in {"fingerprint", "unverified"}}
 _COLUMNS |= {"record_fp": "fingerprint"}
 _SCOPE = {name: f"scope.{name}" for name in Scope.__slots__}
@@ -99,7 +91,8 @@ _IS_WHOLE = ~table.c.namespace.contains(CONTRIBUTION)
 _GET = sql_statements.ByKey(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
 _IDS = sql_statements.ByKey(select(table.c.key_hash, table.c.target_id).where(_HERE, _IS_LIVE), table.c.key_hash)
 _OF_RESOURCE = table.c.target == bindparam("target"), table.c.resource == bindparam("resource")
-_AMONG_IDS = _unindexed(table.c.target, "target"), _unindexed(table.c.resource, "resource"), _IS_LIVE
+_target, _resource = (sql_statements.unindexed(table.c[name]) for name in ("target", "resource"))
+_AMONG_IDS = _target == bindparam("target"), _resource == bindparam("resource"), _IS_LIVE
 _OF_ID = sql_statements.ByKey(
     select(table.c.target_id, table.c.namespace, table.c.key_hash, table.c.key).where(*_AMONG_IDS, _IS_WHOLE),
     table.c.target_id,
@@ -109,8 +102,8 @@ _CONTRIBUTED = sql_statements.ByKey(
     select(table.c.target_id, table.c.payload).where(*_AMONG_IDS, ~_IS_WHOLE), table.c.target_id
 )
 _TO_ONE_ID = update(table).where(
-    _unindexed(table.c.target, "of_target"),
-    _unindexed(table.c.resource, "of_resource"),
+    _target == bindparam("of_target"),
+    _resource == bindparam("of_resource"),
     table.c.target_id == bindparam("of_id"),
     _IS_LIVE,
 )

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Table,
@@ -76,10 +77,12 @@ class DeadLetterFilter:
 
     def conditions(self, any_table: Table) -> list[Any]:
         """Return those conditions that *any_table* has columns for."""
-        given = {"stream": self.stream, "key": self.key, "code": self.code, "key_hash": self.key_hash}
+        given = {"key": self.key, "code": self.code, "key_hash": self.key_hash}
         found = [
             any_table.c[name] == value for name, value in given.items() if value is not None and name in any_table.c
         ]
+        if self.stream is not None:
+            found.append(self._less_selective(any_table.c.stream) == self.stream)
         if self.since is not None and any_table is table:
             found.append(table.c.refused_at >= self.since)
         if self.source is not None and "source" in any_table.c:
@@ -90,6 +93,15 @@ class DeadLetterFilter:
             named = select(batches.c.id).where(batches.c.name == self.handed_over_in)
             found.append(intents.c.batch_id.in_(named))
         return found
+
+    def status(self, any_table: Table) -> ColumnElement[str]:
+        """Return the column of the status, to compare with it."""
+        return self._less_selective(any_table.c.status)
+
+    def _less_selective(self, column: Column[str]) -> ColumnElement[str]:
+        """Return *column* without its index if the index of files or of batches finds fewer records."""
+        has_file = self.source is not None or self.handed_over_in is not None
+        return sql_statements.unindexed(column) if has_file else column
 
 
 def _attempt_says(text: str) -> ColumnElement[bool]:
@@ -145,6 +157,10 @@ _CODES = sql_statements.ByKey(
 )
 
 
+def _of(status: str, choice: DeadLetterFilter) -> list[ColumnElement[bool]]:
+    return [choice.status(table) == status, *choice.conditions(table)]
+
+
 class DeadLetters:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -178,7 +194,7 @@ class DeadLetters:
     def chosen(self, choice: DeadLetterFilter) -> list[DeadLetter]:
         """Return the rejected dead letters of *choice*, oldest first, including those of rows without a key."""
         fields = [table.c[name] for name in _COLUMNS]
-        query = select(*fields).where(table.c.status == "rejected", *choice.conditions(table))
+        query = select(*fields).where(*_of("rejected", choice))
         found = self._connection.execute(query.order_by(table.c.refused_at, table.c.key))
         return [DeadLetter(RecordIdentity.of_row(row), *(getattr(row, name) for name in _PLAIN)) for row in found]
 
@@ -215,7 +231,7 @@ class DeadLetters:
     def listed(self, *, limit: int, status: str = "rejected", choice: DeadLetterFilter = ALL) -> list[dict[str, Any]]:
         """Return all columns of at most *limit* dead letters of *status* and *choice*, by stream and newest first."""
         order = (table.c.stream, table.c.refused_at.desc(), table.c.key)
-        query = select(table).where(table.c.status == status, *choice.conditions(table)).order_by(*order).limit(limit)
+        query = select(table).where(*_of(status, choice)).order_by(*order).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
     def page(
@@ -223,7 +239,7 @@ class DeadLetters:
     ) -> list[dict[str, Any]]:
         """Return at most *limit* dead letters *after* a place, by stream and reason, longest rejected first."""
         order = tuple(table.c[name] for name in DeadLetterPlace._fields)
-        query = select(table).where(table.c.status == status, *choice.conditions(table)).order_by(*order).limit(limit)
+        query = select(table).where(*_of(status, choice)).order_by(*order).limit(limit)
         if after is not None:
             place = (literal(value, column.type) for value, column in zip(after, order, strict=True))
             query = query.where(tuple_(*order) > tuple_(*place))
@@ -233,7 +249,7 @@ class DeadLetters:
         """Count the dead letters of *choice* by stream and reason, and by file, the largest groups first."""
         by = [table.c.stream, table.c.code, *([table.c.source] if by_source else [])]
         facts = func.count().label("number"), func.min(table.c.first_run_id).label("first_run_id")
-        query = select(*by, *facts).where(table.c.status == status, *choice.conditions(table)).group_by(*by)
+        query = select(*by, *facts).where(*_of(status, choice)).group_by(*by)
         found = query.order_by(facts[0].desc(), *by).limit(limit).subquery()
         source = found.c.source if by_source else null()
         columns = found.c.stream, found.c.code, source, found.c.number, found.c.first_run_id, runs.c.started_at
@@ -242,14 +258,22 @@ class DeadLetters:
         return [DeadLetterGroup(*row) for row in rows]
 
     def count(self, choice: DeadLetterFilter, *, status: str = "rejected") -> int:
-        query = select(func.count()).select_from(table).where(table.c.status == status, *choice.conditions(table))
+        query = select(func.count()).select_from(table).where(*_of(status, choice))
         return int(self._connection.execute(query).scalar_one())
+
+    def counts(self, choice: DeadLetterFilter) -> dict[str, int]:
+        """Count the dead letters of *choice* by status."""
+        # SQLite would read each row by its place in the index of the status, although it has to read almost all
+        by_index = choice.key is None and choice.source is None and choice.text is None
+        status = table.c.status if by_index else sql_statements.unindexed(table.c.status)
+        query = select(status, func.count()).where(*choice.conditions(table)).group_by(status)
+        return {name: number for name, number in self._connection.execute(query)}
 
     def reasons(self, choice: DeadLetterFilter) -> list[tuple[str, str, int]]:
         """Count the rejected dead letters of *choice* by stream and reason code, the most frequent first."""
         number = func.count().label("number")
-        query = select(table.c.stream, table.c.code, number).where(table.c.status == "rejected")
-        query = query.where(*choice.conditions(table)).group_by(table.c.stream, table.c.code)
+        query = select(table.c.stream, table.c.code, number).where(*_of("rejected", choice))
+        query = query.group_by(table.c.stream, table.c.code)
         found = self._connection.execute(query.order_by(number.desc(), table.c.stream, table.c.code))
         return [(stream, code, count) for stream, code, count in found]
 

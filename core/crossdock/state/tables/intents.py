@@ -218,10 +218,14 @@ class Intents:
 
     def with_data(self, items: Sequence[Intent]) -> list[Intent]:
         """Read intents again that were read without their data, in the same order."""
+        return self.with_ids([item.id for item in items])
+
+    def with_ids(self, numbers: Sequence[int]) -> list[Intent]:
+        """Return the intents with these ids, in their order."""
         found = dict[int, Intent]()
-        for part in sql_statements.chunks([item.id for item in items]):
+        for part in sql_statements.chunks(numbers):
             found |= {each.id: each for each in self._listed(select(*_FIELDS).where(table.c.id.in_(part)))}
-        return [found[item.id] for item in items]
+        return [found[number] for number in numbers]
 
     def of_record(self, scope: Scope, key_hash: int) -> list[Intent]:
         query = select(*_FIELDS).where(within(table, scope), table.c.key_hash == key_hash)
@@ -260,8 +264,9 @@ class Intents:
         self, statuses: Iterable[Status], *, limit: int, choice: DeadLetterFilter = ALL, after: int = 0
     ) -> list[Intent]:
         """Return at most *limit* intents of *choice* with an id *after* this one, oldest first."""
-        query = select(*_FIELDS).where(table.c.id > after, *choice.conditions(table)).order_by(table.c.id).limit(limit)
-        found = [each for status in statuses for each in self._listed(query.where(table.c.status == status))]
+        query = select(*_FIELDS).where(table.c.id > after, *choice.conditions(table))
+        query = query.order_by(sql_statements.sorted_by(self._connection, table.c.id)).limit(limit)
+        found = [each for status in statuses for each in self._listed(query.where(choice.status(table) == status))]
         return sorted(found, key=lambda each: each.id)[:limit]
 
     def groups(self, statuses: Iterable[Status], choice: DeadLetterFilter, *, limit: int) -> list[IntentGroup]:
@@ -269,14 +274,20 @@ class Intents:
         by = table.c.stream, table.c.batch_id
         number = func.count().label("number")
         query = select(*by, number, func.min(table.c.created_at), func.min(table.c.id))
-        query = query.where(table.c.status.in_(list(statuses)), *choice.conditions(table)).group_by(*by)
+        query = query.where(choice.status(table).in_(list(statuses)), *choice.conditions(table)).group_by(*by)
         rows = self._connection.execute(query.order_by(number.desc(), *by).limit(limit))
         return [IntentGroup(*row) for row in rows]
 
     def count(self, statuses: Iterable[Status], choice: DeadLetterFilter) -> int:
         query = select(func.count()).select_from(table)
-        query = query.where(table.c.status.in_(list(statuses)), *choice.conditions(table))
+        query = query.where(choice.status(table).in_(list(statuses)), *choice.conditions(table))
         return int(self._connection.execute(query).scalar_one())
+
+    def counts(self, choice: DeadLetterFilter) -> dict[str, int]:
+        """Count the unsettled intents of *choice* by status."""
+        status = choice.status(table)
+        query = select(status, func.count()).where(status.in_(UNSETTLED), *choice.conditions(table)).group_by(status)
+        return {name: number for name, number in self._connection.execute(query)}
 
     def of_run(self, run_id: int) -> dict[str, int]:
         """Count a run's operations by result. Operations that are being sent count as ``pending``."""

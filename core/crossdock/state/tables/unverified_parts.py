@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, func, literal, select, union, update
+from sqlalchemy import Connection, delete, func, literal, select, true, union, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings, snapshots, taken_files, unverified
@@ -98,17 +98,19 @@ class Unverified:
         for *scope, number in self._connection.execute(query):
             yield Scope(*scope), number
 
-    def count(self, scopes: Collection[Scope], key: str | None) -> int:
-        if key is None:
+    def count(self, scopes: Collection[Scope], key_hash: int | None) -> int:
+        if key_hash is None:
             return sum(number for scope, number in self.counts() if scope in scopes)
-        query = select(*_SCOPE).where(_IS_UNVERIFIED, bindings.c.key == key)
-        return sum(Scope(*row) in scopes for row in self._connection.execute(query))
+        return len(self.listed(scopes, key_hash, limit=len(scopes)))
 
-    def listed(self, scopes: Collection[Scope], key: str | None, *, limit: int) -> list[UnverifiedRecord]:
+    def listed(self, scopes: Collection[Scope], key_hash: int | None, *, limit: int) -> list[UnverifiedRecord]:
+        """Return at most *limit* unverified records of *scopes*, all or those with one key, by scope and key."""
         query = select(*_SCOPE, bindings.c.key, bindings.c.target_id).where(_IS_UNVERIFIED)
-        if key is not None:
-            query = query.where(bindings.c.key == key)
-        rows = self._connection.execute(query.order_by(*_SCOPE, bindings.c.key))
+        query = query.order_by(*_SCOPE, bindings.c.key)
+        places = [true()] if key_hash is None else [within(bindings, each) for each in _in_order(scopes)]
+        if key_hash is not None:
+            query = query.where(bindings.c.key_hash == key_hash)
+        rows = chain.from_iterable(self._connection.execute(query.where(place)) for place in places)
         found = (UnverifiedRecord(Scope(*scope), name, target_id) for *scope, name, target_id in rows)
         return list(islice((each for each in found if each.scope in scopes), limit))
 
@@ -117,7 +119,7 @@ class Unverified:
     ) -> list[tuple[UnverifiedRecord, int]]:
         """Return at most *limit* unverified records of *scopes* with their key hashes, *after* one of them."""
         found = list[tuple[UnverifiedRecord, int]]()
-        for scope in sorted(scopes, key=lambda each: tuple(each.columns.values())):
+        for scope in _in_order(scopes):
             if after is not None and tuple(scope.columns.values()) < tuple(after[0].columns.values()):
                 continue
             query = select(bindings.c.key, bindings.c.target_id, bindings.c.key_hash)
@@ -129,3 +131,7 @@ class Unverified:
             if len(found) == limit:
                 break
         return found
+
+
+def _in_order(scopes: Collection[Scope]) -> list[Scope]:
+    return sorted(scopes, key=lambda each: tuple(each.columns.values()))

@@ -1,0 +1,66 @@
+"""The page of what one run has delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from starlette.responses import Response
+
+from crossdock.console.page_tables import Cell, Link, table
+from crossdock.console.records import parameter
+from crossdock.console.visits import PageError, Visit
+from crossdock.state.queries.delivered_history import DeliveredRecord
+from crossdock.values.display_times import instant_text
+
+_LISTED = 100
+_NUMBERS = ("stream", "operation", "records")
+_COLUMNS = ("key", "stream", "operation", "confirmed", "target", "id at the target", "read from")
+
+
+def listed(visit: Visit) -> Response:
+    """Show the operations of a run that a target has confirmed, all or those of a stream or kind, page by page."""
+    number, after = _number(visit.place["run"]), _number(parameter(visit, "after") or "0")
+    stream, operation = parameter(visit, "stream") or None, parameter(visit, "operation") or None
+    with visit.reading() as tx:
+        run = tx.runs.get(number)
+        if run is None:
+            raise PageError(404, f"There is no run {number}.", "The list of runs has those that were kept.")
+        numbers = tx.delivered.counts([number])
+        found = tx.delivered.of_run(number, stream=stream, operation=operation, after=after, limit=_LISTED + 1)
+    chosen = {"stream": stream, "operation": operation}
+    page, more = found[:_LISTED], len(found) > _LISTED
+    return visit.show(
+        "delivered.html",
+        f"Delivered by run {run.id}",
+        run=run,
+        run_address=visit.link("runs", run.id),
+        total=f"{sum(each for _, _, each in numbers):,}",
+        counted=f"{sum(each['records']['delivered'] for each in (run.tally or {}).values()):,}",
+        numbers=table(_NUMBERS, (_count(visit, run.id, *each) for each in numbers), kind="numbers"),
+        chosen=" ".join(filter(None, (operation, stream))),
+        all=visit.link("runs", run.id, "delivered"),
+        records=table(_COLUMNS, (_row(visit, each) for each in page)),
+        following=visit.link("runs", run.id, "delivered", **chosen, after=page[-1].id) if more else "",
+    )
+
+
+def _count(visit: Visit, run: int, stream: str, operation: str, number: int) -> Iterator[Cell]:
+    yield stream
+    yield operation
+    yield Link(f"{number:,}", visit.link("runs", run, "delivered", stream=stream, operation=operation))
+
+
+def _row(visit: Visit, each: DeliveredRecord) -> Iterator[Cell]:
+    yield Link(each.key, visit.link("record", stream=each.stream, key=each.key))
+    yield each.stream
+    yield each.operation
+    yield instant_text(each.at)
+    yield each.target
+    yield each.target_id or ""
+    yield f"{each.source}:{each.line}"
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 18:
+        raise PageError(404, f"There is no run or place {text}.", "The list of runs has those that were kept.")
+    return int(text)

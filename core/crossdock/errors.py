@@ -30,8 +30,6 @@ __all__ = [
 ]  # fmt: skip
 
 _Error = TypeVar("_Error", bound=BaseException)
-LONGEST_CODE = 32
-"""Characters of a code; what is longer is cut."""
 _BY_SEVERITY = (70, 130, 3, 4, 2, 1)
 
 
@@ -59,7 +57,7 @@ class CrossdockError(Exception):
     ) -> None:
         self.message = printable(str(message))  # an author may give an exception
         super().__init__(self.message)
-        self.code = str(code or type(self).code or self.category)[:LONGEST_CODE]
+        self.code = code or type(self).code or self.category
         self.where = where and printable(where)
         self.hint = hint and printable(hint)
 

@@ -112,7 +112,8 @@ def test_what_users_copy_imports_public_names_only(package: griffe.Module) -> No
     public = {*exported(package), *PUBLIC}
     found = [*shown_imports()]
     assert found
-    assert [each for each in found if each[1] not in public] == []
+    own = {"crossdock_airflow", "crossdock_dagster"}  # files that the pages about orchestrators show
+    assert [each for each in found if each[1] not in public and each[1].partition(".")[0] not in own] == []
 
 
 # ---- planted breaks

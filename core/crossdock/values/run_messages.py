@@ -10,6 +10,7 @@ from typing import Any, Literal
 from crossdock.errors import CrossdockError, FindingsError, with_code, without_traceback, worst_exit_code
 from crossdock.printable import printable_lines
 
+_LONGEST_CODE = 32  # of an author's error; what is longer is cut
 Level = Literal["error", "warning", "note"]
 MOST = 1_000  # warnings and notes of one run that are kept
 
@@ -37,7 +38,7 @@ class RunMessage:
     @classmethod
     def of_error(cls, stream: str, error: CrossdockError) -> RunMessage:
         message = "\n".join(error.lines) if isinstance(error, FindingsError) else error.message
-        return cls("error", stream, message, error.code, error.where, error.hint, error.category)
+        return cls("error", stream, message, error.code[:_LONGEST_CODE], error.where, error.hint, error.category)
 
     @property
     def text(self) -> str:

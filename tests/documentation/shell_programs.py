@@ -13,7 +13,8 @@ import json, os, signal, socket, sys
 
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 wire = socket.socket(socket.AF_UNIX)
-wire.connect({socket!r})
+folder = os.open({folder!r}, os.O_RDONLY)
+wire.connect(f"/proc/self/fd/{{folder}}/{name_of_socket}")  # the path itself may be too long
 asked = {{"program": {name!r}, "arguments": sys.argv[1:], "folder": os.getcwd(), "pid": os.getpid()}}
 wire.sendall(json.dumps(asked | {{"environment": dict(os.environ)}}).encode() + b"\\n")
 sys.exit(int(wire.makefile().readline() or 99))
@@ -23,7 +24,10 @@ sys.exit(int(wire.makefile().readline() or 99))
 def place(folder: Path, name: str, socket: Path) -> None:
     """Put the program *name* into *folder*; what it is asked to do is sent to *socket*."""
     path = folder / name
-    path.write_text(ASKED.format(python=sys.executable, name=name, socket=str(socket)), encoding="utf-8")
+    path.write_text(
+        ASKED.format(python=sys.executable, name=name, folder=str(socket.parent), name_of_socket=socket.name),
+        encoding="utf-8",
+    )
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 

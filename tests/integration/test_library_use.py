@@ -211,8 +211,8 @@ def test_the_guide_checks_plans_runs_and_tells_errors_apart(
     assert guide["sync_tenant"](file, server.tenant, tmp_path).status == "done"
     with project.load(config).exclusive_state():
         assert guide["run_unless_busy"](config) is None
-    gone = {**config, "platform": {**config["platform"], "base_url": "http://127.0.0.1:9"}, "state": "sqlite:///x.db"}
-    gone["state"] = f"sqlite:///{tmp_path / 'gone.db'}"
+    away = {"base_url": "http://127.0.0.1:9", "retry": {"attempts": 1, "base_s": 0.01, "give_up_after_s": 0.1}}
+    gone = {**config, "platform": config["platform"] | away, "state": f"sqlite:///{tmp_path / 'gone.db'}"}
     crossdock.init(gone)
     assert guide["may_pass_by_itself"](crossdock.run(gone))
 

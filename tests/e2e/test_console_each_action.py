@@ -39,7 +39,7 @@ from crossdock.values.clock import SystemClock
 REASON = "the partner has asked for it"
 OFTEN = {"time_zone": "UTC", "every": "1s"}
 BUSY = "[state_busy]"
-RAN = ": done after"
+RAN = " after "  # a run has ended, whatever its result
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """People act in the console while a scheduler runs jobs: ``pytest tests/long/test_console_beside_scheduler.py -rP``.
 
 Three minutes for each database. ``CROSSDOCK_CHAOS_SEED`` gives another seed to what people do; ``-rP`` shows what was
-done, and how long runs took while nobody did anything and while people did.
+done, and how long runs took for each file while nobody did anything and while people did.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tests.e2e.test_console_each_action import BUSY, Desk, Stage
 from tests.e2e.test_folder_warehouse import serve_folder
 from tests.e2e.warehouse import Site
 from tests.plain_browser import Browser, Page
+from tests.waiting import eventually
 
 from crossdock.state import StateUrl
 
@@ -35,14 +36,14 @@ __all__ = ["platform", "site"]  # fixtures
 PHASES, PHASE_S = 8, 20.0
 PEOPLE = 4
 NEW_RECORDS = 40
-PLACES = (
-    ("", "sync"),
-    ("", "plan"),
-    ("", "start-job"),
-    ("", "pause-job"),
-    ("", "resume-job"),
-    ("records/rejected", "replay"),
-    ("records/rejected", "drop"),
+PLACES: Sequence[tuple[str, str, dict[str, str]]] = (
+    ("", "sync", {}),
+    ("", "plan", {}),
+    ("", "start-job", {}),
+    ("", "pause-job", {"job": "other"}),
+    ("", "resume-job", {"job": "other"}),
+    ("records/rejected", "replay", {}),
+    ("records/rejected", "drop", {}),
 )
 VIEWED = ("", "runs", "records", "records/rejected", "connections", "settings", "audit", "commands")
 UNLOGGED = frozenset({"plan"})
@@ -82,8 +83,8 @@ class Crowd:
         while time.monotonic() < until:
             for place in rng.choices(VIEWED, k=3):
                 assert desk.page(place).status == 200
-            place, action = rng.choice(PLACES)
-            if previews := desk.links(place, action):
+            place, action, fields = rng.choice(PLACES)
+            if previews := desk.links(place, action, **fields):
                 self._press(desk, action, desk.browser.open(rng.choice(previews)))
 
     def _press(self, desk: Desk, action: str, preview: Page) -> int | None:
@@ -96,6 +97,7 @@ class Crowd:
         return answer.status
 
     def _press_together(self) -> None:
+        eventually(lambda: bool(self.desks[0].links("records/rejected", "drop")))
         for address in self.desks[0].links("records/rejected", "drop")[:1]:
             previews = [each.browser.open(address) for each in self.desks]
             ready = threading.Barrier(len(self.desks))
@@ -133,6 +135,7 @@ def exports(site: Site, numbers: Iterator[int]) -> Iterator[None]:
 def test_people_act_while_jobs_run(site: Site, state_url: StateUrl) -> None:
     """Each button that was accepted is one row of the audit log, each record is created once, and nothing is locked."""
     serve_folder(site)
+    site.edit("key: [SKU]", "key: [SKU]\n        order: any", within="products:")
     site.edit("sqlite:///state.db", state_url.render_as_string(hide_password=False))
     jobs = {
         "often": {"streams": ["wms.products"], "schedule": {"time_zone": "UTC", "every": "2s"}},
@@ -164,37 +167,39 @@ def test_people_act_while_jobs_run(site: Site, state_url: StateUrl) -> None:
     quiet, busy = (durations(site, [each for each in phases if each[0] is act]) for act in (False, True))
     alone, beside = statistics.median(quiet), statistics.median(busy)
     print(f"\n{state_url.drivername}: {dict(outcomes)}, {len(created):,} records created once")
-    print(f"{len(quiet)} runs of {alone:.2f} s alone, {len(busy)} of {beside:.2f} s with people: {beside / alone:.2f}")
+    print(f"seconds for a file: {alone:.3f} in {len(quiet)} runs, {beside:.3f} in {len(busy)} with people beside them")
 
 
 def judged(desk: Desk, crowd: Crowd) -> Counter[str]:
     """Compare what people were told with the audit log; return how often each action had each outcome."""
-    rows = Counter((each["reason"], each["outcome"]) for each in desk.audit())
+    texts = [desk.ended(each.answer).text if each.answer.status == 200 else "" for each in crowd.pressed]
+    log = desk.audit()
+    rows = Counter((each["reason"], each["outcome"]) for each in log)
     found = Counter[str]()
-    for each in crowd.pressed:
+    for each, text in zip(crowd.pressed, texts, strict=True):
         done, refused = rows[each.reason, "done"], rows[each.reason, "refused"]
         if each.answer.status == 409:
             assert (done, refused) == (0, 0), each
             found["told that others were faster"] += 1
             continue
-        text = desk.ended(each.answer).text
         assert "locked" not in text, text
         is_done = "exit code 0" in text or "exit code 1)" in text
         changed = is_done and each.action not in UNLOGGED and not any(words in text for words in NOTHING_DONE)
-        assert (done, done + refused) == (changed, min(1, done + refused)), (each, text)
+        assert done == changed, f"{text}\n{[row for row in log if row['reason'] == each.reason]}"
+        assert done + refused <= 1
         outcome = "done" if is_done else "refused beside a run" if BUSY in text else "refused"
         found[f"{each.action}: {outcome}"] += 1
     assert [each.count(200) for each in crowd.together] == [1] * len(crowd.together)
-    assert crowd.together, "nobody pressed the same button"
     return found
 
 
 def durations(site: Site, phases: Sequence[tuple[bool, datetime, datetime]]) -> list[float]:
-    """Return the seconds of the job's runs that began in one of *phases*."""
+    """Return the seconds for each file of the job's runs that began in one of *phases* and delivered something."""
     runs: list[dict[str, Any]] = site.run("runs", "--json", "--limit", "100000").json
-    began = [(datetime.fromisoformat(each["started_at"]), each) for each in runs if each["job"] == "often"]
+    ended = [each for each in runs if each["job"] == "often" and each["seconds"] is not None and each["requests"]]
+    began = [(datetime.fromisoformat(each["started_at"]), each) for each in ended]
     return [
-        each["duration_s"]
+        each["seconds"] / each["requests"] * NEW_RECORDS
         for at, each in began
-        if each["duration_s"] is not None and any(first <= at < last for _, first, last in phases)
+        if any(first <= at < last for _, first, last in phases)
     ]

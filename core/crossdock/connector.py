@@ -294,10 +294,18 @@ def _check_positions(item: OrderBy, record: Record) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of ``crossdock check``. *text* says what was checked and found."""
+    """One line of ``crossdock check``.
+
+    Attributes:
+        text: What was checked and found.
+        code: Of a failure: its code for ``crossdock explain``, if it has one.
+        category: Of a failure: the kind of the error, if it has one.
+    """
 
     ok: bool
     text: str
+    code: str | None = None
+    category: str | None = None
 
 
 _EXAMPLES = {

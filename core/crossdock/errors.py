@@ -187,6 +187,11 @@ def with_code(text: str, code: str | None) -> str:
     return f"{first} [{code}]{newline}{others}" if code else text
 
 
+def coded(error: CrossdockError) -> str:
+    """Return the text of *error* with its code, as each place shows it to people."""
+    return with_code(str(error), error.code)
+
+
 def without_traceback(error: _Error) -> _Error:
     """Prepare *error* for storage: otherwise it keeps what frames hold, its own and those of its causes.
 

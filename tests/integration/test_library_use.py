@@ -112,7 +112,7 @@ def crossdock_yaml(config: Config) -> bytes:
     ("changed", "message"),
     [
         ({"conections": {}}, "config: conections: unknown key; did you mean 'connections'?"),
-        ({"state": object()}, "config: has a value of type object"),
+        ({"state": object()}, "config: state: has a value of type object"),
         (
             {"connections": {"wms": {"kind": "folder_warehouse", "path": ".", "streams": {"x": {"mode": 1}}}}},
             "config: ",
@@ -171,6 +171,29 @@ def test_progress_is_reported_and_a_run_can_be_cancelled(tmp_path: Path, server:
     assert report.exit_code == 130
     assert crossdock.run(config).exit_code == 0
     assert sorted(skus(config)) == [f"a{number:04}" for number in range(4)]
+
+
+class Broken(Silent):
+    """A display with a defect."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def advance(self, steps: int = 1) -> None:
+        self.calls += 1
+        raise ValueError(f"cannot draw {steps}")
+
+
+def test_a_listener_that_fails_neither_ends_a_run_nor_is_called_again(
+    tmp_path: Path, server: SandboxServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its exception is logged, and not taken for one of the connector."""
+    config, broken = made(tmp_path / "a", server, 4), Broken()
+    crossdock.init(config)
+    report = crossdock.run(config, progress=broken)
+    assert (report.status, report.tallies["wms.products"].delivered) == ("done", 4)
+    assert broken.calls == 1
+    assert "the listener of the progress has failed" in caplog.text
 
 
 def test_threads_run_configs_with_different_states(tmp_path: Path, server: SandboxServer) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from shlex import split
 
+import click
 import pytest
 from click.testing import CliRunner
+from tests.documentation.options import check_options
 
 import crossdock
 import crossdock_connectors
@@ -93,6 +97,32 @@ def test_a_page_says_what_happened_why_and_what_to_do(code: str) -> None:
     assert lines[2] and lines[2][0] not in "#-"  # noqa: PT018
     assert all(len(line) <= 80 for line in lines)
     assert "TODO" not in "\n".join(lines)
+
+
+def quoted(code: str) -> list[str]:
+    """What a page has in backticks, each in one line."""
+    return re.findall(r"`([^`]+)`", " ".join(explanations.page(code).split()))
+
+
+def options_of(command: click.Command) -> set[str]:
+    """The options of a command and of those below it."""
+    found = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    if isinstance(command, click.Group):
+        names = command.list_commands(click.Context(command))
+        below = [command.get_command(click.Context(command), name) for name in names]
+        found |= {name for each in below if each is not None for name in options_of(each)}
+    return found
+
+
+def test_the_commands_and_options_that_pages_advise_exist() -> None:
+    """A command that is quoted whole has the options that stand beside it."""
+    known = {*options_of(cli), "--help"}
+    for code in explanations.codes():
+        for text in quoted(code):
+            words = split(text)
+            if words[0] == "crossdock" and len(words) > 1:
+                check_options(words[1:])
+            assert text[:2] != "--" or {word for word in words if word.startswith("-")} <= known, f"{code}: {text}"
 
 
 def test_explain_shows_a_page_and_lists_all() -> None:

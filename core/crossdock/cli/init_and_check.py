@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,11 @@ from crossdock.cli import terminal_output
 from crossdock.cli.config_loading import load
 from crossdock.cli.shared_options import common_options, example, fleet_base, fleet_option
 from crossdock.cli.tenant_states import FleetStates
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, with_code
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
+    from crossdock.connector import Finding
 
 
 @click.command(epilog=example("crossdock init -C acme.yaml", "crossdock -C base.yaml init --fleet 'tenants/*.yaml'"))
@@ -80,12 +82,12 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
     findings = list(findings_of(loaded))
     assumptions = dict(loaded.platform.assumptions())
     if as_json:
-        found = [{"subject": subject, "ok": item.ok, "text": item.text} for subject, item in findings]
+        found = [{"subject": subject, **asdict(item)} for subject, item in findings]
         terminal_output.print_json({"findings": found, "assumptions": assumptions})
     else:
         console = terminal_output.out()
         for subject, item in findings:
-            terminal_output.print_lines(console, f"{'ok  ' if item.ok else 'FAIL'}  {subject}: {item.text}")
+            terminal_output.print_lines(console, _line(subject, item))
         console.print()
         console.print(terminal_output.table("Assumptions (undocumented)", ("what", "value"), assumptions.items()))
     return 0 if all(item.ok for _, item in findings) else 3
@@ -96,12 +98,15 @@ def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
     from crossdock.services.system_check.findings import findings_of
 
     found = [
-        {"tenant": tenant, "subject": subject, "ok": item.ok, "text": item.text}
+        (tenant, subject, item)
         for tenant, findings in states.each(lambda loaded: list(findings_of(loaded)))
         for subject, item in findings
     ]
-    lines = [
-        f"{'ok  ' if each['ok'] else 'FAIL'}  {each['tenant']}: {each['subject']}: {each['text']}" for each in found
-    ]
-    terminal_output.print_result({"findings": found}, *lines, as_json=as_json)
-    return states.exit_code or (0 if all(each["ok"] for each in found) else 3)
+    document = [{"tenant": tenant, "subject": subject, **asdict(item)} for tenant, subject, item in found]
+    lines = [_line(f"{tenant}: {subject}", item) for tenant, subject, item in found]
+    terminal_output.print_result({"findings": document}, *lines, as_json=as_json)
+    return states.exit_code or (0 if all(item.ok for *_, item in found) else 3)
+
+
+def _line(subject: str, item: Finding) -> str:
+    return f"{'ok  ' if item.ok else 'FAIL'}  {subject}: {with_code(item.text, item.code)}"

@@ -21,7 +21,7 @@ import click
 
 from crossdock.cli.plain_text import say
 from crossdock.cli.shared_options import selected_config
-from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError, with_code
+from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError, coded
 from crossdock.printable import printable, printable_lines
 
 _GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and the default of 700 scans them repeatedly
@@ -173,7 +173,7 @@ def _run(command: Callable[[], Any]) -> int:
     try:
         result = command()
     except CrossdockError as error:
-        say(*with_code(f"crossdock: {error}", error.code).split("\n"), err=True)
+        say(*f"crossdock: {coded(error)}".split("\n"), err=True)
         return error.exit_code
     except click.ClickException as error:
         _show_usage(error)
@@ -192,7 +192,7 @@ def _failed(error: BaseException) -> int:
 
     found = error_of_author(error)
     if found is not None:
-        say(*with_code(f"crossdock: {found}", found.code).split("\n"), err=True)
+        say(*f"crossdock: {coded(found)}".split("\n"), err=True)
         return found.exit_code
     if isinstance(error, SystemExit):
         raise error

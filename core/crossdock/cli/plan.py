@@ -18,6 +18,7 @@ from crossdock.cli.shared_options import MOST, common_options, example
 from crossdock.runs import run_lines
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted, parents_text
+from crossdock.values.run_messages import error_documents
 
 if TYPE_CHECKING:
     from crossdock.pacing.forecast import Forecast
@@ -95,6 +96,7 @@ def plan(
             "on_hold": dict(listing.on_hold),
             "shown": listing.shown,
             "errors": {name: str(error) for name, error in planned.errors.items()},
+            "messages": error_documents(planned.errors),
         }
         terminal_output.print_json(document)
     else:

@@ -19,6 +19,7 @@ from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import aligned_decimals, counted
 from crossdock.values.json_times import time_text
+from crossdock.values.run_messages import error_documents
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -191,6 +192,7 @@ def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, A
             for each in shown
         ],
         "errors": {name: str(error) for name, error in found.errors.items()},
+        "messages": error_documents(found.errors),
     }
     if found.sample is not None:
         document["sample"] = {

@@ -20,7 +20,7 @@ import click
 from crossdock.cli.console_options import ConsoleOptions, tenant_of
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.listen_addresses import ListenAddress, address_option
-from crossdock.errors import ConfigError, CrossdockError
+from crossdock.errors import ConfigError, CrossdockError, coded
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -211,7 +211,7 @@ def _hangups(
             if receiver is not None:
                 receiver.replace(_endpoints(fresh), fresh.open_state)
         except CrossdockError as error:
-            LOGGER.error("SIGHUP: the config was not reloaded: %s", error)
+            LOGGER.error("SIGHUP: the config was not reloaded: %s", coded(error))
             return None
         LOGGER.info("SIGHUP: watching %s", ", ".join(fresh.jobs) or "webhooks")
         return _Reloaded(fresh, notifier)

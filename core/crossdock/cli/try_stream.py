@@ -16,6 +16,7 @@ from crossdock.cli.shared_options import common_options, example, utf8
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import counted
+from crossdock.values.run_messages import error_documents
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -80,8 +81,9 @@ def try_(
     raised = _add_raised(trial, shown) if raw else []
     if as_json:
         error = None if trial.error is None else str(trial.error)
+        errors = {} if trial.error is None else {bound.name: trial.error}
         document = {"stream": bound.name, "records": shown, "filtered": dict(trial.filtered), "deleted": trial.deleted}
-        document |= {"empty_columns": trial.empty_columns}
+        document |= {"empty_columns": trial.empty_columns, "messages": error_documents(errors)}
         document |= {"error": error} | ({"recording": recorded} if recorded else {})
         document |= {"raised": raised} if raw else {}
         terminal_output.print_json(document)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from crossdock.console.people import Role
 from crossdock.console.started_commands import PLAN
 from crossdock.console.visits import PageError, Visit
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, with_code
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.forecast import forecast
 from crossdock.records import REASONS
@@ -326,7 +326,7 @@ def _migration_preview(*lines: str) -> Callable[[Visit, Fields], Preview]:
         try:
             migration = visit.project().migration
         except CrossdockError as error:
-            return Preview(obstacle=error.message)
+            return Preview(obstacle=with_code(error.message, error.code))
         if migration is None:
             return Preview(obstacle="The config has no migration.")
         wave = given.get("wave")

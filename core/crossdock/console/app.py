@@ -20,7 +20,7 @@ from crossdock.console import assets
 from crossdock.console.people import NOBODY, Person, Role
 from crossdock.console.personal_data import address_without
 from crossdock.console.visits import Console, Handler, PageError, Visit
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, with_code
 from crossdock.printable import is_storable
 from crossdock.values.serving import ServerNames, is_of_other_site
 from crossdock.values.serving.page_forms import FormError, FormTokens, Session
@@ -173,7 +173,7 @@ def _error(visit: Visit, error: PageError) -> Response:
 
 def _lines(error: CrossdockError) -> tuple[str, str]:
     where = f"{error.where}: " if error.where else ""
-    return f"{where}{error.message}", error.hint or ""
+    return with_code(f"{where}{error.message}", error.code), error.hint or ""
 
 
 def _asset(name: str, kind: str) -> Callable[[Request], Response]:

@@ -12,7 +12,7 @@ from typing import Any
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Stream
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, coded, with_code
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import limit_text
@@ -129,7 +129,7 @@ def _address(connection: Connection) -> str:
     try:
         return connection.address
     except CrossdockError as error:  # code of the connector failed
-        return str(error)
+        return coded(error)
 
 
 # ---- credentials
@@ -142,7 +142,7 @@ def credentials(settings: object, now: datetime, environment: Mapping[str, str] 
         try:
             path = secret.file
         except CrossdockError as error:
-            yield Credential(name, secret.reference, error.message, is_usable=False)
+            yield Credential(name, secret.reference, with_code(error.message, error.code), is_usable=False)
             continue
         if path is not None:
             yield _of_file(name, secret.reference, path, now)
@@ -162,7 +162,7 @@ def tokens(connection: Connection, now: datetime) -> Iterator[Credential]:
     try:
         path, stored = api.auth.file.path, api.auth.file.read()
     except CrossdockError as error:
-        yield Credential("tokens", "", str(error), is_usable=False)
+        yield Credential("tokens", "", coded(error), is_usable=False)
         return
     if stored is None:
         advice = f"nobody gave access yet: crossdock connect {connection.name}"

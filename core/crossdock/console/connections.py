@@ -17,7 +17,7 @@ from crossdock.console.connection_facts import ConnectionFacts, Credential, Stre
 from crossdock.console.night_plot import night_plot, of_night
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.visits import PageError, Visit
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, with_code
 from crossdock.services.inbox.subscriptions import subscriptions
 from crossdock.services.system_check import findings
 from crossdock.state import RunRecord, Transaction
@@ -80,13 +80,14 @@ def checked(visit: Visit) -> Response:
         else:
             found = [(chosen.name, each) for each in findings.findings_of_connection(project, chosen)]
     failed = sum(not finding.ok for _, finding in found)
+    rows = (("ok" if each.ok else "FAIL", subject, with_code(each.text, each.code)) for subject, each in found)
     return visit.show(
         "connection_check.html",
         "Check",
         title=f"Check of {chosen.name if chosen else 'all connections'}",
         answer=f"{counted(failed, 'test')} failed." if failed else "All tests passed.",
         failed=failed,
-        table=table(_FINDINGS, (("ok" if each.ok else "FAIL", subject, each.text) for subject, each in found)),
+        table=table(_FINDINGS, rows),
         at=instant_text(visit.now),
     )
 

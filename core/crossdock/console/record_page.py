@@ -16,7 +16,7 @@ from crossdock.console.personal_data import is_shown
 from crossdock.console.record_actions import actions_of
 from crossdock.console.records import parameter, parent_address, project_or_problem
 from crossdock.console.visits import PageError, Visit
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, coded
 from crossdock.runs import open_records, record_lines, tried_records
 from crossdock.runs.open_records import Item
 from crossdock.runs.operator_look_ups import look_ups
@@ -315,7 +315,7 @@ def _mapped(
     try:
         tried = map_again(project, identity, dict(raw), clock=visit.console.clock) if raw else None
     except CrossdockError as error:
-        shown["problem"] = str(error)
+        shown["problem"] = coded(error)
     if tried is None:
         nothing = "A filter of the stream leaves it out now." if raw else "The state does not have its data any more."
         shown["problem"] = shown["problem"] or nothing

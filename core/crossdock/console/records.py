@@ -12,7 +12,7 @@ from crossdock.config.project.project import Project
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.record_actions import actions_of
 from crossdock.console.visits import PageError, Visit
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, coded
 from crossdock.runs import open_record_pages, open_records, record_lines
 from crossdock.runs.open_record_pages import OpenGroup
 from crossdock.runs.open_records import Item
@@ -245,4 +245,4 @@ def project_or_problem(visit: Visit) -> tuple[Project | None, str]:
     try:
         return visit.project(), ""
     except CrossdockError as error:
-        return None, str(error)
+        return None, coded(error)

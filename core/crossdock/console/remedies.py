@@ -8,6 +8,7 @@ from datetime import datetime
 
 from crossdock.console.overviews import JobLine, Light, Overview
 from crossdock.console.visits import link
+from crossdock.errors import with_code
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
 from crossdock.values.run_messages import RunMessage
@@ -160,7 +161,8 @@ def _is_limit(error: RunMessage, found: Overview) -> bool:
 def _reason(line: JobLine, error: RunMessage | None) -> str:
     if error is not None:
         first = error.message.split("\n")[0]
-        return _sentence(f"{error.place}: {first}" if error.place else first)
+        text = f"{error.place}: {first}" if error.place else first
+        return with_code(text, error.code) if error.code else _sentence(text)
     return _sentence(line.note or "its end was not recorded")
 
 

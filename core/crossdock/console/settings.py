@@ -15,7 +15,7 @@ from crossdock.console.actions import offered
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.schedule_calendar import DAYS, calendar
 from crossdock.console.visits import Visit
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, coded
 from crossdock.runs.mapping_changes import mapping_changed_since
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.display_times import instant_text
@@ -35,7 +35,7 @@ def shown(visit: Visit) -> Response:
         project, errors = tenant.project(), []
         settings = [each for each in effective_settings(project) if each.origin or not only_written]
     except ConfigError as error:
-        project, settings, errors = None, [], str(error).split("\n")
+        project, settings, errors = None, [], coded(error).split("\n")
     with visit.reading() as tx:
         last = next(iter(tx.runs.listed(limit=1)), None)
         streams = [] if project is None else list(_streams(visit, tx, project))

@@ -12,6 +12,7 @@ from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.people import Role
 from crossdock.console.remedies import Remedy, next_step, remedies
 from crossdock.console.visits import Visit, address, link
+from crossdock.errors import coded
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import instant_text
 
@@ -31,7 +32,7 @@ def of_all(visit: Visit) -> Response:
         return visit.go(link(only.name))
     known = console.overviews.all()
     seen = [(name, found) for name, found in known.found.items() if visit.person.role_at(name)]
-    errors = [(name, str(error)) for name, error in known.errors.items() if visit.person.role_at(name)]
+    errors = [(name, coded(error)) for name, error in known.errors.items() if visit.person.role_at(name)]
     wanted = visit.query.get("show", "")
     shown = [(name, found) for name, found in worst_first(seen) if not wanted or found.light == wanted]
     todo = sorted(

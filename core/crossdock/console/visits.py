@@ -19,7 +19,7 @@ from crossdock.console.sign_in.ways import SignIn
 from crossdock.console.slow_readings import SlowReadings
 from crossdock.console.started_commands import StartedCommands
 from crossdock.console.tenants import Tenant, Tenants
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, with_code
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.page_templates import Exact
@@ -101,7 +101,7 @@ class Visit:
         try:
             return self.project().jobs, ""
         except CrossdockError as error:
-            return {}, f"The config cannot be loaded: {error.message}."
+            return {}, f"The config cannot be loaded: {with_code(error.message, error.code)}"
 
     def commands(self) -> StartedCommands:
         project = self.project()

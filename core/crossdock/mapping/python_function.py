@@ -57,7 +57,8 @@ def load(reference: str, folder: Path) -> PythonFunction:
 
 
 def _module(path: Path, content: bytes, digest: str) -> Any:
-    module_name = f"{MODULE_PREFIX}{path.stem}_{digest[:16]}"
+    place = hashlib.sha256(bytes(path.absolute())).hexdigest()  # it may read files beside it, which other copies lack
+    module_name = f"{MODULE_PREFIX}{path.stem}_{place[:8]}_{digest[:16]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     loader = _FromSource(module_name, str(path), content)

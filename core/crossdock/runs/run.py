@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from os import PathLike
 from typing import Any
 
 from crossdock.config.project import project
@@ -14,18 +15,27 @@ from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
 from crossdock.reading.sources.run_context import Patience
 from crossdock.runs import dry_run, runner
+from crossdock.runs.given_arguments import (
+    check_process,
+    checked_priority,
+    config_sources,
+    interrupt_of,
+    progress_listener,
+    record_keys,
+    stream_names,
+)
 from crossdock.runs.named_record_delivery import Key, named_records
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.values.clock import SystemClock
-from crossdock.values.config_file import ConfigSource
 from crossdock.values.progress import Progress, Silent, Unit
 
 _LOGGER = logging.getLogger("crossdock.run")
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "note": logging.INFO}
 
-Config = str | Path | Mapping[str, Any] | Sequence[str | Path | Mapping[str, Any]]
+_One = str | PathLike[str] | Mapping[str, Any]
+Config = _One | Sequence[_One]
 """A config file, or its content as a mapping. Of several, later ones override earlier ones."""
 
 
@@ -58,8 +68,9 @@ def plan(
         ConfigError: If the config or the choice is invalid.
         StateError: If there is no state yet; `init` creates it.
     """
-    decisions = listener or PlanListener.ignoring()
-    return dry_run.plan(load(config), list(streams), decisions, clock=SystemClock(), progress=_logged(progress))
+    check_process()
+    decisions, names, listening = listener or PlanListener.ignoring(), stream_names(streams), _logged(progress)
+    return dry_run.plan(load(config), names, decisions, clock=SystemClock(), progress=listening)
 
 
 def run(
@@ -90,7 +101,7 @@ def run(
             delivered yet.
         priority: ``live`` takes its requests before batches that share the allowance.
         wait: Wait for late files where the config says so, as scheduled runs do.
-        progress: Receives what the run does.
+        progress: Receives what the run does. An exception that it raises is logged, and it is not called any more.
         interrupt: Set it to stop the run in order: requests in flight are settled.
 
     Returns:
@@ -100,22 +111,23 @@ def run(
         ConfigError: If the config or the choice is invalid.
         CrossdockError: If the run could not begin: another one uses the state, or a credential cannot be read.
     """
-    if keys and streams:
+    check_process()
+    names, listening = stream_names(streams), _logged(progress)
+    if keys and names:
         message = "a run delivers streams or named records, not both"
         raise ConfigError(message, hint="leave out streams or keys", code="options_conflict")
-    if keys is not None and not any(keys.values()):
-        raise ConfigError("no record is named in keys", code="options_incomplete")
+    wanted = {} if keys is None else record_keys(keys)
     loaded, clock = load(config), SystemClock()
-    records = [record for stream, wanted in (keys or {}).items() for record in named_records(stream, wanted)]
-    for stream in keys or {}:
+    for stream in wanted:
         loaded.selected([stream])
+    records = [record for stream, given in wanted.items() for record in named_records(stream, given)]
     report = runner.sync(
         loaded,
-        list(streams),
+        names,
         clock=clock,
-        progress=_logged(progress),
-        interrupt=interrupt or threading.Event(),
-        priority=priority,
+        progress=listening,
+        interrupt=interrupt_of(interrupt),
+        priority=checked_priority(priority),
         patience=Patience(clock.now()) if wait else None,
         records=records,
     )
@@ -124,16 +136,12 @@ def run(
 
 
 def load(config: Config) -> Project:
-    several = [config] if isinstance(config, str | Path | Mapping) else list(config)
-    if not several:
-        raise ConfigError("no config is given", hint="give a file, or its content as a mapping", code="config_missing")
-    sources: list[ConfigSource] = [each if isinstance(each, Mapping) else Path(each) for each in several]
-    return project.load(*sources)
+    return project.load(*config_sources(config))
 
 
 def _logged(progress: Progress | None) -> Progress:
     """Return a listener that logs what it passes on. `Timings` are passed as they are: the run asks for their class."""
-    return progress if isinstance(progress, Timings) else _LoggedProgress(progress or Silent())
+    return progress if isinstance(progress, Timings) else _LoggedProgress(progress_listener(progress))
 
 
 def _log(report: Report) -> None:
@@ -145,13 +153,30 @@ def _log(report: Report) -> None:
 
 
 class _LoggedProgress:
-    """Logs the beginning of each stage, and passes everything on."""
+    """Logs the beginning of each stage, and passes everything on until the listener raises an exception."""
 
     def __init__(self, listener: Progress) -> None:
         self._listener = listener
-        self.advance, self.allowance = listener.advance, listener.allowance
-        self.waiting, self.warn = listener.waiting, listener.warn
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
         _LOGGER.info("%s", stage)
-        self._listener.begin(stage, total, unit)
+        self._tell(lambda: self._listener.begin(stage, total, unit))
+
+    def advance(self, steps: int = 1) -> None:
+        self._tell(lambda: self._listener.advance(steps))
+
+    def allowance(self, tokens: int | None) -> None:
+        self._tell(lambda: self._listener.allowance(tokens))
+
+    def waiting(self, wait: timedelta) -> None:
+        self._tell(lambda: self._listener.waiting(wait))
+
+    def warn(self, text: str) -> None:
+        self._tell(lambda: self._listener.warn(text))
+
+    def _tell(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception:  # a defect of a display neither ends a run nor counts as one of the connector
+            self._listener = Silent()
+            _LOGGER.exception("the listener of the progress has failed and is not called any more")

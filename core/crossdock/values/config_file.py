@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.errors import ConfigError, FindingsError
-from crossdock.values import yaml_reader
+from crossdock.values import values_in_memory, yaml_reader
 from crossdock.values.finding_places import PlacedFinding, nearest, placed
 from crossdock.values.local_files import read_bounded
 from crossdock.values.yaml_reader import Content, Place
@@ -199,14 +199,22 @@ def read(first: ConfigSource, *overrides: ConfigSource) -> Document:
     Relative paths in a mapping begin in the working folder.
     """
     path = OF_MAPPING if isinstance(first, Mapping) else first
-    document = Document(path, path.parent.absolute(), reduce(merged, map(_content, (first, *overrides))))
+    document = Document(path, _folder_of(path), reduce(merged, map(_content, (first, *overrides))))
     document.check_quoting()
     return document
 
 
+def _folder_of(path: Path) -> Path:
+    try:
+        return path.parent.absolute()
+    except FileNotFoundError:
+        message, hint = "the working folder does not exist any more", "change to a folder that exists"
+        raise ConfigError(message, where=str(path), hint=hint, code="folder_missing") from None
+
+
 def _content(source: ConfigSource) -> Content:
     if isinstance(source, Mapping):
-        return yaml_reader.parse_values(source, str(OF_MAPPING), os.environ)
+        return values_in_memory.read_values(source, str(OF_MAPPING), os.environ)
     path = source
     try:
         with path.open("rb") as file:

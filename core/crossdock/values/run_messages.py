@@ -112,6 +112,11 @@ def error_texts(messages: Iterable[RunMessage]) -> list[str]:
     return [f"{', '.join(filter(None, names)) + ': ' if any(names) else ''}{text}" for text, names in streams.items()]
 
 
+def error_documents(errors: Mapping[str, CrossdockError]) -> list[dict[str, Any]]:
+    """Return the *errors* of streams for the member ``messages`` of a JSON document."""
+    return [RunMessage.of_error(name, error).as_json() for name, error in errors.items()]
+
+
 def error_texts_by_stream(messages: Iterable[RunMessage]) -> dict[str, str]:
     """Return the errors by stream, ``run`` for the run itself. Several errors of one stream are lines of one text."""
     found: dict[str, list[str]] = {}

@@ -34,7 +34,8 @@ _MERGE = f"{_TAG}merge"
 _OWN_KINDS = {"=", "<<"}  # values that YAML 1.1 gives types of their own, and that are texts here
 _QUOTED = re.compile(r"\b(alias|anchor|tag|handle) ['\"].*", re.DOTALL)  # may be a password that begins with * or !
 _NO_TAG = "is not valid YAML for a config: tags are not supported; quote a text that begins with !"
-_UNFIT = re.compile("[\x00\ud800-\udfff]")  # not allowed in file names, databases and UTF-8
+UNFIT = re.compile("[\x00\ud800-\udfff]")
+"""Characters that are not allowed in file names, databases and UTF-8."""
 _TRUE, _FALSE = frozenset({"yes", "on"}), frozenset({"no", "off"})
 _NUMBERS = (  # forms that no setting needs as a number, each with how the others are written
     (re.compile(r"[-+]?0[xb].*"), "is a hexadecimal or binary number in YAML", '"0x1F"'),
@@ -111,9 +112,16 @@ def dumped(values: Mapping[str, Any], name: str) -> str:
         raise ConfigError(f"has a value of type {kind}", where=name, hint=hint, code="config_invalid") from None
 
 
-def parse_values(values: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> Content:
-    """Read *values* as `parse` reads a file that says the same. All places are *name*."""
-    return Content(parse(dumped(values, name), name, environment).data, {(): (name,)})
+def number_problem(number: int | Decimal) -> str | None:
+    """Return why *number* cannot be a setting, or None."""
+    if isinstance(number, int):
+        is_long = abs(number) >= 10**_MAX_DIGITS
+        return f"a whole number has at most {_MAX_DIGITS} digits; quote it if it is text" if is_long else None
+    if not number.is_finite():
+        return "a number must be finite digits"
+    if not -_MAX_PLACES <= number.adjusted() < _MAX_DIGITS:
+        return f"a number has at most {_MAX_DIGITS} digits before the decimal point, {_MAX_PLACES} after"
+    return None
 
 
 def place_in(text: str, index: int, name: str) -> str:
@@ -269,21 +277,18 @@ class _Reader:
 
     def _number(self, node: yaml.ScalarNode) -> Decimal:
         number = Decimal(node.value.replace("_", ""))  # exact
-        if not number.is_finite():
-            raise self._refused(node, "a number must be finite digits")
-        if self._environment is not None and not -_MAX_PLACES <= number.adjusted() < _MAX_DIGITS:
-            problem = f"a number has at most {_MAX_DIGITS} digits before the decimal point, {_MAX_PLACES} after"
+        if (not number.is_finite() or self._environment is not None) and (problem := number_problem(number)):
             raise self._refused(node, problem)
         return number
 
     def _constructed(self, node: yaml.ScalarNode) -> Any:
         value = self._loader.construct_object(node)
-        if self._environment is not None and isinstance(value, int) and abs(value) >= 10**_MAX_DIGITS:
-            raise self._refused(node, f"a whole number has at most {_MAX_DIGITS} digits; quote it if it is text")
+        if self._environment is not None and isinstance(value, int) and (problem := number_problem(value)):
+            raise self._refused(node, problem)
         return value
 
     def _count(self, node: yaml.Node, text: str) -> None:
-        if _UNFIT.search(text):
+        if UNFIT.search(text):
             raise self._refused(node, "contains a NUL or a lone surrogate, which is not allowed")
         self._values += 1
         self._text += len(text)

@@ -301,7 +301,7 @@ def test_an_executor_that_cannot_be_used_is_opened_anew(fleet: Fleet) -> None:
     fleet.executor.refusals = [RuntimeError("shut down"), UnavailableError("the scheduler does not answer")]
     fleet.scheduler.put(tenant("a"), [unended()])
     assert fleet.running() == []
-    assert fleet.said.all == ["executor: the scheduler does not answer"]
+    assert fleet.said.all == ["executor: the scheduler does not answer [unavailable]"]
     assert fleet.later(1) == []
     assert fleet.later(1) == []
     (said,) = fleet.said.all[1:]
@@ -332,7 +332,7 @@ def test_a_state_of_which_nothing_is_known_is_looked_at_first(fleet: Fleet) -> N
     assert fleet.later(2) == ["a"]
     fleet.executor.end("a", CallResult(outcome="failed", error="there is no state here"))
     fleet.work()
-    assert fleet.said.all == ["a broken: there is no state here"]
+    assert fleet.said.all == ["a broken: there is no state here [not_started]"]
     assert fleet.later(LATEST.total_seconds()) == ["a"]
     fleet.executor.end("a", CallResult(outcome="looked", jobs=(unended(),)))
     assert fleet.running() == ["a"]

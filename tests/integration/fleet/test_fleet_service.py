@@ -277,7 +277,7 @@ def test_a_cluster_that_is_away_makes_runs_late_and_loses_none(fleet: Fleet, rec
     for _ in range(12):
         service.poll()
         fleet.clock.advance(60)
-    assert fleet.metrics.readiness() == (False, "not ready; executor: the Dask scheduler does not answer")
+    assert fleet.metrics.readiness() == (False, "not ready; executor: the Dask scheduler does not answer [unavailable]")
     assert "crossdock_fleet_runs_waiting 2.0" in fleet.exposed()
     fleet.clock.advance(grouped_notices.AT_MOST.total_seconds())
     service.poll()

@@ -23,6 +23,8 @@ from crossdock.errors import UnavailableError
 from crossdock.services.notifications import mail
 from crossdock.services.notifications.events import compose
 
+CODE = "[notification_failed]"
+
 
 def test_a_mail_arrives() -> None:
     """One mail for all recipients, marked as automatic, with the text unchanged."""
@@ -67,7 +69,7 @@ def test_a_server_without_tls_gets_nothing() -> None:
     with relaying(Relay(), auth_require_tls=False) as relay:
         reported = notifier(email(relay.port, tls="starttls", user="sync", password="env:PASSWORD")).notify(FAILED)
         assert reported == [
-            f"the mail server 127.0.0.1:{relay.port} cannot be used: STARTTLS extension not supported by server."
+            f"the mail server 127.0.0.1:{relay.port} cannot be used: STARTTLS extension not supported by server. {CODE}"
         ]
         (said_for_tls,) = notifier(email(relay.port, tls="tls")).notify(FAILED)
     assert "the TLS handshake failed" in said_for_tls
@@ -92,7 +94,7 @@ def test_a_refusal_is_reported_without_addresses(
     """Reply codes are shown; the server's texts may contain personal data."""
     with relaying(relay, auth_require_tls=False):
         assert notifier(email(relay.port, **changes)).notify(FAILED) == [
-            f"the mail server 127.0.0.1:{relay.port} {reported}"
+            f"the mail server 127.0.0.1:{relay.port} {reported} {CODE}"
         ]
     assert len(relay.mails) == mails
 
@@ -117,7 +119,7 @@ def test_a_server_without_login_is_reported() -> None:
     with relaying(Relay()) as relay:  # it offers a log-in only once encrypted
         reported = notifier(email(relay.port, user="sync", password="env:PASSWORD")).notify(FAILED)
     assert reported == [
-        f"the mail server 127.0.0.1:{relay.port} cannot be used: SMTP AUTH extension not supported by server."
+        f"the mail server 127.0.0.1:{relay.port} cannot be used: SMTP AUTH extension not supported by server. {CODE}"
     ]
     assert (relay.logins, relay.mails) == ([], [])
 
@@ -147,7 +149,7 @@ def test_a_slow_server_times_out(tls: str, greeting: bytes, drop: bytes) -> None
 def test_other_servers_are_reported(greeting: bytes, reported: str) -> None:
     """There is no retry."""
     with served(Odd(greeting)) as odd:
-        assert notifier(email(odd.port)).notify(FAILED) == [f"the mail server 127.0.0.1:{odd.port} {reported}"]
+        assert notifier(email(odd.port)).notify(FAILED) == [f"the mail server 127.0.0.1:{odd.port} {reported} {CODE}"]
         assert odd.clients == 1
 
 
@@ -155,7 +157,7 @@ def test_endless_replies_are_cut_off() -> None:
     """After one mebibyte, long before the deadline."""
     with served(Odd(b"220-x\r\n" * 300_000)) as odd:
         reported = notifier(email(odd.port), attempt_s=60).notify(FAILED)
-        assert reported == [f"the mail server 127.0.0.1:{odd.port} sent responses of more than 1,048,576 bytes"]
+        assert reported == [f"the mail server 127.0.0.1:{odd.port} sent responses of more than 1,048,576 bytes {CODE}"]
         assert odd.clients == 1
 
 
@@ -163,4 +165,4 @@ def test_an_invalid_challenge_is_reported() -> None:
     """A challenge that is not base64 is not shown."""
     with served(Odd(b"220 x\r\n250-x\r\n250 AUTH CRAM-MD5\r\n334 canary\r\n")) as odd:
         reported = notifier(email(odd.port, user="sync", password="env:PASSWORD")).notify(FAILED)
-    assert reported == [f"the mail server 127.0.0.1:{odd.port} is not an SMTP server"]
+    assert reported == [f"the mail server 127.0.0.1:{odd.port} is not an SMTP server {CODE}"]

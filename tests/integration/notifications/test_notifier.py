@@ -42,7 +42,7 @@ def test_channels_fail_independently() -> None:
     with served(Receiver()) as receiver:
         config = {"webhook": {"url": receiver.url}, **email(port)}
         assert notifier(config).notify(FAILED) == [
-            f"the mail server 127.0.0.1:{port} cannot be reached: connection refused"
+            f"the mail server 127.0.0.1:{port} cannot be reached: connection refused [notification_failed]"
         ]
         assert len(receiver.posts) == 1
     both = {"webhook": {"url": f"http://127.0.0.1:{port}"}, **email(port)}
@@ -85,5 +85,5 @@ def test_a_rotated_secret_is_used(tmp_path: Path) -> None:
         assert sender.notify(FAILED) == []
         file.write_text("no key")
         (reported,) = sender.notify(FAILED)
-    assert reported.endswith(f"cannot be used: file:{file} is not a signing key")
+    assert reported.endswith(f"cannot be used: file:{file} is not a signing key [secret_invalid]")
     assert len(receiver.posts) == 1

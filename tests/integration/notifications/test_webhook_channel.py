@@ -27,6 +27,8 @@ from crossdock.services.notifications.events import compose
 from crossdock.services.notifications.webhook_channel import WebhookChannel
 from crossdock.values import exact_json
 
+CODE = "[notification_failed]"
+
 
 def test_a_signed_post_arrives() -> None:
     """The body is JSON, the signature covers id, time and body, and the query of the address is kept."""
@@ -59,10 +61,10 @@ def test_the_address_may_be_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOOK", f"{receiver.url}/T0/hunter2")
         sender = notifier({"webhook": {"url": "env:HOOK"}})
         assert sender.notify(FAILED) == []
-        assert sender.notify(FAILED) == ["the webhook env:HOOK responded with 404"]
+        assert sender.notify(FAILED) == [f"the webhook env:HOOK responded with 404 {CODE}"]
         monkeypatch.delenv("HOOK")
         (reported,) = sender.notify(FAILED)
-    assert reported == "the webhook env:HOOK cannot be used: the environment variable HOOK is not set"
+    assert reported == "the webhook env:HOOK cannot be used: the environment variable HOOK is not set [secret_missing]"
     assert [post.path for post in receiver.posts] == ["/T0/hunter2"] * 2
 
 
@@ -83,7 +85,7 @@ def test_a_refusal_is_reported(status: int, posts: int) -> None:
     """Only temporary failures are retried, once; redirects are refusals and are not followed."""
     with served(Receiver()) as elsewhere, served(Receiver(status, location=elsewhere.url)) as receiver:
         reported = notifier({"webhook": {"url": f"{receiver.url}/hunter2"}}).notify(FAILED)
-    assert reported == [f"the webhook {receiver.url.removeprefix('http://')} responded with {status}"]
+    assert reported == [f"the webhook {receiver.url.removeprefix('http://')} responded with {status} {CODE}"]
     assert (len(receiver.posts), elsewhere.posts) == (posts, [])
 
 
@@ -128,4 +130,4 @@ def test_a_response_is_not_quoted() -> None:
     """A response that is not HTTP is not shown."""
     with served(Odd(b"canary\r\n\r\n", ends=True)) as odd:
         (reported,) = notifier({"webhook": {"url": f"http://127.0.0.1:{odd.port}"}}).notify(FAILED)
-    assert reported == f"the webhook 127.0.0.1:{odd.port} request failed: the response is not valid HTTP"
+    assert reported == f"the webhook 127.0.0.1:{odd.port} request failed: the response is not valid HTTP {CODE}"

@@ -126,13 +126,23 @@ def test_a_missing_secret_is_reported_before_anything_is_received(
     desk: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It names the variable; 'crossdock check' names it, too."""
-    ours = [{"subject": "desk", "ok": True, "text": "the secrets of its webhooks can be used"}]
+    ours = [
+        {
+            "subject": "desk",
+            "ok": True,
+            "text": "the secrets of its webhooks can be used",
+            "code": None,
+            "category": None,
+        }
+    ]
     with _with_sandbox(desk, tmp_path, monkeypatch):
-        assert [each for each in desk.run("check", "--json").json["findings"] if each in ours] == ours
+        found = desk.run("check", "--json").json["findings"]
+        assert [each for each in found if each["subject"] == "desk" and "secrets" in each["text"]] == ours
         monkeypatch.delenv("DESK_SECRET")
         refused(desk.run("listen", "--address", "0"), "the environment variable DESK_SECRET is not set")
-        texts = [each["text"] for each in desk.run("check", "--json").json["findings"] if not each["ok"]]
-    assert any("DESK_SECRET is not set" in text for text in texts)
+        failed = [each for each in desk.run("check", "--json").json["findings"] if not each["ok"]]
+    (named,) = [each for each in failed if "DESK_SECRET is not set" in each["text"]]
+    assert (named["code"], named["category"]) == ("secret_missing", "config")
 
 
 def test_an_address_that_cannot_be_used_is_reported(desk: CommandLine) -> None:

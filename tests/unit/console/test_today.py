@@ -90,7 +90,7 @@ def test_a_failed_job_says_what_happened_what_the_command_advised_and_what_to_do
     site.ran("nightly", DUE.date(), error, status="failed")
     assert site.row("nightly")[1] == "failed"
     [(what, do)] = site.todo()
-    assert "Job nightly for 2026-04-02 did not end as it should: http://erp.example: HTTP 401." in what
+    assert "Job nightly for 2026-04-02 did not end as it should: http://erp.example: HTTP 401 [unauthorized]" in what
     assert "check platform.auth." in what
     assert do == site.row("nightly")[-1] == remedies.REPAIRS["unauthorized"][0]
 

@@ -130,3 +130,19 @@ def test_what_cannot_be_loaded_is_explained(reference: str, text: str, message: 
     (tmp_path / "m.py").write_text(text)
     with pytest.raises(ValueError, match=message):
         load(reference, tmp_path)
+
+
+def test_copies_in_two_folders_are_two_modules(tmp_path: Path) -> None:
+    """Each reads the files beside it: one process may run the configs of several tenants."""
+    text = (
+        "import pathlib\nNAME = pathlib.Path(__file__).with_name('name').read_text()\ndef name(_):\n    return NAME\n"
+    )
+    loaded = {}
+    for tenant in ("a", "b"):
+        folder = tmp_path / tenant
+        folder.mkdir()
+        (folder / "name").write_text(tenant, encoding="utf-8")
+        (folder / "map.py").write_text(text, encoding="utf-8")
+        loaded[tenant] = load("map.py:name", folder)
+    assert {tenant: each.call(RECORD) for tenant, each in loaded.items()} == {"a": "a", "b": "b"}
+    assert loaded["a"].digest == loaded["b"].digest

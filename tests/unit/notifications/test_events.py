@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock.errors import RefusedError
 from crossdock.printable import printable
 from crossdock.services.notifications import events
 from crossdock.services.notifications.events import (
@@ -166,7 +167,7 @@ def test_messages_are_short_and_printable(job: str, error: str, run_id: int | No
     assert len(message.lines) <= 11
     for line in (message.subject, *message.lines):
         assert line == printable(line)
-        assert len(line) <= 200
+        assert len(line) <= 300
     assert len(message.subject) <= 70
     assert len(exact_json.dumps(message.payload)) < 20_000 + 12 * len(job)
 
@@ -176,6 +177,14 @@ def test_a_long_error_is_cut() -> None:
     error = "\n".join(["x" * 1000, "a\x1b[2Jb\u202ec\ud800", *"cdefg"])
     lines = events.compose(replace(GOOD, status="failed", messages=failed(error)), {"failed"}, AT).lines
     assert lines[1:6] == ("x" * 297 + "...", r"a\x1b[2Jb\u202ec\ud800", "c", "d", "...")
+
+
+def test_the_code_of_a_long_error_stays() -> None:
+    """People look it up."""
+    messages = (RunMessage.of_error("wms.items", RefusedError("x" * 1000, code="file_damaged")),)
+    first = events.compose(replace(GOOD, status="failed", messages=messages), {"failed"}, AT).lines[1]
+    assert first.endswith("xx... [file_damaged]")
+    assert len(first) == 300
 
 
 def test_ids_are_unique() -> None:

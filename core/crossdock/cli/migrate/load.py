@@ -13,6 +13,7 @@ from crossdock.cli.migrate.by_option import by_option
 from crossdock.cli.migrate.load_output import load_output
 from crossdock.cli.plain_text import say
 from crossdock.cli.shared_options import common_options, example, utf8
+from crossdock.values.run_messages import error_documents
 
 if TYPE_CHECKING:
     from crossdock.migration.load import Loaded
@@ -90,4 +91,5 @@ def _document(loaded: Loaded) -> dict[str, Any]:
         "runs": [wave_document(each.status) | {"report": each.report.as_json()} for each in loaded.runs],
         "ended_at": loaded.wave and loaded.wave.name,
         "error": loaded.error and str(loaded.error),
+        "messages": error_documents({"": loaded.error} if loaded.error else {}),
     }

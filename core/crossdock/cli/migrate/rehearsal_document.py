@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossdock.values.display_texts import counted
 from crossdock.values.json_times import time_text
+from crossdock.values.run_messages import error_documents
 
 if TYPE_CHECKING:
     from crossdock.migration.already_on_platform import Match
@@ -37,6 +38,7 @@ def document(rehearsed: Rehearsed, *, raw: bool) -> dict[str, Any]:
         "other_forecasts": {name: asdict(forecast) for name, forecast in planned.other_forecasts.items()},
         "warnings": list(_warnings(rehearsed)),
         "errors": {name: str(error) for name, error in planned.errors.items()},
+        "messages": error_documents(planned.errors),
     }
 
 

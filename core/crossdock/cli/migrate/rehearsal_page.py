@@ -9,7 +9,9 @@ from typing import Any
 from crossdock.cli.migrate import profile_words, rehearsal_lines
 from crossdock.console import pages
 from crossdock.console.page_tables import Cell, Drawing, Rectangle, accounts, table
+from crossdock.errors import with_code
 from crossdock.values.display_texts import counted
+from crossdock.values.run_messages import RunMessage
 
 _WAVES = (*rehearsal_lines.WAVES, "share of requests")
 _COLUMNS = ("column", "filled", " ", "distinct", "  ", "length", "lengths", "forms", "note")
@@ -22,12 +24,13 @@ def write(path: Path, document: Mapping[str, Any], config: Path) -> None:
 
 
 def page(document: Mapping[str, Any], config: Path) -> str:
+    messages = [RunMessage(**each) for each in document["messages"]]
     return pages.render(
         "rehearsal.html",
         migration=document["migration"],
         tenant=document["tenant"],
         config=config.name,
-        errors=document["errors"],
+        errors={each.stream: with_code(each.text, each.code) for each in messages},
         warnings=document["warnings"],
         facts=_facts(document),
         waves=table(_WAVES, (_wave(each, document["requests"]) for each in document["waves"])),

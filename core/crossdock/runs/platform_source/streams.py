@@ -117,7 +117,7 @@ def check(ctx: Context[PlatformSourceSettings]) -> Iterator[Finding]:
         try:
             yield Finding(ok=True, text=f"{resource}: {_checked(ctx, resource)}")
         except CrossdockError as error:
-            yield Finding(ok=False, text=f"{resource}: {error}")
+            yield Finding(ok=False, text=f"{resource}: {error}", code=error.code, category=error.category)
             if isinstance(error, UnavailableError):
                 return
 

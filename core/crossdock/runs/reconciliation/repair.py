@@ -61,7 +61,9 @@ def check_repairable(found: Reconciliation) -> None:
     if len(found.corrections) > LISTED_AT_MOST:
         message = f"{len(found.corrections):,} records differ, more than a plan repairs ({LISTED_AT_MOST:,})"
         raise ConfigError(
-            message, hint="reconcile one stream at a time, or begin with a new state", code="repair_too_large"
+            message,
+            hint="check that the state is that of this platform, and reconcile one stream at a time",
+            code="repair_too_large",
         )
 
 

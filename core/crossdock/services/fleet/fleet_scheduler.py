@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from crossdock.config.schedules.due_times import Due
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, coded, with_code
 from crossdock.services.fleet import worker
 from crossdock.services.fleet.executors import Opened
 from crossdock.services.fleet.fleet_due_runs import DueCall, FleetSchedule
@@ -261,7 +261,7 @@ class FleetScheduler:
 
     def _report(self, name: str, call: DueCall, message: RunMessage, problems: Iterable[str]) -> None:
         if call.job is None or call.at is None:
-            self._listener.broken(name, message.text)
+            self._listener.broken(name, with_code(message.text, message.code))
         else:
             self._listener.failed(name, call.job, call.at, message, problems)
 
@@ -316,7 +316,7 @@ class FleetScheduler:
                 self._executor = self._resources.enter_context(self._open())
             future = _Call(self._executor, text)
         except CrossdockError as error:
-            self._executor_failed(str(error))
+            self._executor_failed(coded(error))
             return False
         except Exception as error:  # noqa: BLE001  of any engine: it is opened anew
             self._executor_failed(_error_text(error))
@@ -360,7 +360,7 @@ class FleetScheduler:
         try:
             self._resources.close()
         except CrossdockError as error:
-            self._listener.report_part("executor", str(error))
+            self._listener.report_part("executor", coded(error))
         except Exception as error:  # noqa: BLE001  of any engine: the runs go on
             self._listener.report_part("executor", _error_text(error))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossdock.errors import ConfigError, ConnectorError
+from crossdock.errors import ConfigError, ConnectorError, coded
 from crossdock.services.fleet.tenants import Base, Tenant, load_tenant
 
 _SUFFIXES = (".yaml", ".yml")
@@ -86,7 +86,7 @@ class TenantFiles:
             tenant = load_tenant(path, self._base)
             self._check(tenant, path)
         except (ConfigError, ConnectorError) as error:
-            self._loaded[path] = signature, str(error)
+            self._loaded[path] = signature, coded(error)
             return
         self._loaded[path] = signature, tenant
         self._owners |= dict.fromkeys(_claims(tenant), path)

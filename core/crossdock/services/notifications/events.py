@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -19,9 +20,10 @@ from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 Status = Literal["done", "degraded", "incomplete", "failed", "skipped"]
 BY_SEVERITY: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
 
-_ERROR_FACTS = ("stream", "code", "place", "message", "advice")
+_ERROR_FACTS = ("stream", "code", "category", "place", "message", "advice")
 _MAX_NAME, _MAX_LINE, _MAX_ERROR_LINES, _MAX_WARNING = 40, 300, 4, 300  # a line may begin with a path
 _MAX_ERRORS, _MAX_GROUP_LINES, _MAX_GROUP = 20, 20, 1_000
+_CODE = re.compile(r" \[\w+\]$")  # of an error, which stays if its line is cut
 _UNSUCCESSFUL = {"incomplete", "failed"}
 _OUTCOMES = {
     "done": "completed",
@@ -229,8 +231,14 @@ def _error_lines(event: ScheduledRunEnded) -> list[str]:
 
 
 def _first_lines(text: str) -> list[str]:
-    lines = [_shortened(printable(line.strip()), _MAX_LINE) for line in text.split("\n") if line.strip()]
+    lines = [_shortened_error(printable(line.strip())) for line in text.split("\n") if line.strip()]
     return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
+
+
+def _shortened_error(line: str) -> str:
+    code = _CODE.search(line)
+    end = code[0] if code else ""
+    return f"{_shortened(line.removesuffix(end), _MAX_LINE - len(end))}{end}"
 
 
 def _error_facts(message: RunMessage) -> dict[str, Any]:

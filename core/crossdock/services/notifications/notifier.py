@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from crossdock.config.notify_config import NotifyConfig
-from crossdock.errors import ConfigError, CrossdockError, UnavailableError
+from crossdock.errors import ConfigError, CrossdockError, UnavailableError, with_code
 from crossdock.services.notifications.events import Event, Message, compose, compose_group, kinds_of_event
 from crossdock.services.notifications.mail import MailChannel
 from crossdock.services.notifications.webhook_channel import WebhookChannel
@@ -72,9 +72,9 @@ class Notifier:
             self._send_with_retry(channel, message, deadline)
             del failures[name]
         except ConfigError as error:
-            failures[name] = f"{name} cannot be used: {error.message}"
+            failures[name] = with_code(f"{name} cannot be used: {error.message}", error.code)
         except CrossdockError as error:
-            failures[name] = f"{name} {error.message}"
+            failures[name] = with_code(f"{name} {error.message}", "notification_failed")
         except Exception as error:  # noqa: BLE001  a defect here must not fail the run; its text may quote anything
             failures[name] = f"{name} failed: {type(error).__name__}"
 

@@ -13,7 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.config.schedules.schedule_config import Schedule
-from crossdock.errors import ClockError, CrossdockError
+from crossdock.errors import ClockError, CrossdockError, coded
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs import failed_starts, runner
 from crossdock.runs.failed_starts import Attempt
@@ -106,8 +106,8 @@ class Service:
                 self._metrics.beat()
                 self.apply_retention()  # also between the runs of a long backlog
         except CrossdockError as error:
-            self._metrics.report_part("clock" if isinstance(error, ClockError) else "state", str(error))
-            LOGGER.error("cannot check which jobs are due: %s", error)
+            self._metrics.report_part("clock" if isinstance(error, ClockError) else "state", coded(error))
+            LOGGER.error("cannot check which jobs are due: %s", coded(error))
             self._report_loss(error, now)
         else:
             self._metrics.report_part("state")

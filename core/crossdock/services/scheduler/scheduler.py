@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from crossdock.config.project.project import Project, this_process
 from crossdock.config.schedules.due_times import Due
-from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error
+from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error, coded
 from crossdock.runs import state_session
 from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.run_report import Report
@@ -165,7 +165,7 @@ class Scheduler:
                     raise error
                 self._hints_failed.add(partners)
                 of = f" of {partners}" if partners.connection else ""
-                reason = str(error) if isinstance(error, CrossdockError) else type(error).__name__
+                reason = coded(error) if isinstance(error, CrossdockError) else type(error).__name__
                 LOGGER.error("webhooks%s: their records are not delivered now: %s", of, reason)
         return bool(ended)
 
@@ -186,7 +186,7 @@ class Scheduler:
             raise
         except CrossdockError as error:  # which keeps no job from being tried
             self._hints_failed.update(due)
-            LOGGER.error("webhooks: their records are not delivered now: %s", error)
+            LOGGER.error("webhooks: their records are not delivered now: %s", coded(error))
             return False
         for partners, streams in due.items():
             self._hints[partners] = self._workers.executor.submit(worker.work, opened, partners, streams)
@@ -258,7 +258,7 @@ class Scheduler:
         try:
             opened = self._open_session(Attempt(due_run, waits=True))
         except StateBusyError as error:
-            self.held_back_by = str(error)
+            self.held_back_by = coded(error)
             return False  # another process is running; it may be doing this run
         except StateError:
             self._close_state()

@@ -67,7 +67,7 @@ def _declared(loaded: Project, connection: Connection) -> Iterator[Finding]:
             yield _try(partial(_receive, connection), "the secrets of its webhooks can be used")
         target = connection.target(loaded.platform.tenant, SystemClock())
     except CrossdockError as error:
-        yield Finding(ok=False, text=str(error))
+        yield _failed(error)
         return
     if target is not None:
         yield _try(target.reach)
@@ -78,7 +78,7 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
     try:
         access = platform_access.reach(loaded.platform, loaded.probed_resources)
     except CrossdockError as error:
-        yield "platform", Finding(ok=False, text=str(error))
+        yield "platform", _failed(error)
         return
     yield "platform", Finding(ok=True, text=access.text)
     yield "clock", _try(partial(_clock, loaded.platform, access.ahead_s))
@@ -97,7 +97,8 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
         loaded.platform, loaded.written_resources, {*loaded.looked_up_resources, *loaded.read_resources}
     )
     compared = access_scopes.compare_scopes(needed, access.scopes)
-    yield "scopes", Finding(ok=not compared.missing, text=compared.text)
+    code = "scopes_missing" if compared.missing else None
+    yield "scopes", Finding(ok=not compared.missing, text=compared.text, code=code)
 
 
 def _clock(profile: Profile, ahead_s: float | None) -> str:
@@ -126,7 +127,11 @@ def _try(test: Callable[[], str | None], text: str = "") -> Finding:
     try:
         return Finding(ok=True, text=test() or text)
     except CrossdockError as error:
-        return Finding(ok=False, text=str(error))
+        return _failed(error)
+
+
+def _failed(error: CrossdockError) -> Finding:
+    return Finding(ok=False, text=str(error), code=error.code, category=error.category)
 
 
 def _beliefs(stream: Stream[Any]) -> Finding:
@@ -175,7 +180,7 @@ def _access(connection: Connection) -> Finding | None:
     try:
         api = connection.api
     except CrossdockError as error:
-        return Finding(ok=False, text=str(error))
+        return _failed(error)
     return _try(api.auth.status) if api is not None and isinstance(api.auth, AuthorizationCodeAuth) else None
 
 
@@ -192,4 +197,4 @@ def _connection(connection: Connection) -> Iterator[Finding]:
                         raise TypeError(f"check yielded a {type(finding).__name__} instead of a Finding")
                     yield finding
         except CrossdockError as error:
-            yield Finding(ok=False, text=str(error))
+            yield _failed(error)

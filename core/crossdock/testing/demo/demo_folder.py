@@ -90,7 +90,7 @@ def create(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            hint = "remove it or name another with --folder; --serve continues an earlier demo in its folder"
+            hint = "name another with --folder; --serve continues an earlier demo in its folder"
             raise ConfigError("the folder is not empty", where=str(folder), hint=hint, code="demo_folder_unsuitable")
     except OSError as error:
         raise ConfigError(f"cannot be created: {error.strerror}", where=str(folder), code="file_unwritable") from error

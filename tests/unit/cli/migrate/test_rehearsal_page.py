@@ -8,7 +8,13 @@ from typing import Any
 from tests.report_page import HOSTILE, Page
 
 from crossdock.cli.migrate import rehearsal_page
+from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import Tally
+
+
+def failed(text: str) -> dict[str, Any]:
+    return RunMessage("error", "wms.invoices", text, "file_missing").as_json()
+
 
 COLUMN: dict[str, Any] = {
     "name": HOSTILE, "filled": 5, "distinct": 5, "distinct_is_estimate": False, "shortest": 1, "longest": 16,
@@ -40,7 +46,8 @@ WAVE = {
 }  # fmt: skip
 DOCUMENT: dict[str, Any] = {
     "migration": "acme", "tenant": "acme", "began_at": "2027-03-01T06:00:00Z", "ends_at": None, "requests": 7,
-    "waves": [WAVE], "streams": {"wms.invoices": STREAM}, "warnings": [HOSTILE], "errors": {"wms.invoices": HOSTILE},
+    "waves": [WAVE], "streams": {"wms.invoices": STREAM}, "warnings": [HOSTILE],
+    "messages": [failed(HOSTILE)],
 }  # fmt: skip
 
 
@@ -58,7 +65,7 @@ def test_any_text_is_text() -> None:
 
 def test_what_needs_a_person_comes_first() -> None:
     """Errors and warnings, then the waves, then the streams."""
-    text = Page(made(errors={"wms.invoices": "cannot be read"}, warnings=["wrong order"])).text
+    text = Page(made(messages=[failed("cannot be read")], warnings=["wrong order"])).text
     places = [text.index(part) for part in ("cannot be read", "wrong order", "Waves", "Rejected", "resolve", "9 rows")]
     assert places == sorted(places)
     assert "4 of 0 creates on the platform already under our external id." in text

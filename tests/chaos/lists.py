@@ -29,6 +29,7 @@ from tests.chaos.scripted import Scripted
 from crossdock.config.project import project
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
+from crossdock.reading.sources import api_client
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import cursor_parts, runner
 from crossdock.runs.run_report import Report
@@ -52,6 +53,7 @@ FAULTS = ("none", "ignored", "repeated", "overlapping", "drifting", "shrinking")
 TOTALS = ("none", "right", "of the page", "too small", "too large")
 PLACES = ("query", "body", "variables")
 EVENTS = ("created", "deleted", "changed")
+PAGE_LIMITS = tuple(range(3, 8))
 AFTER = ("empty", "empty", "repeated", "cursor", 204, 400, 404)
 WORDS = ("none", "none", "right", "always")
 ERRORS = ("none", "none", "success", "errors", "code", "busy", "message", "failed", 207, 503)
@@ -73,6 +75,9 @@ class Case:
         error: How one answer fails: by a member beside an empty list, or beside a part of it, or by its status.
         failing: The number of the request that fails.
         cap: The number of requests after which the list ends as after its last page, although there are more.
+        most: The number of records after which it ends so, which may shorten the last page.
+        page_limit: The number of records that the server gives at most in a page, however many are asked for: it then
+            tells of no next page, and pages by number begin where those of the asked size would.
     """
 
     seed: int
@@ -95,10 +100,33 @@ class Case:
     error: str | int = "none"
     failing: int = 0
     cap: int | None = None
+    most: int | None = None
+    page_limit: int | None = None
 
     @classmethod
     def drawn(cls, seed: int) -> Case:
-        return cls.of_pages(seed)._with_ends(Random(f"ends of {seed}"))
+        return cls.of_pages(seed)._with_ends(Random(f"ends of {seed}"))._with_cuts(Random(f"cuts of {seed}"))
+
+    def _with_cuts(self, random: Random) -> Case:
+        """Return this case, in some cases with a limit of records or of a page that no total reveals by itself."""
+        case, is_refused = self, isinstance(self.after, int) and self.after >= 400
+        if is_refused and self._is_told and not self.declares_cap and self.number and random.random() < 0.7:
+            case = replace(case, most=random.randint(1, self.number))
+        if self.has_size and self.size > min(PAGE_LIMITS) and random.random() < 0.5:
+            limits = [each for each in PAGE_LIMITS if each < self.size]
+            case = replace(case, page_limit=random.choice(limits), cap=None, most=None)
+        return case
+
+    @property
+    def _is_told(self) -> bool:
+        """Whether no statement of the API hides a limit of it."""
+        return {self.total, self.pages} <= {"none", "right", "too large"} and self.word != "always"
+
+    @property
+    def declares_cap(self) -> bool:
+        """Whether the limit that the API documents is declared, so that a status below it can end the list."""
+        is_status = self.stop == "statuses" and isinstance(self.after, int) and self.after >= 400
+        return is_status and self.kind in COUNTED and not self.states_end
 
     def _with_ends(self, random: Random) -> Case:
         """Return this case with an end and errors, but not with two that hide each other: nothing shows those."""
@@ -111,7 +139,7 @@ class Case:
         stops = ["none"]
         if word == "right" and (is_asked or has_cursor):
             stops.append("when")
-        if isinstance(after, int) and (after == 204 or self.has_size or self.states_end):
+        if isinstance(after, int) and (after == 204 or self.total != "none" or self.kind in COUNTED):
             stops.append("statuses")
         if after == "repeated" and self.states_end:
             stops.append("repeated")
@@ -119,7 +147,7 @@ class Case:
         if after == "cursor":
             word = stop = "right"
             stop = "when"
-        is_told = {self.total, self.pages} <= {"none", "right", "too large"} and word != "always"
+        is_told = replace(self, word=word)._is_told
         cap = (
             random.randint(1, 3)
             if isinstance(after, int) and after >= 400 and is_told and random.random() < 0.3
@@ -145,8 +173,7 @@ class Case:
             return self.stop == "repeated" or (self.states_end and number > self.size)
         if self.after == 204:
             return self.stop == "statuses" or (self.states_end and number > 0)
-        is_short = number % self.size > 0 and self.has_size
-        return (self.states_end and number > 0) or (self.stop == "statuses" and is_short)
+        return number > 0 and (self.states_end or self.declares_cap)
 
     @classmethod
     def of_pages(cls, seed: int) -> Case:
@@ -293,7 +320,11 @@ class Api:
         listed = [item for item in self.records.values() if item["changed"] >= asked.get("since", "")]
         listed.sort(key=self._place)
         self.listed = len(listed)
+        number = len(listed)
+        if case.most is not None and not self.is_honest:
+            listed = listed[: case.most]
         size = int(asked.get("limit", case.size))
+        is_cut = case.page_limit is not None and size > case.page_limit
         if fault == "shrinking":
             size = max(1, size - 1) if case.kind == "page_number" else self._random.randint(1, size)
         start = self._start(asked, listed, size)
@@ -301,13 +332,13 @@ class Api:
         self._is_after = start >= len(listed) and (start > 0 or case.stop == "statuses") and "token" not in asked
         if self._is_after and case.after == "repeated":
             start = max(0, (len(listed) - 1) // size * size)
-        found = listed[start : start + size]
+        found = listed[start : start + (min(size, case.page_limit or size))]
         end = start + len(found)
         token = f"{found[-1]['changed']}~{found[-1]['id']}" if found else asked.get("token", "~~").rsplit("~", 1)[0]
-        more = end < len(listed)
+        more = end < number and not is_cut
         shown = [{**item, "seen_at": self._answers} for item in found]
-        paging: dict[str, Any] = {"next": None, "url": None, "total": _stated(case.total, len(listed), len(found))}
-        paging["pages"] = _stated(case.pages, -(-len(listed) // size), 1)
+        paging: dict[str, Any] = {"next": None, "url": None, "total": _stated(case.total, number, len(found))}
+        paging["pages"] = _stated(case.pages, -(-number // size), 1)
         if case.word != "none":
             paging["has_more"] = more and case.word == "right"
         headers = {}
@@ -387,6 +418,8 @@ def declared(case: Case) -> dict[str, Any]:
         }
     if sized and case.total != "none":
         paging["total"] = "data.items.totalCount" if case.kind == "graphql_connection" else "paging.total"
+    if case.declares_cap:
+        paging["cap"] = 1_000
     if case.stop != "none":
         stops: dict[str, Any] = {"when": {"field": "paging.has_more", "equals": "false"}, "statuses": [case.after]}
         paging["stop"] = {case.stop: stops.get(case.stop, True)}
@@ -458,7 +491,9 @@ class Stage:
         if last.exit_code == 0 and not case.is_blind and (wrong := _wrong(platform, api.records)):
             return f"after another run, of a list that stands still, the platform {wrong}"
         is_documented = case.total in {"none", "right"} and case.pages in {"none", "right"} and case.number
-        is_documented = is_documented and case.word != "always" and case.is_end_known(api.listed)
+        is_documented = (
+            is_documented and case.page_limit is None and case.word != "always" and case.is_end_known(api.listed)
+        )
         is_refused = case.mode == "snapshot" and not api.records  # an empty snapshot, unless it is declared
         if last.exit_code and is_documented and not case.removes and not is_refused:
             return f"a list that stands still: exit {last.exit_code}: {last.errors}"
@@ -503,6 +538,7 @@ def _wrong(platform: Platform, wanted: Mapping[int, Item]) -> str:
 def open_stage(folder: Path, url: StateUrl) -> Iterator[Stage]:
     with Scripted(lambda _asked: None) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEY", "k")
+        patch.setattr(api_client, "USUAL_PAGE_LIMITS", frozenset(PAGE_LIMITS))
         create(url, Pin(server.base_url, "acme"))
         yield Stage(folder, url, server, patch)
 

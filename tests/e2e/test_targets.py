@@ -143,6 +143,41 @@ def test_what_cannot_be_looked_up_is_left_to_a_person(tmp_path: Path) -> None:
         assert plain.sync()["requests"] == 0
 
 
+@pytest.mark.parametrize(
+    ("look_up", "accepted", "requests"), [(True, False, 2 * 3), (True, True, 3), (False, True, 3), (False, False, 3)]
+)
+def test_what_is_only_accepted_is_looked_up(tmp_path: Path, *, look_up: bool, accepted: bool, requests: int) -> None:
+    """202 Accepted delivers nothing: a look-up sees the order, or it is in doubt and never sent again.
+
+    The config may say that the API refuses nothing afterwards.
+    """
+    orders = some_orders(3)
+    habits = Habits(idempotency_keys=False, look_up=look_up, accepts=True, **QUICK)
+    resource = {"look_up": LOOK_UP if look_up else False, "accepted": accepted}
+    with depot(tmp_path, habits, resource) as plain:
+        plain.export(orders)
+        is_known = look_up or accepted
+        report = plain.sync(exit_code=0 if is_known else 1)
+        assert (report["open"]["in_doubt"], report["requests"]) == (0 if is_known else 3, requests)
+        plain.sync(exit_code=0 if is_known else 1)
+        assert plain.created() == Counter({f"wms:{key}": 1 for key in orders})
+
+
+def test_an_order_that_the_3pl_has_cancelled_needs_no_other_cancellation(tmp_path: Path) -> None:
+    """The 3PL refuses to cancel it once more, and shows it as cancelled: that is what was wanted."""
+    orders = some_orders(3)
+    with depot(tmp_path, UNIQUE, REPEATED) as plain:
+        plain.export(orders)
+        plain.sync()
+        ids = {each["body"]["reference"]: each["id"] for each in plain.partner.effects}
+        plain.partner.warehouse.cancel(ids["wms:SO-001"])
+        del orders["SO-001"]
+        plain.export(orders)
+        assert plain.sync()["streams"]["wms.orders"]["records"]["deleted"] == 1
+        assert plain.sync()["requests"] == 0
+        assert "order_cancelled" not in {each["kind"] for each in plain.partner.effects}
+
+
 def test_a_decision_about_a_restored_state_is_carried_out(tmp_path: Path) -> None:
     """What cannot be looked up is in doubt; once a person says that it was not delivered, the next sync sends it."""
     orders = some_orders(3)

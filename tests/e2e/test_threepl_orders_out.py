@@ -137,6 +137,21 @@ def test_a_cancelled_order_is_cancelled_there(tmp_path: Path, new_vendor: NewVen
     assert vendor.created() == ONCE
 
 
+def test_an_order_that_the_3pl_has_cancelled_is_done(tmp_path: Path, new_vendor: NewVendor) -> None:
+    """The shop cancels it later: the 3PL refuses that, and shows that it is cancelled, so nothing is left to do."""
+    clock = ManualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
+    vendor = new_vendor(clock)
+    with staged(tmp_path, vendor, clock, {}) as (stage, _):
+        assert stage.sync("shop").exit_code == 0
+        vendor.cancel("shop:SO-3")
+        clock.advance(3600)
+        stage.export_orders("2", {"SO-3": ORDERS["SO-3"]}, state="cancelled")
+        report = stage.sync("shop")
+        assert (report.exit_code, report.balanced) == (0, True), (report.errors, stage.dead_letters())
+        assert sum(each["kind"] == "order_cancelled" for each in vendor.partner.effects) == 1
+        assert stage.sync("shop").counters.requests == 0
+
+
 @pytest.mark.nightly(but=["amazon_mcf"])
 def test_a_restored_state_finds_what_was_sent(tmp_path: Path, new_vendor: NewVendor) -> None:
     """With a backup of the state from before the orders, they are looked up by their names, and none is sent again."""

@@ -155,7 +155,7 @@ class Plain3pl:
         self, kind: str, table: Table, record_id: str, request: PartnerRequest, status: int = 200
     ) -> PartnerAnswer:
         self.effects.append({"kind": kind, "id": record_id, "body": request.json()})
-        return self._shown(status, table, record_id)
+        return self._shown(202 if self.habits.accepts else status, table, record_id)
 
     def _create(self, request: PartnerRequest) -> PartnerAnswer:
         order = accepted(_body(request), self.warehouse)

@@ -54,6 +54,8 @@ class Habits:
     repeated_reference: Literal[409, 422] | None = None
     """How a second order of an owner with the same reference is refused, also if the first is cancelled; None: it is
     another order."""
+    accepts: bool = False
+    """Writes are answered by 202 Accepted, as by APIs that carry them out later. This one does it at once."""
     look_up: bool = True
     """Orders can be listed by ``reference``. False: the parameter is ignored like any unknown one, so the list is not
     filtered."""

@@ -86,6 +86,7 @@ class Vendor:
         secrets: Secret settings, by their name.
         order: The map of an order that goes out.
         stocked: Puts units of a SKU into stock.
+        cancel: Has the 3PL itself cancel the order with this name.
         created: The names of all orders that it created, and how often.
         violations: What its vendor's own document does not allow; empty without one.
     """
@@ -95,6 +96,7 @@ class Vendor:
     secrets: Mapping[str, str]
     order: Mapping[str, Any]
     stocked: Callable[[str, int], object]
+    cancel: Callable[[str], object]
     created: Callable[[], Counter[str]]
     violations: Callable[[], list[str]] = list
 
@@ -107,6 +109,9 @@ def shipbob_vendor(clock: Clock, limit: int = LIMIT_PER_MINUTE) -> Vendor:
         {"token": "token-of-ours"},
         SHIPBOB_ORDER,
         lambda sku, units: stocked(fake, sku, units),
+        lambda name: fake.warehouse.cancel(
+            next(each.id for each in fake.warehouse.orders.values() if each.body["reference_id"] == name)
+        ),
         lambda: Counter(each["body"]["reference_id"] for each in fake.effects if each["kind"] == "order_created"),
     )
 
@@ -123,6 +128,7 @@ def amazon_vendor(clock: Clock, **settings: Any) -> Vendor:
         secrets,
         AMAZON_ORDER,
         seller.receive,
+        seller.cancel,
         lambda: Counter(each["order"] for each in fake.effects if each["kind"] == "order_created"),
         lambda: checked.violations if checked else [],
     )

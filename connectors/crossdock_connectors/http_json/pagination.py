@@ -54,7 +54,7 @@ class StopConfig(ConfigModel):
     """What the last page has, a condition on its body; fields are dotted paths. A list that ends without it is in
     doubt."""
     statuses: tuple[int, ...] = ()
-    """Statuses of the answer after the last page: 400, 404, 410, 416 or 422, with ``size``, ``total`` or ``pages``; or
+    """Statuses of the answer after the last page: 400, 404, 410, 416 or 422, with ``total``, ``pages`` or ``cap``; or
     204 and 304, also in place of the first page."""
     repeated: bool = False
     """Whether the last page comes once more in place of one after it; this needs ``total`` or ``pages``."""
@@ -136,8 +136,10 @@ class _SizedPages(_Pages):
         stated = self.total is not None or getattr(self, "pages", None) is not None
         if self.stop and self.stop.repeated and not stated:
             raise misplaced(("stop", "repeated"), "needs total or pages: an API that ignores a parameter repeats pages")
-        if self.stop and max(self.stop.statuses, default=0) >= 400 and not stated and self.size is None:
-            raise misplaced(("stop", "statuses"), "needs size, total or pages, to tell the end from a limit of the API")
+        is_known = stated or getattr(self, "cap", None) is not None
+        if self.stop and max(self.stop.statuses, default=0) >= 400 and not is_known:
+            message = "needs total, pages or cap, to tell the end from an error or a limit of the API"
+            raise misplaced(("stop", "statuses"), message)
         return self
 
     @property

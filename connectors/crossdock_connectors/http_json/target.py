@@ -47,7 +47,6 @@ from crossdock_connectors.http_json.target_settings import (
 _GRAPHQL_PING = {"query": "{ __typename }"}  # https://graphql.org/learn/introspection/: each type has it
 _NONE = ExpectedRecord()
 _THROTTLED = 429
-_LATER = 202  # accepted, and not carried out yet: RFC 9110, section 15.3.3
 
 
 class HttpJsonTarget(ApiTarget):
@@ -192,7 +191,7 @@ class HttpJsonTarget(ApiTarget):
         are_throttled = kinds == {"throttled"}
         may_be_of_one = batch.atomic and len(expected) > 1  # nothing was executed because of one of them
         is_of_all = are_throttled or (kinds == {"rejected"} and may_be_of_one)
-        is_stated = bool(kinds & {"rejected", "unavailable"}) or (is_success and answer.status != _LATER)
+        is_stated = bool(kinds & {"rejected", "unavailable"}) or (is_success and answer.status != outcomes.ACCEPTED)
         if told and is_stated and not is_of_all:
             return told
         if is_success or (are_throttled and whole.status != _THROTTLED):
@@ -211,7 +210,8 @@ class HttpJsonTarget(ApiTarget):
         if is_success and not answer.body:  # such as 204
             return [self._judged(resource, answer, each) for each in expected]
         results = _results(batch, self.shape(resource), body_of(answer), expected)
-        if results is None or (batch.status is None and (not is_success or answer.status == _LATER)):
+        is_later = answer.status == outcomes.ACCEPTED and not self._single[resource].accepted
+        if results is None or (batch.status is None and (not is_success or is_later)):
             return []
         return [self._of_result(resource, batch, result, each) for result, each in zip(results, expected, strict=True)]
 
@@ -310,6 +310,7 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
         endpoint=EndpointProfile(
             idempotent=has_header or config.repeated is not None,
             look_up=bool(config.look_up),
+            accepted=config.accepted,
             conditional=config.conditional,
             compares=bool(config.compare),
             header=config.idempotency_header,
@@ -385,9 +386,8 @@ def _some_throttled(told: list[Outcome]) -> list[Outcome]:
 
 
 def _without_results(answer: Answer) -> Outcome:
-    if answer.status == _LATER:
-        message = "promises to carry the records out later, and crossdock does not fetch such results"
-        return Outcome("undecided", f"{message}: use a request whose answer has them", _LATER)
+    if answer.status == outcomes.ACCEPTED:
+        return Outcome("pending", "accepted the records, and does not say what becomes of each", outcomes.ACCEPTED)
     reason = api_error_messages.message_of(errors_in(body_of(answer)), str)
     message = "answered a batch without a result for each record"
     return Outcome("in_doubt", f"{message}: {reason}" if reason else message, answer.status)

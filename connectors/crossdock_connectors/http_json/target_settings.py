@@ -145,6 +145,9 @@ class TargetResourceConfig(ConfigModel):
     """How a record is found by its external id; false if it cannot be."""
     idempotency_header: HeaderName | None = None
     """The header by which the API carries out a repeated request once, such as Idempotency-Key; none if it has none."""
+    accepted: bool = False
+    """Whether 202 Accepted counts as delivered, because the API refuses nothing after it. Otherwise the record is
+    looked up after ``settle_s`` seconds, and in doubt until it is seen."""
     shown: tuple[MemberName, ...] | None = None
     """The members that ``read`` and ``look_up`` show as they were sent; none if they show all so. Others are not
     compared, such as the code of a country where the API shows an object."""

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from tests.partners import threepl_vendors
 from tests.partners.plain_3pl import API_KEY
 
 from crossdock.config.registry import load
-from crossdock.targets import Answer
+from crossdock.targets import Answer, ExpectedRecord
 from crossdock.testing.target_contract import TargetContract
 from crossdock.testing.target_under_test import TargetUnderTest
 from crossdock.values import exact_json
@@ -46,6 +47,19 @@ class ShipBobExample(TargetUnderTest):
 
 class TestShipBob(ShipBobExample, TargetContract):
     """Orders, by the reference that a channel accepts once."""
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [("Success", "delivered"), ("PartialSuccess", "rejected"), ("Failure", "rejected")]
+)
+def test_shipbob_cancels_an_order_as_a_whole_or_not(monkeypatch: pytest.MonkeyPatch, status: str, kind: str) -> None:
+    """An answer of success that leaves a shipment is the refusal of the cancellation, with ShipBob's reason."""
+    monkeypatch.setenv("SHIPBOB_TOKEN", "token-of-ours")
+    results = [{"shipment_id": 1, "is_success": kind == "delivered", "reason": "The shipment is Completed."}]
+    answer = refused(200, {"order_id": 7, "status": status, "canceled_shipment_results": results})
+    outcome = ShipBobExample().new_target().outcome("orders", answer, ExpectedRecord("/order/7:cancel", "7", "a:1"))
+    assert outcome.kind == kind
+    assert outcome.message == ("The shipment is Completed." if kind == "rejected" else "")
 
 
 class AmazonExample(TargetUnderTest):

@@ -92,7 +92,7 @@ WRONG = """
 - {change: {params: {a: "{end}"}}, says: "params: {end} needs windows"}
 - {change: {params: {api_key: abc}}, says: "params: api_key: a secret is never written here"}
 - {change: {pagination: {kind: page_number, stop: {statuses: [500]}}}, says: "statuses: 500 is none of 204, 304, 400"}
-- {change: {pagination: {kind: page_number, stop: {statuses: [404]}}}, says: "statuses: needs size, total or pages"}
+- {change: {pagination: {kind: page_number, stop: {statuses: [404]}}}, says: "statuses: needs total, pages or cap"}
 - {change: {pagination: {kind: offset, stop: {repeated: true}}}, says: "repeated: needs total or pages"}
 - {change: {time_format: unix}, says: "time_format: needs windows, or a cursor with as: instant"}
 - {change: {time_format: iso}, says: "time_format: must be unix, unix_ms, or a format such as"}

@@ -13,7 +13,7 @@ from tests.unit.sources.test_pagination import client
 from crossdock.errors import CrossdockError, RefusedError, RemoteError
 from crossdock.reading.sources import api_client, list_evidence
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
-from crossdock.sources import AfterId, CursorInBody, Offset, PageNumber, Paginator, Stop
+from crossdock.sources import AfterId, CursorInBody, NextUrl, Offset, PageNumber, Paginator, Stop
 
 Handler = Callable[[httpx.Request], httpx.Response]
 NUMBERED = PageNumber("/items")
@@ -63,15 +63,33 @@ def test_a_refusal_is_no_end_by_itself(beside: Any) -> None:
     assert (given, isinstance(error, RemoteError)) == (9, True)
 
 
-@pytest.mark.parametrize(("records", "is_whole"), [(5, True), (6, False)])
-def test_a_status_ends_a_list_after_a_page_that_is_not_full(records: int, is_whole: bool) -> None:
-    """After a full one it may be a limit of the API, unless a total or number of pages agrees."""
+@pytest.mark.parametrize("records", [1, 5, 6])
+def test_a_status_ends_a_list_only_where_its_end_is_stated(records: int) -> None:
+    """It may be an error or a limit of the API, also after a page that is shorter than the others."""
     stop = Stop(statuses=frozenset({404}))
     given, error = read(pages_of(records, 3, 404), PageNumber("/items", size=3, stop=stop))
-    assert (given, error is None) == (records, is_whole)
-    assert is_whole or isinstance(error, DoubtfulListError)
+    assert (given, isinstance(error, DoubtfulListError)) == (records, True)
     stated = pages_of(records, 3, 404, total=lambda _: records)
     assert read(stated, PageNumber("/items", total="/total", stop=stop)) == (records, None)
+
+
+@pytest.mark.parametrize(
+    ("records", "refused", "is_whole"),
+    [(6, set(), True), (5, set(), True), (9, {3}, False), (9, {3, 4}, False), (9, {3, 4, 5}, False)],
+)
+@pytest.mark.parametrize("size", [3, None])
+def test_below_a_declared_limit_a_status_ends_a_list_if_it_comes_again(
+    records: int, refused: set[int], size: int | None, *, is_whole: bool
+) -> None:
+    """The last page is asked for once more, and then the one after it: whatever was an error is over, or goes on."""
+    asked, listed = count(1), pages_of(records, 3, 404)
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(404, json={}) if next(asked) in refused else listed(request)
+
+    stop = Stop(statuses=frozenset({404}))
+    given, error = read(handle, PageNumber("/items", size=size, cap=100, stop=stop))
+    assert (given, error is None) == (min(records, 6), is_whole)
 
 
 @pytest.mark.parametrize("status", [204, 304])
@@ -199,39 +217,72 @@ def test_rows_of_few_groups_are_no_loop(monkeypatch: pytest.MonkeyPatch, groups:
     assert len(pages) == 40
 
 
-def lengths(paginator: Paginator, *sizes: int) -> CrossdockError | None:
-    """Why a list with pages of these lengths, and then a 404, is not whole."""
+def cut_pages(
+    records: int, most: int, *, at_asked: bool = False, ignored: bool = False, total: bool = False
+) -> Handler:
+    """A server that gives at most *most* records, whatever is asked for.
+
+    Args:
+        at_asked: Pages begin where those of the asked size would.
+        ignored: The server ignores the size.
+        total: It states the number of the records of a page as that of all.
+    """
 
     def handle(request: httpx.Request) -> httpx.Response:
-        number = int(request.url.params["page"])
-        if number > len(sizes):
-            return httpx.Response(404, json={"error": "no such page"})
-        first = sum(sizes[: number - 1]) + 1
-        return httpx.Response(200, json={"items": ids(first, first + sizes[number - 1] - 1)})
+        params = request.url.params
+        asked = most if ignored else int(params["limit"])
+        size = min(asked, most)
+        number = int(params.get("page", 1))
+        start = (number - 1) * (asked if at_asked else size)
+        found = ids(start + 1, min(records, start + size))
+        is_more = asked <= most and start + size < records  # it counts with what was asked for
+        body = {"items": found, "next": f"/api/items?page={number + 1}&limit={asked}" if is_more else None}
+        return httpx.Response(200, json=body | ({"total": len(found)} if total else {}))
 
-    return read(handle, paginator)[1]
+    return handle
 
 
+@pytest.mark.parametrize("total", [False, True])
 @pytest.mark.parametrize(
-    ("sizes", "is_whole"),
+    ("paginator", "records", "server", "is_whole"),
     [
-        ((2,), True),
-        ((3, 3, 2), True),
-        ((10, 2), True),
-        ((3, 2, 3, 2), False),
-        ((2, 2), False),
-        ((2, 3, 1), False),
-        ((3, 3), False),
+        (PageNumber("/items", size=250), 130, {"at_asked": True}, False),
+        (PageNumber("/items", size=250), 100, {"at_asked": True}, True),
+        (PageNumber("/items", size=250), 600, {"at_asked": True}, False),
+        (PageNumber("/items", size=250), 250, {}, True),
+        (PageNumber("/items", size=250), 250, {"ignored": True}, True),
+        (PageNumber("/items", size=100), 250, {"at_asked": True}, True),
+        (Offset("/items", "skip", size=250), 100, {}, True),
+        (Offset("/items", "skip", size=250), 130, {}, True),
+        (NextUrl("/next"), 130, {}, False),
+        (NextUrl("/next"), 100, {}, True),
+        (NextUrl("/next"), 99, {}, True),
+        (Paginator(), 130, {}, False),
+        (Paginator(), 100, {"ignored": True}, True),
     ],
 )
-def test_a_short_page_shows_the_end_only_where_no_other_page_is_short(sizes: tuple[int, ...], is_whole: bool) -> None:
-    """A filter of the API shortens pages in the middle, and a gateway may refuse the next one."""
-    paginator = PageNumber("/items", size=3, stop=Stop(statuses=frozenset({404})))
-    assert (lengths(paginator, *sizes) is None) is is_whole
+def test_a_list_whose_only_page_the_server_has_cut_is_in_doubt(
+    paginator: Paginator, records: int, server: dict[str, bool], *, is_whole: bool, total: bool
+) -> None:
+    """Servers give 100 records where 250 are asked for, and tell of no other; in smaller pages they show them."""
+    handle = cut_pages(records, 100, total=total, **server)
+    if isinstance(paginator, Offset):
+        paginator, handle = Offset("/items", "skip", size=250), whole_by_offset(records)
+    params = {} if isinstance(paginator, PageNumber | Offset) else {"limit": 250}
+    pages = client(handle).pages("/items", params, paginator=paginator, records="/items", key="id")
+    given, error = 0, None
+    try:
+        given = sum(len(page.items("/items")) for page in pages)
+    except DoubtfulListError as raised:
+        error = raised
+    assert (error is None) is is_whole
+    assert not is_whole or given == records
+    assert is_whole or "the server gives 100 of the 250 records that limit asks for" in str(error)
 
 
-def test_an_api_may_give_fewer_records_than_are_asked_for() -> None:
-    """Its pages are as long as it wants then, and only a shorter one shows the end."""
-    paginator = PageNumber("/items", size=250, stop=Stop(statuses=frozenset({404})))
-    assert lengths(paginator, 4, 4, 1) is None
-    assert isinstance(lengths(paginator, 4, 4, 4), DoubtfulListError)
+def whole_by_offset(records: int) -> Handler:
+    def handle(request: httpx.Request) -> httpx.Response:
+        start = int(request.url.params["skip"])
+        return httpx.Response(200, json={"items": ids(start + 1, min(records, start + 100))})
+
+    return handle

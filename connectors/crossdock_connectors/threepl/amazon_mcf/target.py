@@ -26,6 +26,7 @@ from crossdock_connectors.threepl.record_values import plain
 from crossdock_connectors.threepl.refusals import Refusal, explained
 
 _NAME = "sellerFulfillmentOrderId"
+_SHIPPING_NOTHING = frozenset({"cancelled", "invalid", "unfulfillable"})
 MAX_NAME = 40  # characters, by Amazon's document
 _RESOURCES = {
     "orders": TargetResource(
@@ -69,11 +70,11 @@ class AmazonTarget(ApiTarget):
         return explained(outcome, answer, refusal, self.resources[resource].name_pointer)
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        """Do the same as for any target, but a cancelled order is absent if it is looked up by its id."""
+        """Do the same as for any target, but an order that ships nothing is absent if it is looked up by its id."""
         outcome = super().found(resource, answer, _by_name(expected))
         status = outcome.held.get("fulfillmentOrderStatus") if outcome.held is not None else None
-        is_cancelled = expected.target_id is not None and plain(str(status)) == "cancelled"
-        return Outcome("absent", status=200) if is_cancelled else outcome
+        ships_nothing = expected.target_id is not None and plain(str(status)) in _SHIPPING_NOTHING
+        return Outcome("absent", status=200) if ships_nothing else outcome
 
 
 def _by_name(expected: ExpectedRecord) -> ExpectedRecord:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from crossdock.printable import printable
 from crossdock.targets import (
     Answer,
     ApiTarget,
@@ -17,13 +18,17 @@ from crossdock.targets import (
     RecordShape,
     Request,
     TargetResource,
+    body_of,
 )
 from crossdock.values import exact_json
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.threepl.refusals import Refusal, explained
 from crossdock_connectors.threepl.shipbob.order_models import ShipBobOrder
 
 _NAME = "reference_id"
 _CANCELLED = "Cancelled"
+_REFUSED = 422
+_LONGEST = 2_000  # characters of a message
 _RESOURCES = {
     "orders": TargetResource(
         "orders",
@@ -64,6 +69,9 @@ class ShipBobTarget(ApiTarget):
         return Request("GET", "/order?Limit=1")
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        is_cancellation = expected.target_id is not None  # orders are never changed
+        if is_cancellation and 200 <= answer.status < 300 and (left := _not_cancelled(body_of(answer))):
+            return left
         return explained(
             super().outcome(resource, answer, expected), answer, refusal, self.resources[resource].name_pointer
         )
@@ -73,6 +81,17 @@ class ShipBobTarget(ApiTarget):
         outcome = super().found(resource, answer, expected)
         is_cancelled = outcome.held is not None and outcome.held.get("status") == _CANCELLED
         return Outcome("absent", status=200) if expected.target_id is not None and is_cancelled else outcome
+
+
+def _not_cancelled(body: Any) -> Outcome | None:
+    """Return the refusal of a cancellation that not all shipments took part in, which is an answer of success."""
+    status = at_path(body, "status")
+    if status not in {"Failure", "PartialSuccess"}:
+        return None
+    results = at_path(body, "canceled_shipment_results")
+    reasons = [at_path(each, "reason") for each in results] if isinstance(results, list) else []
+    told = printable("; ".join(each for each in reasons if isinstance(each, str))[:_LONGEST])
+    return Outcome("rejected", told or f"ShipBob answered {status}", _REFUSED, reason="rejected")
 
 
 def refusal(body: Any) -> Refusal | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,14 @@ from crossdock.reading.sources import graphql_errors, json_rpc_errors
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
 from crossdock.reading.sources.api_request_sender import ApiRequestSender
-from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError, ListEvidence, repeated
-from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator, SizedPages
+from crossdock.reading.sources.list_evidence import (
+    USUAL_PAGE_LIMITS,
+    DoubtfulListError,
+    IncompleteListError,
+    ListEvidence,
+    repeated,
+)
+from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfMore
@@ -213,7 +219,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             smaller = partial(paginator.smaller, read=None if evidence is None else evidence.read)
             request, page = self._list_answer(request, smaller, read.sent)
             if page.status in request.ends:
-                _check_end_status(page, before, read, is_over=is_over)
+                if page.status not in AT_FIRST and not is_over:
+                    self._check_end_status(request, page, before, read)
                 return None
             page = _with_list(page, read)
             found = None if evidence is None else _records_in(page, paginator, read.records)
@@ -234,9 +241,26 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             if not found or evidence is None:
                 raise _in_doubt(read.signs.error, page)
             evidence.is_doubted = True
-        if request.ends:
-            read.note_size(request, page)
+        read.note(request, found or ())
         return request, page, found
+
+    def _check_end_status(self, request: ApiRequest, page: ApiAnswer, before: ApiAnswer | None, read: _List) -> None:
+        """Check that a status that ends a list is no error and no limit of the API.
+
+        Nothing excludes a limit but the declared one; an error would not come again between answers.
+        """
+        if before is None:
+            message = f"responded with HTTP {page.status} in place of the first page"
+            raise RemoteError(message, where=page.address, code="list_unavailable")
+        if read.cap is not None and read.evidence is not None and read.latest is not None:
+            _, again = self._list_answer(read.latest, lambda _: None, read.sent)
+            _, after = self._list_answer(request, lambda _: None, read.sent)
+            found = [_records_in(each, read.paginator, read.records) for each in (before, again) if each.status == 200]
+            is_same = len(found) == 2 and read.evidence.are_same(found[0] or (), found[1] or ())
+            if is_same and after.status == page.status:
+                return
+        sign = f"HTTP {page.status} may be an error or a limit of the API"
+        raise _in_doubt(f"{sign}; declare its total or number of pages, or cap if the API states neither", page)
 
     def _list_answer(
         self, request: ApiRequest, smaller: Smaller, sent: frozenset[tuple[str, str]]
@@ -270,11 +294,11 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     def _check_end(self, read: _List, evidence: ListEvidence, page: ApiAnswer, *, is_stopped: bool) -> None:
         evidence.check_end(page)
         is_last = is_stopped and read.paginator.stop.when is not None
-        if (sign := read.signs.text(is_stopped=is_last) or self._cut_at_its_size(read)) is not None:
+        sign = read.signs.text(is_stopped=is_last) or self._cut_at_its_size(read) or self._cut_by_server(read, evidence)
+        if sign is not None:
             raise _in_doubt(sign, page)
-        paginator = read.paginator
-        doubt, cap = evidence.doubt, paginator.cap if isinstance(paginator, PageNumber | Offset) else None
-        if doubt is None or cap is not None:
+        doubt, paginator = evidence.doubt, read.paginator
+        if doubt is None or read.cap is not None:
             return
         text = f"{doubt}; if it is whole, declare a larger cap" if isinstance(paginator, PageNumber | Offset) else doubt
         self._run.open_lists.doubt(text, is_incomplete=True)
@@ -304,6 +328,41 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if found == min(other, size) and is_announced == (other < size):
             return None
         return f"its only page is full, and has no header {header} which would tell of a next page"
+
+    def _cut_by_server(self, read: _List, evidence: ListEvidence) -> str | None:
+        """Return why the server may give smaller pages than were asked for, and not tell of the others, or None.
+
+        In smaller pages, the list must be the same, unless the server ignores the parameter for their size.
+        """
+        number, size, paginator = read.first_length, read.signs.size, read.paginator
+        is_smaller = read.asked is not None and number < read.asked and number in USUAL_PAGE_LIMITS
+        if size is None or not is_smaller:
+            return None
+        if evidence.pages == 1:
+            given, following = self._in_smaller_pages(read, size[0], number - 1)
+            is_whole = len(given) == number or (len(given) == number - 1 and len(following) == 1)
+        elif isinstance(paginator, PageNumber):
+            _, following = self._in_smaller_pages(read, size[0], number)
+            is_whole = evidence.are_same(following[:1], read.second)
+        else:
+            return None
+        sign = f"the server gives {number:,} of the {read.asked:,} records that {size[0]} asks for"
+        return None if is_whole else f"{sign}, and in smaller pages the list is another one: ask for fewer"
+
+    def _in_smaller_pages(self, read: _List, param: str, size: int) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the records of the first two pages of a list whose pages have at most *size*; none if it refuses."""
+        found = list[Sequence[Any]]()
+        request: ApiRequest | None = read.first.with_param(param, size)
+        try:
+            while request is not None and len(found) < 2:
+                request, answer = self._list_answer(request, lambda _: None, read.sent)
+                found.append(_records_in(answer, read.paginator, read.records) or ())
+                request = self._following(request, answer, read.paginator)
+        except (RefusedError, RemoteError) as error:
+            if isinstance(error, UnauthorizedError | UnavailableError):
+                raise
+        first, second, *_ = *found, (), ()
+        return first, second
 
     def _warn(self, page: ApiAnswer, text: str) -> None:
         self._run.warn(self._run.open_lists.reader or self._connection, f"{page.address}: {text}")
@@ -388,8 +447,10 @@ class _List:
         first: The request for its first page.
         records: A JSON pointer to the list of records; None if it is not known.
         sent: The author's parameters, which are never shown.
-        sizes: How many records the pages before the latest one have, each with the number that was asked for.
-        latest: The same of the latest page.
+        latest: The request for the latest page.
+        asked: How many records the first page should have; None if that is not known.
+        first_length: How many it has.
+        second: The first record of the second page.
     """
 
     first: ApiRequest
@@ -398,30 +459,24 @@ class _List:
     signs: SignsOfMore
     records: str | None
     sent: frozenset[tuple[str, str]]
-    sizes: set[tuple[int | None, int]] = field(default_factory=set)
-    latest: tuple[int | None, int] | None = None
+    latest: ApiRequest | None = None
+    asked: int | None = None
+    first_length: int = 0
+    second: Sequence[Any] = ()
 
-    def note_size(self, request: ApiRequest, page: ApiAnswer) -> None:
-        asked = request.page_params.get(self.paginator.size_param) if isinstance(self.paginator, SizedPages) else None
-        if self.latest is not None:
-            self.sizes.add(self.latest)
-        found = _records_in(page, self.paginator, self.records) or ()
-        self.latest = asked if isinstance(asked, int) else None, len(found)
+    def note(self, request: ApiRequest, found: Sequence[Any]) -> None:
+        """Note what shows later whether a page was cut by the server."""
+        if self.latest is None:
+            name, size = self.signs.size or ("", None)
+            asked = request.page_params.get(name, size)
+            self.asked, self.first_length = asked if isinstance(asked, int) else None, len(found)
+        elif not self.second:
+            self.second = found[:1]
+        self.latest = request
 
     @property
-    def doubt_of_end(self) -> str | None:
-        """Why the length of the latest page does not show that it is the last one; None if it does.
-
-        It must be shorter than was asked for, and than the pages before it, which are all as long: a filter of the API
-        may shorten any page.
-        """
-        asked, number = self.latest or (None, 0)
-        if asked is None or number >= asked or (asked, number) in self.sizes:
-            return "a full page: an API may answer so beyond the pages that it lists"
-        is_alike = len({size for size, _ in self.sizes}) == len(self.sizes)
-        if not is_alike or any(size == asked and other < number for size, other in self.sizes):
-            return "a short page, and earlier ones were short, too: the API may leave out records of any page"
-        return None
+    def cap(self) -> int | None:
+        return self.paginator.cap if isinstance(self.paginator, PageNumber | Offset) else None
 
 
 def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) -> list[Any] | None:
@@ -464,19 +519,6 @@ def _check_repeated(page: ApiAnswer, read: _List, evidence: ListEvidence, *, is_
         raise repeated(page)
     if read.signs.next_page is not None:
         raise _in_doubt(read.signs.next_page, page)
-
-
-def _check_end_status(page: ApiAnswer, before: ApiAnswer | None, read: _List, *, is_over: bool) -> None:
-    """Check that a status that ends a list proves its end."""
-    if page.status in AT_FIRST or is_over:
-        return
-    if before is None:
-        raise RemoteError(
-            f"responded with HTTP {page.status} in place of the first page", where=page.address, code="list_unavailable"
-        )
-    if read.doubt_of_end is not None:
-        sign = f"HTTP {page.status} came after {read.doubt_of_end}"
-        raise _in_doubt(f"{sign}; declare its total or number of pages", page)
 
 
 def _take(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer: ApiAnswer) -> bool:

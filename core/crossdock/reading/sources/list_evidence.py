@@ -123,6 +123,8 @@ _IDLE_PAGES = 1_000
 """As many pages in a row may have only records that differ from earlier ones by what each page has anew."""
 USUAL_CAPS = frozenset({1_000, 2_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000})
 """Numbers of records at which known APIs cut lists silently, even in the total that they state."""
+USUAL_PAGE_LIMITS = frozenset({20, 25, 30, 50, 100, 200, 250, 500})
+"""Numbers of records that known APIs give at most in a page, however many were asked for."""
 
 
 class ListEvidence:
@@ -188,6 +190,10 @@ class ListEvidence:
             self._totals, self._total = (min(low, total), max(high, total)), total
         self.pages += bool(new)
         return True
+
+    def are_same(self, records: Sequence[Any], others: Sequence[Any]) -> bool:
+        """Return whether two pages have the same records, as far as their keys show it."""
+        return [self._name(each) for each in records] == [self._name(each) for each in others]
 
     def _is_idle(self, texts: Sequence[str], records: Sequence[Any]) -> bool:
         """Return whether too many pages in a row had no new record, whatever all of a page have alike.

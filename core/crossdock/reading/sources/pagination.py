@@ -23,8 +23,9 @@ class Stop:
         when: Returns whether a page says that it is the last one. No other is then requested; a list that ends without
             such a page is in doubt.
         statuses: Of `END_STATUSES`, with which the API answers after the last page; 204 and 304 also in place of the
-            first one. After a full page, a status of 400 or more proves nothing unless the API states a total, a number
-            of pages, or that no page follows.
+            first one. A status of 400 or more may be an error or a limit: it proves nothing, whatever the length of the
+            page before it, unless the API states a total, a number of pages, or that no page follows. With the ``cap``
+            of a paginator it must come again, after the last page has come again.
         repeated: Whether the API gives the last page once more in place of one after it; this needs a total or a number
             of pages.
     """

@@ -119,8 +119,9 @@ class SignsOfMore:
         self._ends_empty, self._counts = paginator.ends_empty, paginator.counted
         self._compares_total = paginator.total is not None
         self._header, self._is_single = paginator.next_header, type(paginator) is Paginator
-        declared = {paginator.size_param: paginator.size} if isinstance(paginator, SizedPages) else {}
-        self.size = _page_size([*declared.items(), *params])
+        self.size = _page_size(params)
+        if isinstance(paginator, SizedPages) and paginator.size is not None:
+            self.size = paginator.size_param, paginator.size
         self._is_cut = False  # the only page so far is full, and nothing says whether another one follows
         self._numbers: dict[str, tuple[str, int]] | None = None  # name, lowest and highest number, if each page has it
         self._read: int | None = 0

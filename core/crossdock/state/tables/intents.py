@@ -78,7 +78,7 @@ class Intent:
         return self.status in AWAITED or (self.status == "in_doubt" and self.batch_id is not None)
 
     def mark_sending(self, at: datetime) -> None:
-        self.status, self.attempts = "sending", self.attempts + 1
+        self.status, self.attempts, self.http_status = "sending", self.attempts + 1, None
         self.first_sent_at = self.first_sent_at or at
 
 
@@ -112,7 +112,7 @@ _BARE = tuple(table.c[name] for name in _COLUMNS if name not in _NO_DATA)
 _IDS = sql_statements.Ids(table)
 _ADD = sql_statements.inserting(table, (*_COLUMNS, "run_id", "fence", "created_at"), unless="idempotency_key")
 _THIS = table.c.id == bindparam("row")
-_SENDING = ("method", "path", "attempts", "first_sent_at")
+_SENDING = ("method", "path", "attempts", "first_sent_at", "http_status")
 _MARK = sql_statements.Bulk(
     update(table).where(_THIS).values(status="sending", **{name: bindparam(f"new_{name}") for name in _SENDING})
 )

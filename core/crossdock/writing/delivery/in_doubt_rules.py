@@ -11,7 +11,7 @@ from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.state import Intent
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.merge_patch import holds
-from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.outcomes import ACCEPTED, Outcome
 from crossdock.writing.targets.target import Rule, Target
 
 MARGIN_S = 300  # the key is not used in the last seconds before it expires at the target
@@ -20,7 +20,10 @@ OTHERS_SHARE = 10  # beyond that, one of them per this many accepted records sho
 
 
 def rule_for(intent: Intent, target: Target, now: datetime) -> Rule:
-    """Return what may be done about a sent *intent*. A first attempt in the future shows a clock that was set back."""
+    """Return what may be done about a sent *intent*. A first attempt in the future shows a clock that was set back.
+
+    What the target has accepted and not carried out yet is not sent again.
+    """
     assert intent.first_sent_at is not None
     rule = target.resources[intent.resource].endpoint.rule(intent.operation)
     kept_s = target.kept_s
@@ -28,7 +31,7 @@ def rule_for(intent: Intent, target: Target, now: datetime) -> Rule:
     age_s = (now - intent.first_sent_at).total_seconds()
     is_forgotten = not -margin_s <= age_s <= kept_s - margin_s
     is_unknown = not intent.attempts  # from a restored state: it was never sent under this key
-    if is_unknown or (rule == "resend" and is_forgotten):
+    if is_unknown or intent.http_status == ACCEPTED or (rule == "resend" and is_forgotten):
         return target.resources[intent.resource].endpoint.rule_without_key(intent.operation)
     return rule
 

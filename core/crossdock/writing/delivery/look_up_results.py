@@ -28,6 +28,8 @@ _CHANGED = Outcome(
     "rejected", "somebody else has changed the record since; nothing was written", 412, reason="conflict"
 )
 
+_NOT_SEEN = "the target has only accepted the request, and does not show its effect yet; the next run looks again"
+
 
 class LookUpResults:
     """Decides whether this state's operation made an existing record, and whether the record is as wanted."""
@@ -92,6 +94,9 @@ class LookUpResults:
         if refused is not None:
             decisions.settle("rejected", intent, refused)
             return
+        if task.retry_state.accepted:
+            self.leave_in_doubt(task, _NOT_SEEN, decisions)
+            return
         self._replace(intent, successor, decisions)
 
     def _may_be_of_others(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
@@ -104,7 +109,7 @@ class LookUpResults:
             self._unexpected(task, outcome, decisions)
         elif may_be_ours and in_doubt_rules.differs(intent, outcome.held, self._target):
             message = f"the target has a record of this name, {target_id}, with other content: it may be of others"
-            self._leave_in_doubt(task, message, decisions)
+            self.leave_in_doubt(task, message, decisions)
         else:
             return False
         return True
@@ -152,6 +157,8 @@ class LookUpResults:
         elif intent.operation == "update":
             message = "the target no longer has this record"
             decisions.settle("rejected", intent, Outcome("rejected", message, 404, reason="missing"))
+        elif retry_state.accepted:
+            self.leave_in_doubt(task, _NOT_SEEN, decisions)
         elif (refusal := retry_state.conflict or retry_state.refusal) is not None:
             decisions.settle("rejected", intent, refusal)
         elif intent.operation in self._target.resources[intent.resource].endpoint.looks_up_first:
@@ -175,9 +182,9 @@ class LookUpResults:
             self.absent(task, outcome, decisions)
             return
         message = "the target has a removed record of this name, which may be this one"
-        self._leave_in_doubt(task, message, decisions)
+        self.leave_in_doubt(task, message, decisions)
 
-    def _leave_in_doubt(self, task: SendTask, message: str, decisions: Decisions) -> None:
+    def leave_in_doubt(self, task: SendTask, message: str, decisions: Decisions) -> None:
         doubt = Outcome("in_doubt", message)
         decisions.add_attempt(replace(task, purpose="send"), doubt, at=self._run.clock.now())
         decisions.settle("in_doubt", task.intent, doubt)

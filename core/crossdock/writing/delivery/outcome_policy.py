@@ -29,8 +29,13 @@ from crossdock.writing.targets.target import Request, Rule
 
 CONFLICT = 409  # to a delete: other records refer to it
 FAILED_DEPENDENCY = 424  # of one of several operations: not executed, because another one failed (RFC 4918)
+UNFIT = frozenset({400, 409, 422})  # refusals of a delete that the state of its record may be the reason of
 UNREAD = frozenset({405, 413, 415})  # refusals of a whole batch by which nothing of it was executed
 MAY_BE_FORGOTTEN = "may have been delivered before the state was restored"
+ONLY_ACCEPTED = (
+    "the target has only accepted the request, and cannot be asked whether it was carried out: declare a look-up, or"
+    " accepted, if it refuses nothing afterwards"
+)
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 
 
@@ -124,6 +129,10 @@ class OutcomePolicy:
         self._run.queue.put(first)
 
     def _resume_sent(self, intent: Intent, decisions: Decisions, sent_at: datetime) -> None:
+        age_s = max(0.0, (self._clock.now() - sent_at).total_seconds())
+        if intent.http_status == outcomes.ACCEPTED:
+            self._verify_accepted(SendTask(intent), decisions, self._target.settle_s - age_s)
+            return
         rule = in_doubt_rules.rule_for(intent, self._target, self._clock.now())
         task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
         changed = self._changed_request(intent)
@@ -136,7 +145,6 @@ class OutcomePolicy:
             case "resend":
                 self._run.queue.put(task)
             case "verify":
-                age_s = max(0.0, (self._clock.now() - sent_at).total_seconds())
                 self._run.queue.delay(task, self._target.settle_s - age_s, free=True)
             case "park":
                 outcome = Outcome("in_doubt", "sent by an earlier run; sending it again could duplicate it")
@@ -276,6 +284,16 @@ class OutcomePolicy:
         else:
             self._run.queue.delay(task, outcome.retry_after_s or 0.0, free=True)
 
+    def _verify_accepted(self, task: SendTask, decisions: Decisions, after_s: float) -> None:
+        """Look up whether the target has carried out what it accepted; without a look-up it is in doubt."""
+        intent = task.intent
+        intent.http_status, task.retry_state.ambiguous, task.retry_state.accepted = outcomes.ACCEPTED, True, True
+        if not self._target.resources[intent.resource].endpoint.can_verify(intent.operation):
+            self._look_up_results.leave_in_doubt(task, ONLY_ACCEPTED, decisions)
+            return
+        decisions.moved.append(intent)  # after a crash it must not be sent again
+        self._run.queue.delay(replace(task, purpose="look_up"), after_s, free=True)
+
     def _code_failed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Settle an intent for which the target's code failed, without another attempt: the code would fail again."""
         may_be_done = outcome.kind == "undecided" and task.purpose == "send"
@@ -322,8 +340,12 @@ class OutcomePolicy:
         match outcome.kind:
             case "staged":
                 self._run.queue.put(replace(task, purpose="send", is_staged=True), first=True)
-            case "pending":
+            case "pending" if task.stored is not None:
                 self._pending(task, outcome, decisions)
+            case "pending":
+                self._accepted.add(task.intent.resource)
+                settle_s = max(self._target.settle_s, outcome.retry_after_s or 0.0)
+                self._verify_accepted(replace(task, batch_size=1), decisions, settle_s)
             case "delivered" if self._is_acknowledged(task):
                 decisions.settle("handed_over", task.intent, outcome)
             case "delivered":
@@ -363,6 +385,8 @@ class OutcomePolicy:
             decisions.settle("rejected", intent, replace(outcome, reason="missing"))
         elif intent.operation == "delete" and outcome.status == CONFLICT and self._may_be_referred_to(intent.resource):
             decisions.settle("rejected", intent, replace(outcome, reason="referenced_by"))
+        elif intent.operation == "delete" and outcome.status in UNFIT and task.retry_state.refusal is None:
+            self._verify_refused_delete(task, outcome, decisions)
         elif intent.operation != "create" or not self._look_up_results.conflicts(task, outcome, decisions):
             self._rejected(task, outcome, decisions)
 
@@ -379,6 +403,14 @@ class OutcomePolicy:
         retry_state.refusal = replace(outcome, message=message)
         settle_s = self._target.settle_s if retry_state.ambiguous else 0.0
         self._run.queue.delay(replace(task, purpose="look_up"), settle_s, free=True)
+
+    def _verify_refused_delete(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """Look a record up whose delete was refused: the target may have deleted or cancelled it before."""
+        if not self._target.resources[task.intent.resource].endpoint.reads:
+            decisions.settle("rejected", task.intent, outcome)
+            return
+        task.retry_state.refusal = outcome
+        self._run.queue.delay(replace(task, purpose="look_up"), 0.0, free=True)
 
     def _may_be_referred_to(self, resource: str) -> bool:
         return any(resource in kind.parents for kind in self._target.resources.values())

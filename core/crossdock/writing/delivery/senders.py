@@ -46,6 +46,7 @@ class RetryState:
 
     Attributes:
         ambiguous: Whether it may have been executed.
+        accepted: Whether the target has accepted it to execute it later, so that it must not be sent again.
         refusal: What becomes of it unless a look-up shows that it was executed all the same.
         interrupted: The purpose to which it returns after a ping.
     """
@@ -53,6 +54,7 @@ class RetryState:
     failures: int = 0
     failing_since: float | None = None
     ambiguous: bool = False
+    accepted: bool = False
     conflict: Outcome | None = None
     refusal: Outcome | None = None
     interrupted: Literal["send", "look_up"] = "send"
@@ -256,17 +258,25 @@ class Senders:
         intent = task.intent
         match task.purpose:
             case "send" if self._takes_together(task):
-                each = [self._expected(task.intent) for task in batch.tasks]
-                return target.batch_outcomes(intent.resource, answer, each)
+                expected = [self._expected(task.intent) for task in batch.tasks]
+                told = target.batch_outcomes(intent.resource, answer, expected)
+                if isinstance(told, Outcome) or self._is_accepted(intent):
+                    return told
+                return [outcomes.unless_accepted(each, each.status) for each in told]
             case "send":
-                return target.outcome(intent.resource, answer, self._expected(intent))
+                told = target.outcome(intent.resource, answer, self._expected(intent))
+                return told if self._is_accepted(intent) else outcomes.unless_accepted(told, answer.status)
             case "look_up":
-                expected = ExpectedRecord(target_id=intent.target_id, name=self._name(intent))
-                return outcomes.unless_cached(target.found(intent.resource, answer, expected), answer)
+                wanted = ExpectedRecord(target_id=intent.target_id, name=self._name(intent))
+                return outcomes.unless_cached(target.found(intent.resource, answer, wanted), answer)
             case "stage":
                 return outcomes.of_stage(answer)
             case "ping":
                 return outcomes.of_ping(answer)
+
+    def _is_accepted(self, intent: Intent) -> bool:
+        """Return whether a request that the target has only accepted counts as delivered."""
+        return self._target.resources[intent.resource].endpoint.accepted
 
     def _expected(self, intent: Intent) -> ExpectedRecord:
         return ExpectedRecord(intent.path, intent.target_id, self._name_after(intent))

@@ -10,7 +10,7 @@ from datetime import datetime
 from crossdock.state import Accepted, Attempt, DeadLetter, Intent, Scope, Transaction
 from crossdock.writing.delivery.operations import bytes_after, payload_after
 from crossdock.writing.delivery.state_doubts import MAY_BE_RESTORED, StateDoubts
-from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.outcomes import ACCEPTED, Outcome
 from crossdock.writing.targets.target import Answers, Target
 
 
@@ -38,7 +38,10 @@ def write(
     """
     _doubt_taken_ids(tx, settled, at=at)
     for item in settled:
-        item.intent.http_status = item.outcome.status
+        if not (
+            item.intent.status == "in_doubt" and item.intent.http_status == ACCEPTED
+        ):  # which must not be sent again
+            item.intent.http_status = item.outcome.status
         item.intent.untouched = item.untouched
         if item.intent.status == "delivered":
             item.intent.target_id = item.intent.target_id or item.outcome.target_id

@@ -26,6 +26,7 @@ _COPIES = frozenset({"/_shards"})  # a write of Elasticsearch is done where it h
 _MULTI_STATUS = 207  # RFC 4918, 11.1
 _NO_IDS = frozenset({"0", "-1", "null", "none", "undefined", "error", "00000000-0000-0000-0000-000000000000"})
 
+ACCEPTED = 202  # and not carried out yet, if it ever is: RFC 9110, section 15.3.3
 _THROTTLED = 429
 MAX_ETAG = 512  # characters; RFC 9110 sets no bound, and the state keeps one with each record
 
@@ -34,7 +35,7 @@ Class = Literal[
     "expired",  # not sent, because it might have been too late
     "changed",  # the target holds another version than the known one (412)
     "staged",  # the first part of a stored batch
-    "pending",  # the target carries a stored batch out later
+    "pending",  # the target has accepted it, and carries it out later
     "found", "absent",  # answers to a look-up
     "removed",  # the same by external id: only removed records have it
     "answered",  # a ping
@@ -51,7 +52,8 @@ class Outcome:
         kind: Of a write: ``delivered``; ``rejected``, nothing was done, and the record is a dead letter; ``in_doubt``,
             it may have been executed; ``throttled`` and ``unavailable``, it was not executed, and is sent again;
             ``unauthorized``, which concerns every record; ``changed``, the target holds another version, which is
-            looked up; ``pending``, a stored batch is executed later. Of a look-up: ``found``; ``absent``; ``removed``,
+            looked up; ``pending``, the target has accepted it and executes it later: it is looked up, or asked for if
+            it is a stored batch, and not sent again. Of a look-up: ``found``; ``absent``; ``removed``,
             only removed records have the name; ``unavailable``, the answer shows nothing; ``rejected``; ``throttled``;
             ``unauthorized``. Other values are for the engine alone.
         retry_after_s: The pause that the server asks for; None if it does not.
@@ -281,6 +283,17 @@ def unless_cached(outcome: Outcome, answer: Answer) -> Outcome:
         return outcome
     message = f"answered a look-up from a cache ({hit}), which may not know the record yet: exclude look-ups from it"
     return Outcome("unavailable", message, outcome.status)
+
+
+def unless_accepted(outcome: Outcome, status: int | None) -> Outcome:
+    """Return the *outcome* of a write; it is ``pending`` if the target has only accepted the request.
+
+    The id in its answer, if any, may be that of a job.
+    """
+    is_refused = outcome.kind == "in_doubt" and outcome.reason is not None
+    if status != ACCEPTED or is_refused or outcome.kind not in {"delivered", "in_doubt"}:
+        return outcome
+    return Outcome("pending", "accepted the request, and does not say that it was carried out", ACCEPTED)
 
 
 def _missing(answer: Answer, text: str) -> Outcome:

@@ -106,11 +106,14 @@ class EndpointProfile:
         header: The header with the idempotency key; None for a target that relies on the external id.
         rules: What is done about an operation in doubt, by operation, where it is not what the other guarantees give.
         reads: Whether a record can be read by its id.
+        accepted: Whether 202 Accepted counts as delivered, because the target refuses nothing after it. Otherwise the
+            record is looked up, and in doubt until it is seen.
     """
 
     idempotent: bool = False
     look_up: bool = False
     reads: bool = field(default=True, kw_only=True)
+    accepted: bool = field(default=False, kw_only=True)
     conditional: bool = False
     compares: bool = False
     looks_up_first: frozenset[Literal["create", "update"]] = frozenset()

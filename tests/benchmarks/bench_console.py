@@ -149,15 +149,15 @@ class Figure:
 def served(*arguments: str | Path) -> Iterator[Server]:
     """Serve the console from a process of its own."""
     command = [*python("-m", "crossdock"), *map(str, arguments), "--address", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"})
-    try:
-        assert process.stdout is not None
-        found = re.search(r"http://(\S+)", process.stdout.readline())
-        assert found, "the console did not start"
-        yield Server(process.pid, found[1])
-    finally:
-        process.terminate()
-        process.wait()
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http://(\S+)", process.stdout.readline())
+            assert found, "the console did not start"
+            yield Server(process.pid, found[1])
+        finally:
+            process.terminate()
 
 
 def first_byte_ms(netloc: str, path: str) -> tuple[float, int, str]:

@@ -21,6 +21,7 @@ from sqlalchemy import make_url
 from crossdock.config.project import project
 from crossdock.console.started_commands import StartedCommands
 from crossdock.runs.planning.references import key_hashes
+from crossdock.values import exact_json
 from crossdock.values.actor import Actor
 
 CONFIG = """\
@@ -378,7 +379,7 @@ def _waiting(sizes: Sizes) -> Iterator[Row]:
         product = {"resource": "product", "namespace": "wms", "key": f"P{sizes.bindings + place // 4:07}"}
         yield record | {
             "stream": ORDERS,
-            "waits_for": json.dumps([customer, product]),
+            "waits_for": exact_json.dumps([customer, product]).decode(),  # compared as it is stored
             "run_id": run,
             "since": _text(night(sizes.dates - run)),
         }

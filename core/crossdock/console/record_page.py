@@ -135,8 +135,10 @@ def _history(tx: Transaction, project: Project | None, named: Mapping[str, str])
 def _unknown(visit: Visit, tx: Transaction, named: Mapping[str, str], error: _UnknownError) -> Response:
     """Show who waits for a record that is not known yet, and whether a webhook has named it; else raise *error*."""
     parent = {name: named[name] for name in ("resource", "namespace", "key")}
-    lists = [each.waits_for for each in tx.waiting_records.counted(DeadLetterFilter()) if parent in each.waits_for]
-    rows = tx.waiting_records.page(DeadLetterFilter(), after=None, limit=_AWAITED_BY_LISTED + 1, waits_for=lists)
+    most, groups = _AWAITED_BY_LISTED + 1, tx.waiting_records.counted(DeadLetterFilter())
+    first = sorted((each for each in groups if parent in each.waits_for), key=lambda each: each.since)[:most]
+    lists = [each.waits_for for each in first]  # each of at least one record
+    rows = tx.waiting_records.page(DeadLetterFilter(), after=None, limit=most, waits_for=lists)
     hinted = open_records.inbox_items(tx.inbox.listed(limit=1, choice=DeadLetterFilter(named["stream"], named["key"])))
     if not (rows or hinted):
         raise error

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.compatibility.facts import REQUIRED, Fact
+from tests.compatibility.facts import LIMIT, LIMITS, REQUIRED, Fact
 
 from crossdock.config import registry
 from crossdock.config.project.config_schema import config_schema
@@ -33,6 +33,19 @@ def _section(name: str, part: Mapping[str, Any]) -> Iterator[Fact]:
             yield f"{name}.{key}", f"default {json.dumps(value['default'])}"
         for accepted in _accepted(value):
             yield f"{name}.{key}", f"accepts {accepted}"
+        for limit in _limits(value):
+            yield f"{name}.{key}", f"{LIMIT}{limit}"
+
+
+def _limits(value: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each bound and pattern with the type that it limits, such as ``integer minimum 1``."""
+    for each in (*value.get("anyOf", ()), *value.get("oneOf", ())):
+        yield from _limits(each)
+    for name in LIMITS & value.keys():
+        yield f"{value.get('type', 'any')} {name} {json.dumps(value[name]).replace('; ', ';')}"
+    for name in ("items", "additionalProperties"):
+        if isinstance(inner := value.get(name), Mapping):
+            yield from (f"{name}-{limit}" for limit in _limits(inner))
 
 
 def _accepted(value: Mapping[str, Any]) -> Iterator[str]:

@@ -10,6 +10,11 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 REQUIRED = "required"
+LIMIT = "limit "
+LIMITS = {
+    "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties",
+    "maximum", "exclusiveMaximum", "maxLength", "maxItems", "pattern",
+}  # fmt: skip
 Fact = tuple[str, str]
 
 
@@ -28,7 +33,7 @@ def facts_of(text: str) -> set[Fact]:
 
 
 def newest_release(kind: str) -> set[Fact]:
-    """Return the facts of the newest release whose facts are kept in this folder, ``api`` or ``config``."""
+    """Return the facts of the newest release whose facts are kept in this folder: ``api``, ``config`` or ``output``."""
     files = HERE.glob(f"{kind}_*.txt")
     newest = max(files, key=lambda path: [int(part) for part in re.findall(r"\d+", path.stem)])
     return facts_of(newest.read_text(encoding="utf-8"))
@@ -51,11 +56,34 @@ def breaks(before: Collection[Fact], after: Collection[Fact], *, kept: Collectio
     """
     known = {subject for subject, _ in before}
     for subject, fact in sorted({*before} - {*after} - {*kept}):
-        if fact != REQUIRED:
+        if fact != REQUIRED and not fact.startswith(LIMIT):
             yield Break(subject, f"no longer {fact}")
     for subject, fact in sorted({*after} - {*before}):
         if fact == REQUIRED and (subject in known or _owner(subject) in known):
             yield Break(subject, "newly required")
+    limits = _limits(before)
+    for (subject, what), values in sorted(_limits(after).items()):
+        if subject in known and _is_narrower(what, limits.get((subject, what)), values):
+            yield Break(subject, f"newly limited: {what} {', '.join(sorted(values))}")
+
+
+def _limits(facts: Iterable[Fact]) -> dict[tuple[str, str], set[str]]:
+    """Return the values of each limit by its subject and its name, such as ``integer minimum``."""
+    found = defaultdict[tuple[str, str], set[str]](set)
+    for subject, fact in facts:
+        if fact.startswith(LIMIT):
+            kind, name, value = fact.removeprefix(LIMIT).split(" ", 2)
+            found[subject, f"{kind} {name}"].add(value)
+    return found
+
+
+def _is_narrower(what: str, before: set[str] | None, after: set[str]) -> bool:
+    if before == after:
+        return False
+    if before is None or what.endswith("pattern") or len(before) != 1 or len(after) != 1:
+        return True
+    ((old,), (new,)) = before, after
+    return float(new) > float(old) if "min" in what.lower() else float(new) < float(old)
 
 
 def _owner(subject: str) -> str:

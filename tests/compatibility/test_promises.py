@@ -14,7 +14,11 @@ from tests.compatibility import state_tables
 from tests.compatibility.api_facts import PUBLIC, api_facts, exported, loaded
 from tests.compatibility.config_facts import config_facts, schema
 from tests.compatibility.facts import HERE, Break, Declared, Fact, breaks, facts_of, newest_release, text_of
+from tests.compatibility.output_facts import output_facts
 
+from crossdock.cli import plan
+from crossdock.services.observability import metrics
+from crossdock.services.observability.metrics import METRICS
 from crossdock.state.db import schema as state_schema
 
 ROOT = HERE.parents[1]
@@ -41,12 +45,16 @@ def broken_config(config_schema: dict[str, Any]) -> list[Break]:
     return list(breaks(newest_release("config"), config_facts(config_schema)))
 
 
+def broken_output(folder: Path) -> list[Break]:
+    return list(breaks(newest_release("output"), output_facts(folder)))
+
+
 # ---- what CI demands
 
 
-def test_each_break_is_declared_and_told(package: griffe.Module, config_schema: dict[str, Any]) -> None:
+def test_each_break_is_declared_and_told(package: griffe.Module, config_schema: dict[str, Any], tmp_path: Path) -> None:
     """Each break since the newest release is in declared_breaks.toml and in the changelog; each entry is about one."""
-    found = [*broken_api(package), *broken_config(config_schema)]
+    found = [*broken_api(package), *broken_config(config_schema), *broken_output(tmp_path)]
     declared = [Declared(**each) for each in DECLARED.get("break", ())]
     undeclared = [str(each) for each in found if not any(entry.covers(each) for entry in declared)]
     assert undeclared == [], "keep what users rely on, or declare the break in tests/compatibility/declared_breaks.toml"
@@ -185,6 +193,14 @@ def test_a_method_that_moves_to_a_public_base_is_no_break(
     assert {*planted(package)} == before
 
 
+def test_a_lost_member_of_json_output_or_metric_is_a_break(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that read it would fail."""
+    monkeypatch.setattr(plan, "error_documents", lambda errors: [{"level": "error"} for _ in errors])
+    monkeypatch.setattr(metrics, "METRICS", {name: each for name, each in METRICS.items() if name != "running"})
+    found = {str(each) for each in broken_output(tmp_path)}
+    assert {"plan --json.messages[].code: no longer member", "crossdock_running: no longer metric"} <= found
+
+
 MODE, KEY = {"enum": ["snapshot", "append"], "default": "append"}, {"type": "array", "items": {"type": "string"}}
 NEW = {"type": "string"}
 
@@ -210,6 +226,31 @@ def config(required: list[str], **properties: dict[str, Any]) -> set[Fact]:
 def test_breaks_of_config_keys(after: set[Fact], told: list[str]) -> None:
     """A config that was right stays right and means the same; additions break nothing."""
     assert [str(each) for each in breaks(config(["key"], mode=MODE, key=KEY), after)] == [
+        f"config.{each}" for each in told
+    ]
+
+
+NUMBER, SHORT = {"type": "integer", "minimum": 1, "maximum": 9}, {"type": "string", "maxLength": 5, "pattern": "^a"}
+
+
+@pytest.mark.parametrize(
+    ("number", "short", "told"),
+    [
+        (NUMBER | {"minimum": 0, "maximum": 10}, {"type": "string", "maxLength": 6}, []),
+        (NUMBER | {"minimum": 2}, SHORT, ["number: newly limited: integer minimum 2"]),
+        (NUMBER | {"maximum": 8}, SHORT, ["number: newly limited: integer maximum 8"]),
+        (NUMBER | {"exclusiveMaximum": 9}, SHORT, ["number: newly limited: integer exclusiveMaximum 9"]),
+        (NUMBER, SHORT | {"pattern": "^b"}, ['short: newly limited: string pattern "^b"']),
+        (NUMBER, {"anyOf": [SHORT | {"maxLength": 4}, {"type": "null"}]}, ["short: newly limited: string maxLength 4"]),
+    ],
+    ids=["wider", "minimum", "maximum", "new bound", "pattern", "length"],
+)
+def test_narrower_limits_of_config_values_are_breaks(
+    number: dict[str, Any], short: dict[str, Any], told: list[str]
+) -> None:
+    """A value that was right is refused; a wider limit refuses nothing."""
+    after = config([], number=number, short=short)
+    assert [str(each) for each in breaks(config([], number=NUMBER, short=SHORT), after)] == [
         f"config.{each}" for each in told
     ]
 

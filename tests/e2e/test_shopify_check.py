@@ -80,7 +80,7 @@ def test_a_wrong_token(tmp_path: Path, platform: SandboxServer) -> None:
         code, lines = checked(tmp_path, platform, wrong, base_url=server.url)
     assert code == 3
     line, as_target = lines
-    assert as_target == f"FAIL {server.url}: rejected the credential (HTTP 401)"
+    assert as_target == f"FAIL {server.url}: rejected the credential (HTTP 401) [target_unauthorized]"
     assert line.startswith(f"FAIL {server.url}/admin/api/")
     assert "HTTP 401" in line
     assert "Invalid API key or access token" in line

@@ -203,7 +203,10 @@ def test_an_unreadable_body_is_no_error_of_the_sender(each: Stage) -> None:
 
 @pytest.mark.parametrize(
     ("error", "logged"),
-    [(StateError("the disk is full"), "the disk is full"), (RuntimeError("of C7"), "unexpected RuntimeError")],
+    [
+        (StateError("the disk is full"), "the disk is full [state]"),
+        (RuntimeError("of C7"), "unexpected RuntimeError [internal]"),
+    ],
 )
 def test_a_state_that_is_away_is_told_so_that_the_sender_tries_again(
     tmp_path: Path, state_url: StateUrl, caplog: pytest.LogCaptureFixture, error: Exception, logged: str

@@ -1,0 +1,84 @@
+"""The facts of what programs read: the members of JSON output, and the metrics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+from tests.compatibility.facts import Fact
+
+from crossdock.cli.main import cli
+from crossdock.sandbox import SandboxServer
+from crossdock.services.observability import metrics
+from crossdock.testing.sandbox_syncs import private_file
+
+COMMANDS = ("init", "check", "plan", "sync", "runs", "show", "trace 1", "records list", "jobs list")
+_VARYING = {"slowest_steps"}  # there is one for what took time
+_TYPES = {bool: "boolean", int: "number", float: "number", str: "text", list: "list", dict: "object"}
+
+
+def output_facts(folder: Path) -> set[Fact]:
+    """Run commands of a project in *folder*, and return the members of their JSON with types, and all metrics."""
+    return {*_metrics(), *_members(folder)}
+
+
+def _metrics() -> Iterator[Fact]:
+    for name, (_, labels) in metrics.METRICS.items():
+        yield f"crossdock_{name}", "metric"
+        yield from ((f"crossdock_{name}", f"label {label}") for label in labels)
+    yield from ((f"crossdock_{name}", "label tenant") for name in metrics.OF_RUNS)
+
+
+def _members(folder: Path) -> Iterator[Fact]:
+    with SandboxServer(folder / "sandbox") as server:
+        config = _project(folder, server)
+        for command in COMMANDS:
+            ran = CliRunner().invoke(cli, ["-C", str(config), *command.split(), "--json"])
+            yield from _facts(f"{command} --json", json.loads(ran.stdout))
+
+
+def _project(folder: Path, server: SandboxServer) -> Path:
+    """A project with a record that is delivered, one that is rejected, and a stream whose file is missing."""
+    (folder / "out").mkdir()
+    (folder / "out" / "items.csv").write_text("SKU;NAME;PRICE\n1;Bolt;9.5\n2;Nut;none\n", encoding="utf-8")
+    stream = {
+        "mode": "snapshot", "files": "items.csv", "format": {"kind": "delimited", "delimiter": ";"}, "key": ["SKU"],
+        "resource": "product",
+        "map": {"sku": "SKU", "name": "NAME", "unitPrice": "PRICE", "currency": {"const": "EUR"}},
+    }  # fmt: skip
+    late = stream | {"files": "missing.csv", "required": True, "namespace": "late"}
+    config = {
+        "platform": {
+            "base_url": server.base_url,
+            "tenant": server.tenant,
+            "auth": {"kind": "api_key", "token": private_file(folder / "key", server.sandbox.new_key())},
+        },
+        "state": f"sqlite:///{folder / 'state.db'}",
+        "connections": {
+            "wms": {
+                "kind": "folder_warehouse",
+                "path": str(folder / "out"),
+                "settle_s": 0,
+                "streams": {"products": stream, "missing": late},
+            }
+        },
+        "jobs": {"nightly": {"schedule": {"cron": "0 2 * * *", "time_zone": "UTC"}}},
+    }
+    path = folder / "crossdock.yaml"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    return path
+
+
+def _facts(subject: str, value: Any) -> Iterator[Fact]:
+    if kind := _TYPES.get(type(value)):
+        yield subject, kind
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield f"{subject}.{name}", "member"
+            yield from _facts(f"{subject}.{name}", [] if name in _VARYING else inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _facts(f"{subject}[]", inner)

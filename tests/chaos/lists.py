@@ -111,8 +111,11 @@ class Case:
         """Return this case, in some cases with a limit of records or of a page that no total reveals by itself."""
         case, is_refused = self, isinstance(self.after, int) and self.after >= 400
         if is_refused and self._is_told and not self.declares_cap and self.number and random.random() < 0.7:
-            case = replace(case, most=random.randint(1, self.number))
-        if self.has_size and self.size > min(PAGE_LIMITS) and random.random() < 0.5:
+            most = random.randint(1, self.number)
+            shows = self.pages == "none" or self.total != "none" or -(-most // self.size) < -(-self.number // self.size)
+            case = replace(case, most=most if shows else None)
+        is_limited = self.has_size and self.size > min(PAGE_LIMITS) and self.fault != "shrinking"
+        if is_limited and random.random() < 0.5:
             limits = [each for each in PAGE_LIMITS if each < self.size]
             case = replace(case, page_limit=random.choice(limits), cap=None, most=None)
         return case

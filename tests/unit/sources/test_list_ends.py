@@ -56,6 +56,20 @@ def test_a_page_that_says_it_is_the_last_one_may_be_followed_by_a_refusal(status
     assert read(pages_of(6, 3, status, **beside), NUMBERED) == (6, None)
 
 
+@pytest.mark.parametrize("status", [404, 400])
+@pytest.mark.parametrize("statuses", [set(), {404, 400}])
+def test_a_refusal_after_the_stated_number_of_pages_is_no_end_if_the_last_one_tells_of_more(
+    status: int, statuses: set[int]
+) -> None:
+    """The number of pages may be wrong, or the page cut."""
+    stop = Stop(statuses=frozenset(statuses))
+    paginator = PageNumber("/items", pages="/pages", stop=stop)
+    for more, is_whole in ((False, True), (True, False)):
+        handle = pages_of(6, 3, status, pages=lambda _: 2, has_more=lambda last, more=more: more or not last)
+        given, error = read(handle, paginator)
+        assert (given, isinstance(error, DoubtfulListError)) == (6, not is_whole)
+
+
 @pytest.mark.parametrize("beside", [{}, {"has_more": lambda _: False}, {"offset": lambda _: 0}])
 def test_a_refusal_is_no_end_by_itself(beside: Any) -> None:
     """Neither is one after a page that said it was the last one, if others that said so were not."""

@@ -221,12 +221,14 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             if page.status in request.ends:
                 if page.status not in AT_FIRST and not is_over:
                     self._check_end_status(request, page, before, read)
+                _check_no_next(before, read)
                 return None
             page = _with_list(page, read)
             found = None if evidence is None else _records_in(page, paginator, read.records)
         except RequestRefusedError:
             if not is_over:
                 raise
+            _check_no_next(before, read)
             return None  # some APIs refuse the page after the last one
         if (is_end_stated and not found) or (is_over and found is None and evidence is not None):
             read.signs.take(page, 0)
@@ -519,6 +521,13 @@ def _check_repeated(page: ApiAnswer, read: _List, evidence: ListEvidence, *, is_
         raise repeated(page)
     if read.signs.next_page is not None:
         raise _in_doubt(read.signs.next_page, page)
+
+
+def _check_no_next(last: ApiAnswer | None, read: _List) -> None:
+    """Check that the last page, after which the API lists nothing, does not tell of another one."""
+    is_counted = read.evidence is not None and read.evidence.has_all
+    if last is not None and not is_counted and read.signs.next_page is not None:
+        raise _in_doubt(read.signs.next_page, last)
 
 
 def _take(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer: ApiAnswer) -> bool:

@@ -93,6 +93,10 @@ _FIRST = frozenset({"first", "isfirst", "firstpage", "isfirstpage"})
 _NO_WORD = re.compile(r".*(offset|links|last_?evaluated_?key)", re.IGNORECASE)
 """Members that do not state that there is no next page: a request's offset, and links of other kinds."""
 _NEW = "is beside no records, and no page with records had it: it may report an error"
+_NO_RECORD = {  # RFC 9110, 15.3.3, and RFC 4918, 11.1
+    202: "HTTP 202 says that the API has only accepted the request",
+    207: "HTTP 207 has several answers, of which some may be errors",
+}
 _NOT_FOUND = 404  # no records, in the answers of some APIs
 _DEEPEST, _MEMBERS = 4, 500  # depth of nested objects, members that are examined
 
@@ -311,6 +315,8 @@ def error_instead(
     Without a place the answer is the record, which may have an error of its own: it is none if it has nothing else, and
     the record in *other* has other members.
     """
+    if answer.status in _NO_RECORD:
+        return _NO_RECORD[answer.status]
     found = answer.at(place)
     is_empty = not found or (isinstance(found, dict) and all(value is None for value in found.values()))
     if place or is_empty:

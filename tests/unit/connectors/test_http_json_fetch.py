@@ -221,9 +221,12 @@ def test_a_search_that_failed_does_not_say_that_a_record_was_deleted(answer: dic
 def test_a_record_that_the_api_has_not_given_yet_is_not_deleted(status: int) -> None:
     """It has only accepted the request, or has several answers to it."""
     for record in ([], [{"id": 1}]):
-        unfinished = httpx.Response(status, json={"items": record})
+
+        def answer(_: httpx.Request, record: Any = record) -> Any:
+            return httpx.Response(status, json={"items": record})
+
         with pytest.raises(RefusedError, match=f"has no record at /items: HTTP {status}"):
-            fetched(Api(lambda _, told=unfinished: told), ["1"], **MARKED, **SEARCH)
+            fetched(Api(answer), ["1"], **MARKED, **SEARCH)
 
 
 def test_what_only_a_search_without_a_record_says_may_be_an_error() -> None:

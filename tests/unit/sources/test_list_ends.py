@@ -65,7 +65,11 @@ def test_a_refusal_after_the_stated_number_of_pages_is_no_end_if_the_last_one_te
     stop = Stop(statuses=frozenset(statuses))
     paginator = PageNumber("/items", pages="/pages", stop=stop)
     for more, is_whole in ((False, True), (True, False)):
-        handle = pages_of(6, 3, status, pages=lambda _: 2, has_more=lambda last, more=more: more or not last)
+        members: dict[str, Any] = {
+            "pages": lambda _: 2,
+            "has_more": (lambda _: True) if more else (lambda last: not last),
+        }
+        handle = pages_of(6, 3, status, **members)
         given, error = read(handle, paginator)
         assert (given, isinstance(error, DoubtfulListError)) == (6, not is_whole)
 

@@ -114,7 +114,7 @@ class Case:
             most = random.randint(1, self.number)
             shows = self.pages == "none" or self.total != "none" or -(-most // self.size) < -(-self.number // self.size)
             case = replace(case, most=most if shows else None)
-        is_limited = self.has_size and self.size > min(PAGE_LIMITS) and self.fault != "shrinking"
+        is_limited = self.has_size and self.size > min(PAGE_LIMITS) and self.fault not in {"shrinking", "repeated"}
         if is_limited and random.random() < 0.5:
             limits = [each for each in PAGE_LIMITS if each < self.size]
             case = replace(case, page_limit=random.choice(limits), cap=None, most=None)

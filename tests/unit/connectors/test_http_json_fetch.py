@@ -218,15 +218,12 @@ def test_a_search_that_failed_does_not_say_that_a_record_was_deleted(answer: dic
 
 
 @pytest.mark.parametrize("status", [202, 207])
-def test_a_record_that_the_api_has_not_given_yet_is_not_deleted(status: int) -> None:
+@pytest.mark.parametrize("found", [[], [{"id": 1}]])
+def test_a_record_that_the_api_has_not_given_yet_is_not_deleted(status: int, found: list[Any]) -> None:
     """It has only accepted the request, or has several answers to it."""
-    for record in ([], [{"id": 1}]):
-
-        def answer(_: httpx.Request, record: Any = record) -> Any:
-            return httpx.Response(status, json={"items": record})
-
-        with pytest.raises(RefusedError, match=f"has no record at /items: HTTP {status}"):
-            fetched(Api(answer), ["1"], **MARKED, **SEARCH)
+    unfinished = httpx.Response(status, json={"items": found})
+    with pytest.raises(RefusedError, match=f"has no record at /items: HTTP {status}"):
+        fetched(Api(lambda _: unfinished), ["1"], **MARKED, **SEARCH)
 
 
 def test_what_only_a_search_without_a_record_says_may_be_an_error() -> None:

@@ -58,20 +58,15 @@ def test_a_page_that_says_it_is_the_last_one_may_be_followed_by_a_refusal(status
 
 @pytest.mark.parametrize("status", [404, 400])
 @pytest.mark.parametrize("statuses", [set(), {404, 400}])
+@pytest.mark.parametrize("tells_of_more", [False, True])
 def test_a_refusal_after_the_stated_number_of_pages_is_no_end_if_the_last_one_tells_of_more(
-    status: int, statuses: set[int]
+    status: int, statuses: set[int], *, tells_of_more: bool
 ) -> None:
     """The number of pages may be wrong, or the page cut."""
-    stop = Stop(statuses=frozenset(statuses))
-    paginator = PageNumber("/items", pages="/pages", stop=stop)
-    for more, is_whole in ((False, True), (True, False)):
-        members: dict[str, Any] = {
-            "pages": lambda _: 2,
-            "has_more": (lambda _: True) if more else (lambda last: not last),
-        }
-        handle = pages_of(6, 3, status, **members)
-        given, error = read(handle, paginator)
-        assert (given, isinstance(error, DoubtfulListError)) == (6, not is_whole)
+    paginator = PageNumber("/items", pages="/pages", stop=Stop(statuses=frozenset(statuses)))
+    handle = pages_of(6, 3, status, pages=lambda _: 2, has_more=lambda last: tells_of_more or not last)
+    given, error = read(handle, paginator)
+    assert (given, isinstance(error, DoubtfulListError)) == (6, tells_of_more)
 
 
 @pytest.mark.parametrize("beside", [{}, {"has_more": lambda _: False}, {"offset": lambda _: 0}])

@@ -352,13 +352,16 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return None if is_whole else f"{sign}, and in smaller pages the list is another one: ask for fewer"
 
     def _in_smaller_pages(self, read: _List, param: str, size: int) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return the records of the first two pages of a list whose pages have at most *size*; none if it refuses."""
+        """Return the records of the first two pages of a list whose pages have at most *size*; none if it fails."""
         found = list[Sequence[Any]]()
         request: ApiRequest | None = read.first.with_param(param, size)
         try:
             while request is not None and len(found) < 2:
                 request, answer = self._list_answer(request, lambda _: None, read.sent)
                 found.append(_records_in(answer, read.paginator, read.records) or ())
+                read.signs.take(answer, len(found[-1]))
+                if read.signs.error is not None:
+                    return (), ()
                 request = self._following(request, answer, read.paginator)
         except (RefusedError, RemoteError) as error:
             if isinstance(error, UnauthorizedError | UnavailableError):

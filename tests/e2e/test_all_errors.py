@@ -195,7 +195,7 @@ def assert_shown(site: Site, people: People, once: Result, said: list[RunMessage
     assert site.run("show", "-o", str(page)).code == 0
     (post,), (mail,) = people.posts, people.mails
     data = json.loads(post.body)["data"]
-    facts = ("stream", "code", "place", "message", "advice")
+    facts = ("stream", "code", "category", "place", "message", "advice")
     assert data["errors"] == [{name: getattr(each, name) for name in facts} for each in errors]
     assert {shown["run"], listed["run"], night["run"]} == {data["run"]}
     assert {shown["status"], listed["status"], night["status"]} == {data["status"]}

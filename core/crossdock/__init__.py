@@ -10,7 +10,6 @@ fast.
 
 from __future__ import annotations
 
-import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -62,8 +61,6 @@ _NAMES = {
     "resources": "Address CustomerDraft InventoryLotDraft InvoiceDraft LedgerAccountDraft LineDraft OrderDraft"
     " ProductDraft Reference WarehouseBinDraft",
 }
-logging.getLogger("crossdock").addHandler(logging.NullHandler())  # the program decides where messages go
-
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 _RENAMED: dict[str, str] = {}
 """Former names, with what to use instead, such as ``crossdock.sources.Api``."""

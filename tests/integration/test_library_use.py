@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.e2e.project_folder import UNPACED
 
 import crossdock
@@ -103,9 +106,8 @@ def test_a_mapping_overrides_a_file(tmp_path: Path, server: SandboxServer, monke
 
 
 def crossdock_yaml(config: Config) -> bytes:
-    from crossdock.values import yaml_reader
-
-    return yaml_reader.dumped(config, "config").encode()
+    wms = config["connections"]["wms"]
+    return yaml.safe_dump({**config, "connections": {"wms": {**wms, "path": str(wms["path"])}}}).encode()
 
 
 @pytest.mark.parametrize(
@@ -146,6 +148,17 @@ def test_a_run_logs_to_its_own_logger(
     assert said[-1] == ("INFO", f"run {report.run} ended as incomplete after {report.seconds:.1f} s")
     key = (tmp_path / "a" / "key").read_text(encoding="ascii")
     assert key not in caplog.text
+
+
+def test_what_a_server_logs_about_a_defect_is_shown_where_nothing_is_configured() -> None:
+    """Only the messages of a run, which its report has too, are left to the program."""
+    code = (
+        "import logging, crossdock, crossdock.runs.run\n"
+        "logging.getLogger('crossdock.serving').error('a defect')\n"
+        "logging.getLogger('crossdock.run').error('in the report')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "a defect\n"
 
 
 class Steps(Silent):

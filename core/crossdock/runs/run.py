@@ -32,6 +32,7 @@ from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Progress, Silent, Unit
 
 _LOGGER = logging.getLogger("crossdock.run")
+_LOGGER.addHandler(logging.NullHandler())  # the program decides where these go; defects of servers are always shown
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "note": logging.INFO}
 
 _One = str | PathLike[str] | Mapping[str, Any]

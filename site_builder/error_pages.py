@@ -35,5 +35,6 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def _index(codes: Iterable[str], folder: str) -> str:
-    rows = [(f"[{code(name)}]({folder}{name}.md)", escaped(explanations.title(name))) for name in codes]
+    titles = explanations.titles()
+    rows = [(f"[{code(name)}]({folder}{name}.md)", escaped(titles[name])) for name in codes]
     return table(("code", "what happened"), rows)

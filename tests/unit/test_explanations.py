@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -41,41 +43,43 @@ def error_classes() -> dict[str, type[CrossdockError]]:
     return {each.__name__: each for each in classes if each.__module__.startswith("crossdock")}
 
 
-def given_codes() -> Iterator[tuple[str, str]]:
-    """The text of each argument ``code=`` of a call, and its place."""
-    for root in ROOTS:
-        for file in root.rglob("*.py"):
-            for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(call, ast.Call):
-                    if ast.unparse(call.func) == "RunMessage" and len(call.args) > 3:
-                        yield str(ast.literal_eval(call.args[3])), f"{file.relative_to(root)}:{call.lineno}"
-                    for each in call.keywords:
-                        if each.arg == "code" and isinstance(each.value, ast.Constant) and each.value.value:
-                            yield str(each.value.value), f"{file.relative_to(root)}:{call.lineno}"
+@cache
+def calls() -> list[tuple[Path, ast.Call]]:
+    """Each call of the source, with its file below a root."""
+    return [
+        (file.relative_to(root), node)
+        for root in ROOTS
+        for file in root.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    ]
+
+
+def given_codes() -> Iterator[str]:
+    """The text of each argument ``code=`` of a call."""
+    for _, call in calls():
+        if isinstance(call.func, ast.Name) and call.func.id == "RunMessage" and len(call.args) > 3:
+            yield str(ast.literal_eval(call.args[3]))
+        for each in call.keywords:
+            if each.arg == "code" and isinstance(each.value, ast.Constant) and each.value.value:
+                yield str(each.value.value)
 
 
 def bare_errors() -> Iterator[str]:
     """The place of each error that has only the code of a class with many causes."""
     many = {"ConfigError", "RefusedError", "StateError", "RemoteError", "UnauthorizedError", "UnavailableError"}
     many |= {"CrossdockError", "ConnectorError"}
-    for root in ROOTS:
-        for file in root.rglob("*.py"):
-            if "sign_in" in file.relative_to(root).parts:
-                continue  # the sign-in has a RefusedError of its own, which is a page
-            for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id not in many:
-                    continue
-                if not any(each.arg == "code" for each in call.keywords):
-                    yield f"{file.relative_to(root)}:{call.lineno}: {call.func.id}"
+    for file, call in calls():
+        if "sign_in" in file.parts:
+            continue  # the sign-in has a RefusedError of its own, which is a page
+        if not isinstance(call.func, ast.Name) or call.func.id not in many:
+            continue
+        if not any(each.arg == "code" for each in call.keywords):
+            yield f"{file}:{call.lineno}: {call.func.id}"
 
 
 def emitted() -> set[str]:
-    return (
-        {code for code, _ in given_codes()}
-        | {each.code or each.category for each in error_classes().values()}
-        | {*REASONS}
-        | OF_CLICK
-    )
+    return {*given_codes()} | {each.code or each.category for each in error_classes().values()} | {*REASONS} | OF_CLICK
 
 
 def test_every_code_has_a_page_and_every_page_a_code() -> None:
@@ -129,6 +133,8 @@ def test_explain_shows_a_page_and_lists_all() -> None:
     """By the code as it stands in a message, with brackets or without."""
     shown = CliRunner().invoke(cli, ["explain", "[state_busy]"])
     assert shown.output == explanations.page("state_busy")
+    document = json.loads(CliRunner().invoke(cli, ["explain", "[state_busy]", "--json"]).output)
+    assert document == {"code": "state_busy", "page": shown.output}
     listed = CliRunner().invoke(cli, ["explain"])
     assert len(listed.output.splitlines()) == len(explanations.codes())
 

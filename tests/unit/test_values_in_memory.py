@@ -28,7 +28,8 @@ def test_values_are_those_of_a_file_that_says_the_same() -> None:
         "day": date(2026, 1, 2), "name": "${NAME}", "dollar": "$${NAME}", 7: "number",
     }  # fmt: skip
     read = read_values(given, "config", {"NAME": "acme"}).data
-    same = parse(dumped(given | {"a": {"list": ["x", 1, [True, None]]}}, "config"), "config", {"NAME": "acme"}).data
+    plain = given | {"a": {"list": ["x", 1, [True, None]]}, "path": "/data"}
+    same = parse(dumped(plain), "config", {"NAME": "acme"}).data
     assert read == same
     assert type(read["share"]) is Decimal
     assert type(read_values({"mode": Mode.SNAPSHOT}, "config", {}).data["mode"]) is str

@@ -21,10 +21,11 @@ def explain(code: str | None, *, as_json: bool) -> None:
     Without a CODE, all codes are listed. No config and no network is needed.
     """
     if code is not None:
-        text = explanations.page(code.strip("[]"))
+        code = code.strip("[]")
+        text = explanations.page(code)
         echo_document(json.dumps({"code": code, "page": text})) if as_json else say(*text.rstrip().split("\n"))
         return
-    titles = {each: explanations.title(each) for each in explanations.codes()}
+    titles = explanations.titles()
     if as_json:
         echo_document(json.dumps(titles, indent=2))
         return

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from starlette.responses import Response
 
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.visits import Visit
+from crossdock.console.visits import Visit, whole_number
 from crossdock.runs import audit_lines
 from crossdock.state import AuditEntry, AuditFilter
 from crossdock.values.display_times import instant_text
@@ -22,7 +22,7 @@ def listed(visit: Visit) -> Response:
     since, until = (_day(query[name]) for name in ("since", "until"))
     choice = AuditFilter(query["person"] or None, query["action"] or None, since, until and until + timedelta(days=1))
     with visit.reading() as tx:
-        found = tx.audit_log.listed(choice, limit=_LISTED + 1, before=_number(visit.query.get("before", "")))
+        found = tx.audit_log.listed(choice, limit=_LISTED + 1, before=whole_number(visit.query.get("before", "")))
     older = visit.link("audit", **query, before=found[_LISTED - 1].id) if len(found) > _LISTED else ""
     return visit.show(
         "audit.html",
@@ -67,7 +67,3 @@ def _day(text: str) -> datetime | None:
     except ValueError:
         return None
     return day if 1900 < day.year < 9999 else None
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 18 else None

@@ -8,7 +8,8 @@ from starlette.responses import Response
 
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.records import parameter
-from crossdock.console.visits import PageError, Visit
+from crossdock.console.runs import run_of
+from crossdock.console.visits import PageError, Visit, whole_number
 from crossdock.state.queries.delivered_history import DeliveredRecord
 from crossdock.values.display_times import instant_text
 
@@ -19,14 +20,14 @@ _COLUMNS = ("key", "stream", "operation", "confirmed", "target", "id at the targ
 
 def listed(visit: Visit) -> Response:
     """Show the operations of a run that a target has confirmed, all or those of a stream or kind, page by page."""
-    number, after = _number(visit.place["run"]), _number(parameter(visit, "after") or "0")
+    after = whole_number(parameter(visit, "after") or "0")
+    if after is None:
+        raise PageError(404, "There is no such place in the list.", "The list begins at the address without 'after'.")
     stream, operation = parameter(visit, "stream") or None, parameter(visit, "operation") or None
     with visit.reading() as tx:
-        run = tx.runs.get(number)
-        if run is None:
-            raise PageError(404, f"There is no run {number}.", "The list of runs has those that were kept.")
-        numbers = tx.delivered.counts([number])
-        found = tx.delivered.of_run(number, stream=stream, operation=operation, after=after, limit=_LISTED + 1)
+        run = run_of(visit, tx)
+        numbers = tx.delivered.counts([run.id])
+        found = tx.delivered.of_run(run.id, stream=stream, operation=operation, after=after, limit=_LISTED + 1)
     chosen = {"stream": stream, "operation": operation}
     page, more = found[:_LISTED], len(found) > _LISTED
     return visit.show(
@@ -58,9 +59,3 @@ def _row(visit: Visit, each: DeliveredRecord) -> Iterator[Cell]:
     yield each.target
     yield each.target_id or ""
     yield f"{each.source}:{each.line}"
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal() or len(text) > 18:
-        raise PageError(404, f"There is no run or place {text}.", "The list of runs has those that were kept.")
-    return int(text)

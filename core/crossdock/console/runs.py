@@ -13,9 +13,9 @@ from crossdock.console.people import Role
 from crossdock.console.personal_data import is_shown
 from crossdock.console.run_calendar import business_date
 from crossdock.console.run_page import Reader
-from crossdock.console.visits import PageError, Visit
+from crossdock.console.visits import PageError, Visit, whole_number
 from crossdock.errors import CrossdockError
-from crossdock.state import RunRecord
+from crossdock.state import RunRecord, Transaction
 from crossdock.values.display_times import duration_text, instant_text
 from crossdock.writing.delivery.senders import Masks
 
@@ -26,7 +26,7 @@ _AGAIN = frozenset({"incomplete", "failed"})
 
 def listed(visit: Visit) -> Response:
     job, status, day = (visit.query.get(name) or None for name in ("job", "status", "date"))
-    is_manual, before = visit.query.get("manual") == "1", _number(visit.query.get("before"))
+    is_manual, before = visit.query.get("manual") == "1", whole_number(visit.query.get("before"))
     if day is not None:
         day = business_date(day).isoformat()
     chosen = {"job": job, "status": status, "date": day, "manual": 1 if is_manual else None}
@@ -49,13 +49,19 @@ def listed(visit: Visit) -> Response:
     )
 
 
+def run_of(visit: Visit, tx: Transaction) -> RunRecord:
+    """Return the run that the address names, or raise PageError if it was not kept."""
+    number = whole_number(visit.place["run"])
+    run = None if number is None else tx.runs.get(number)
+    if run is None:
+        raise PageError(404, f"There is no run {visit.place['run']}.", "The list of runs has those that were kept.")
+    return run
+
+
 def one(visit: Visit) -> Response:
-    number = _number(visit.place["run"])
     reader, is_personal = _reader(visit)
     with visit.reading() as tx:
-        run = None if number is None else tx.runs.get(number)
-        if run is None:
-            raise PageError(404, f"There is no run {visit.place['run']}.", "The list of runs has those that were kept.")
+        run = run_of(visit, tx)
         tenant = visit.of_tenant
         shown = run_page.values(tx, run, at=visit.now, tenant=tenant.name, config=tenant.config, reader=reader)
     is_offered = visit.sees_personal_data and not is_personal and reader.masks is not None
@@ -109,7 +115,3 @@ def _row(visit: Visit, run: RunRecord) -> Iterator[Cell]:
     yield "" if run.open is None else Link(f"{run.open.total:,}", visit.link("records"))
     yield f"{run.requests:,}"
     yield " ".join(error.split())
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() and len(text) < 18 else None

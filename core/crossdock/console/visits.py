@@ -26,6 +26,11 @@ from crossdock.values.page_templates import Exact
 from crossdock.values.serving.page_forms import Fields, Session
 
 
+def whole_number(text: str | None) -> int | None:
+    """Return the number that a part of an address has; None if it has none, or one that no database stores."""
+    return int(text) if text and text.isdecimal() and len(text) < 18 else None
+
+
 @dataclass(frozen=True, slots=True)
 class Console:
     """What all pages use."""

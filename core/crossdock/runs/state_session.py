@@ -179,7 +179,7 @@ def kills_process(project: Project, stream: str) -> bool:
     command, folder, given = ["-m", "crossdock", "plan", stream, "--limit", "0", *files], None, ""
     if project.values is not None:
         command = ["-c", "import sys, yaml, crossdock; crossdock.plan(yaml.safe_load(sys.stdin), sys.argv[1:])", stream]
-        folder, given = project.folder, escaped(yaml_reader.dumped(project.values, str(project.path)))
+        folder, given = project.folder, escaped(yaml_reader.dumped(project.values))
     modules = {"PYTHONPATH": os.pathsep.join(sys.path)}  # the same, and with -P no others of the working directory
     process = subprocess.Popen(  # noqa: S603
         [sys.executable, "-P", *command],

@@ -46,6 +46,11 @@ class RunMessage:
         return f"{text}\n  {self.advice}" if self.advice else text
 
     @property
+    def coded(self) -> str:
+        """The text with the code, as people see an error."""
+        return with_code(self.text, self.code)
+
+    @property
     def in_full(self) -> str:
         return f"{self.stream}: {self.text}" if self.stream else self.text
 
@@ -108,7 +113,7 @@ def error_texts(messages: Iterable[RunMessage]) -> list[str]:
     streams: dict[str, list[str]] = {}
     for each in messages:
         if each.level == "error":
-            streams.setdefault(with_code(each.text, each.code), []).append(each.stream)
+            streams.setdefault(each.coded, []).append(each.stream)
     return [f"{', '.join(filter(None, names)) + ': ' if any(names) else ''}{text}" for text, names in streams.items()]
 
 

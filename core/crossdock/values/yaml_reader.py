@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, DecimalException
-from pathlib import PurePath
 from typing import Any
 
 import yaml
@@ -92,24 +91,15 @@ def parse(text: str, name: str, environment: Mapping[str, str] | None) -> Conten
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what a YAML file can say, and paths and exact numbers as texts and numbers."""
+    """Writes what `parse` reads, with exact numbers."""
 
 
-_Dumper.add_multi_representer(PurePath, lambda dumper, path: dumper.represent_str(str(path)))
 _Dumper.add_representer(Decimal, lambda dumper, number: dumper.represent_scalar(f"{_TAG}float", f"{number:f}"))
 
 
-def dumped(values: Mapping[str, Any], name: str) -> str:
-    """Return *values* as YAML, which `parse` reads as it reads a file. *name* is for the error.
-
-    Raises ConfigError if YAML has no form for a value.
-    """
-    try:
-        return yaml.dump(dict(values), Dumper=_Dumper, allow_unicode=True, sort_keys=False)
-    except yaml.representer.RepresenterError as error:
-        kind = type(error.args[1]).__name__
-        hint = "a config has texts, numbers, true, false, dates, lists and mappings"
-        raise ConfigError(f"has a value of type {kind}", where=name, hint=hint, code="config_invalid") from None
+def dumped(values: Mapping[str, Any]) -> str:
+    """Return the *values* of a config as YAML, which `parse` reads as the same."""
+    return yaml.dump(dict(values), Dumper=_Dumper, allow_unicode=True, sort_keys=False)
 
 
 def number_problem(number: int | Decimal) -> str | None:

@@ -9,7 +9,6 @@ from typing import Any
 from crossdock.cli.migrate import profile_words, rehearsal_lines
 from crossdock.console import pages
 from crossdock.console.page_tables import Cell, Drawing, Rectangle, accounts, table
-from crossdock.errors import with_code
 from crossdock.values.display_texts import counted
 from crossdock.values.run_messages import RunMessage
 
@@ -30,7 +29,7 @@ def page(document: Mapping[str, Any], config: Path) -> str:
         migration=document["migration"],
         tenant=document["tenant"],
         config=config.name,
-        errors={each.stream: with_code(each.text, each.code) for each in messages},
+        errors={each.stream: each.coded for each in messages},
         warnings=document["warnings"],
         facts=_facts(document),
         waves=table(_WAVES, (_wave(each, document["requests"]) for each in document["waves"])),

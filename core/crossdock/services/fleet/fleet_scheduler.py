@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from crossdock.config.schedules.due_times import Due
-from crossdock.errors import CrossdockError, coded, with_code
+from crossdock.errors import CrossdockError, coded
 from crossdock.services.fleet import worker
 from crossdock.services.fleet.executors import Opened
 from crossdock.services.fleet.fleet_due_runs import DueCall, FleetSchedule
@@ -261,7 +261,7 @@ class FleetScheduler:
 
     def _report(self, name: str, call: DueCall, message: RunMessage, problems: Iterable[str]) -> None:
         if call.job is None or call.at is None:
-            self._listener.broken(name, with_code(message.text, message.code))
+            self._listener.broken(name, message.coded)
         else:
             self._listener.failed(name, call.job, call.at, message, problems)
 

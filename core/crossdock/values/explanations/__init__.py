@@ -31,8 +31,13 @@ def page(code: str) -> str:
         near = get_close_matches(code, known, n=3, cutoff=0.5)
         advice = f"did you mean {' or '.join(near)}?" if near else "crossdock explain lists all codes"
         raise ConfigError(f"no error has the code {code!r}", hint=advice, code="code_unknown")
+    return _read(code)
+
+
+def titles() -> dict[str, str]:
+    """Return the titles of all pages by code, sorted."""
+    return {code: _read(code).partition("\n")[0].removeprefix("# ") for code in codes()}
+
+
+def _read(code: str) -> str:
     return (files(__name__) / f"{code}{_SUFFIX}").read_text(encoding="utf-8")
-
-
-def title(code: str) -> str:
-    return page(code).partition("\n")[0].removeprefix("# ")

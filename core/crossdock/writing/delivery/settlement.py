@@ -38,9 +38,8 @@ def write(
     """
     _doubt_taken_ids(tx, settled, at=at)
     for item in settled:
-        if not (
-            item.intent.status == "in_doubt" and item.intent.http_status == ACCEPTED
-        ):  # which must not be sent again
+        is_accepted = item.intent.status == "in_doubt" and item.intent.http_status == ACCEPTED
+        if not is_accepted:  # what the target has accepted must not be sent again
             item.intent.http_status = item.outcome.status
         item.intent.untouched = item.untouched
         if item.intent.status == "delivered":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from crossdock.records import REASONS
+from crossdock.values.records import REASONS
 from crossdock.values import explanations
 from site_builder.markdown_text import code, escaped, table
 

@@ -4,8 +4,9 @@ A connector is written with the names of this module: `Connector`, `Stream`, `Se
 and the drafts of the platform's resources; `crossdock.resources` has what is in them, such as `ShippingAddress` and
 `Tracking`. `crossdock.sources` has files and paged HTTP, `crossdock.targets` what a target needs, `crossdock.testing`
 servers to test with. `init`, `check`, `plan` and `run` do from another program what the commands of these names do;
-`run` returns a `Report` and logs to ``crossdock.run``. A name is imported when it is first used, so that commands start
-fast.
+`run` returns a `Report` and logs to ``crossdock.run``. `ScheduleTrigger` fires in an APScheduler of the program's own
+when a `Schedule` is due; an `ExecutorKind` in the entry point group ``crossdock.executors`` runs the jobs of a fleet.
+A name is imported when it is first used, so that commands start fast.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crossdock.config.declared_streams import DeclaredStream, StreamConfig
+    from crossdock.config.schedules import Schedule
     from crossdock.connector import Connector, Context, Finding, Settings, Stream
     from crossdock.errors import CrossdockError, RecordError, RefusedError
     from crossdock.mapping import convert
     from crossdock.mapping.ordering import OrderBy
     from crossdock.mapping.repairs_and_filters import Filter, Repair
     from crossdock.mapping.stream_facts import FailureLimits, GoneLimits
-    from crossdock.records import RawBatch, Record
     from crossdock.resources import (
         Address,
         CustomerDraft,
@@ -37,9 +38,12 @@ if TYPE_CHECKING:
     from crossdock.runs.plan_result import PlanListener, PlanResult
     from crossdock.runs.run import init, plan, run
     from crossdock.runs.run_report import Report
+    from crossdock.services.fleet.executors import ExecutorKind
+    from crossdock.services.scheduler.daemon import ScheduleTrigger
     from crossdock.services.system_check.check import CheckResult, check
     from crossdock.values.config_models import ConfigModel, SecretRef
     from crossdock.values.progress import Progress
+    from crossdock.values.records import RawBatch, Record
     from crossdock.values.tally import Tally
 
 _NAMES = {
@@ -47,14 +51,17 @@ _NAMES = {
     "connector": "Connector Context Finding Settings Stream",
     "mapping.stream_facts": "FailureLimits GoneLimits",
     "config.declared_streams": "DeclaredStream StreamConfig",
+    "config.schedules": "Schedule",
     "errors": "CrossdockError RecordError RefusedError",
     "mapping": "convert",
     "mapping.ordering": "OrderBy",
     "mapping.repairs_and_filters": "Filter Repair",
-    "records": "RawBatch Record",
+    "values.records": "RawBatch Record",
     "runs.run": "init plan run",
     "runs.run_report": "Report",
     "runs.plan_result": "PlanListener PlanResult",
+    "services.fleet.executors": "ExecutorKind",
+    "services.scheduler.daemon": "ScheduleTrigger",
     "services.system_check.check": "CheckResult check",
     "values.progress": "Progress",
     "values.tally": "Tally",
@@ -67,11 +74,11 @@ _RENAMED: dict[str, str] = {}
 
 __all__ = [
     "Address", "CheckResult", "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft",
-    "DeclaredStream", "FailureLimits", "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft",
-    "LedgerAccountDraft", "LineDraft", "OrderBy", "OrderDraft", "PlanListener", "PlanResult", "ProductDraft",
-    "Progress", "RawBatch", "Record", "RecordError", "Reference", "RefusedError", "Repair", "Report",
-    "SecretRef", "Settings", "Stream", "StreamConfig", "Tally", "WarehouseBinDraft", "check", "convert", "init",
-    "plan", "run",
+    "DeclaredStream", "ExecutorKind", "FailureLimits", "Filter", "Finding", "GoneLimits", "InventoryLotDraft",
+    "InvoiceDraft", "LedgerAccountDraft", "LineDraft", "OrderBy", "OrderDraft", "PlanListener", "PlanResult",
+    "ProductDraft", "Progress", "RawBatch", "Record", "RecordError", "Reference", "RefusedError", "Repair", "Report",
+    "Schedule", "ScheduleTrigger", "SecretRef", "Settings", "Stream", "StreamConfig", "Tally", "WarehouseBinDraft",
+    "check", "convert", "init", "plan", "run",
 ]  # fmt: skip
 
 

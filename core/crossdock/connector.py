@@ -19,10 +19,10 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, part_of
 from crossdock.mapping.stream_facts import PLATFORM, Mode, StreamFacts
 from crossdock.reading.sources.stream_context import Context, Settings
-from crossdock.records import JSON, RawBatch, Record
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
 from crossdock.values.author_code import type_text
+from crossdock.values.records import JSON, RawBatch, Record
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.api import Api

@@ -117,7 +117,7 @@ class RecordError(CrossdockError):
     """One record cannot be mapped or delivered.
 
     Args:
-        code: The reason, from the closed list `crossdock.records.Reason`.
+        code: The reason, from the closed list `crossdock.values.records.Reason`.
         message: What is wrong, without personal data.
         pointer: The place in the record or draft: a column name or a JSON pointer.
     """

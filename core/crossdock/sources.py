@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from crossdock.reading.transport.ssh_algorithms import OldAlgorithm
     from crossdock.reading.transport.token_auth import ClientCredentialsAuth, LoginAuth, RefreshTokenAuth
     from crossdock.reading.wrappers.wrapping import Wrapped, WrappedIn
-    from crossdock.records import Proof
     from crossdock.values.config_models import BaseUrl, ConfigPath, HostName, Name, SecretRef
+    from crossdock.values.records import Proof
 
 _NAMES = {
     "values.config_models": "BaseUrl ConfigPath HostName Name SecretRef",

@@ -20,9 +20,9 @@ from tests.benchmarks import results, slow_server
 from tests.benchmarks.delivery_peer import product
 
 from crossdock.platform.platform_config import Profile
-from crossdock.records import Record
 from crossdock.state import Pin, RecordIdentity, Scope, State, Transaction, create, parse_url
 from crossdock.values.clock import SystemClock
+from crossdock.values.records import Record
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Operation

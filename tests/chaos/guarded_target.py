@@ -20,7 +20,6 @@ from crossdock.mapping.stream_facts import GoneLimits, OnGone
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.platform.retry_settings import Retry
 from crossdock.reading.sources.api import Api
-from crossdock.records import Proof
 from crossdock.resources import ResourceModel
 from crossdock.sources import ApiAnswer, ApiRequest, Paginator, RateLimit
 from crossdock.targets import (
@@ -37,6 +36,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.field_types import Exact, Text
+from crossdock.values.records import Proof
 
 BASE = "https://depot.example.com"
 

@@ -27,7 +27,6 @@ from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
 from crossdock.mapping.stream_facts import FailureLimits
 from crossdock.printable import BLANKS
-from crossdock.records import LINE, REASONS
 from crossdock.runs import dry_run, runner
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.planning import planner as planning
@@ -37,6 +36,7 @@ from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
+from crossdock.values.records import LINE, REASONS
 from crossdock.webhooks import Webhooks
 
 Row = dict[str, str | None]

@@ -15,9 +15,9 @@ from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Asked, Said, Scripted
 
 from crossdock.platform.platform_config import Profile
-from crossdock.records import Record
 from crossdock.state import RecordIdentity, Scope, State, Transaction
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.records import Record
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Operation

@@ -13,7 +13,6 @@ PUBLIC = (
     "crossdock.client",
     "crossdock.errors",
     "crossdock.resources",
-    "crossdock.scheduling",
     "crossdock.sources",
     "crossdock.targets",
     "crossdock.testing",

@@ -16,8 +16,8 @@ from crossdock import Context, RawBatch, Record, RecordError, Stream
 from crossdock.delta import source_units
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
-from crossdock.records import LINE, Proof
 from crossdock.state import StateUrl, parse_url
+from crossdock.values.records import LINE, Proof
 from crossdock.writing.delivery.senders import Senders
 
 SECRET = "erika@example.com"

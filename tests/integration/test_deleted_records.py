@@ -15,9 +15,9 @@ from crossdock import Context, Filter, ProductDraft, RawBatch, Record, RecordErr
 from crossdock.errors import ConfigError, RemoteError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
-from crossdock.records import with_paths
 from crossdock.runs import cursor_parts
 from crossdock.state import StateUrl
+from crossdock.values.records import with_paths
 
 
 class Changes(Stream[BenchSettings]):

@@ -8,7 +8,7 @@ from typing import Any
 
 from crossdock import Context, RawBatch
 from crossdock.connector import Connector, Stream
-from crossdock.records import JSON, with_paths
+from crossdock.values.records import JSON, with_paths
 
 
 @dataclass

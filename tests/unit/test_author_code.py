@@ -22,11 +22,11 @@ from crossdock.errors import (
     StoppedError,
     UnavailableError,
 )
-from crossdock.records import LINE, Proof, RawBatch
 from crossdock.runs.checked_batches import fetched_batches, listed_batches, pulled_batches
 from crossdock.runs.planning.draft_records import drafted
 from crossdock.values.author_code import AuthorCodeError, brief, described, error_of_author, guarded
 from crossdock.values.config_models import ConfigModel, SecretRef
+from crossdock.values.records import LINE, Proof, RawBatch
 
 HERE = Path(__file__).name
 

@@ -22,8 +22,8 @@ import crossdock
 import crossdock_connectors
 from crossdock.cli.main import cli, main
 from crossdock.errors import ConfigError, CrossdockError, FindingsError, RecordError, with_code
-from crossdock.records import REASONS
 from crossdock.values import explanations
+from crossdock.values.records import REASONS
 from crossdock.values.run_messages import RunMessage, error_texts
 
 ROOTS = [Path(package.__path__[0]) for package in (crossdock, crossdock_connectors)]

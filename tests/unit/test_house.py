@@ -19,8 +19,8 @@ from crossdock.config.project import project
 from crossdock.config.registry import available, load
 from crossdock.connector import Connector
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.records import Record
 from crossdock.testing.connector_context import context
+from crossdock.values.records import Record
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "connectors").rglob("*.py")])

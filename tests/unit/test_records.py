@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.test_json_paths import VALUES
 
-from crossdock import records
 from crossdock.errors import RefusedError
-from crossdock.records import LINE, RawBatch, Record, with_paths
+from crossdock.values import records
 from crossdock.values.record_keys import key_text
+from crossdock.values.records import LINE, RawBatch, Record, with_paths
 
 PARTS = st.lists(st.text(st.characters(codec="utf-8")), min_size=2, max_size=2)
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from crossdock.errors import RecordError
-from crossdock.records import RawBatch, Record
+from crossdock.values.records import RawBatch, Record
 from crossdock.values.time_formats import TimeFormat, check_layout
 
 ZONES = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))

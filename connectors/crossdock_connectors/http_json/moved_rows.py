@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from crossdock import RawBatch, RecordError
 from crossdock.reading.sources.id_set import IdSet
-from crossdock.records import with_paths
 from crossdock.sources import Cursor
+from crossdock.values.records import with_paths
 
 COARSE_S = 1.0  # an API may drop the fraction of a second
 

@@ -17,7 +17,6 @@ from crossdock.mapping.cursors import instant_cursor
 from crossdock.reading.sources.list_evidence import changed
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.signs_of_unread_records import error_instead
-from crossdock.records import ELEMENT, JSON, LINE, Record, column_named, with_paths
 from crossdock.resources import ResourceModel
 from crossdock.sources import (
     ApiAnswer,
@@ -33,6 +32,7 @@ from crossdock.sources import (
 from crossdock.values import exact_json
 from crossdock.values.config_durations import span
 from crossdock.values.json_paths import MISSING, at_path, found_at, listed_at, member_name, names_of, reached, text_of
+from crossdock.values.records import ELEMENT, JSON, LINE, Record, column_named, with_paths
 from crossdock_connectors import request_times
 from crossdock_connectors.http_json import expansion, request_templates
 from crossdock_connectors.http_json.failing_records import FailingRecords

@@ -131,7 +131,7 @@ def _recording(loaded: Project, stream: str, folder: Path, personal: tuple[str, 
 
 
 def _written(recording: Recording, trial: Trial, masked: frozenset[str]) -> dict[str, Any]:
-    from crossdock.records import JSON
+    from crossdock.values.records import JSON
 
     for tried in trial.records:
         if tried.members is not None and JSON in tried.record.row:
@@ -177,14 +177,14 @@ def _print(trial: Trial, shown: list[dict[str, Any]]) -> None:
 def _names_paths(trial: Trial) -> bool:
     """Return whether a config names members of JSON records, by dotted paths; code uses JSON pointers."""
     from crossdock.config.declared_streams import DeclaredStream
-    from crossdock.records import JSON
+    from crossdock.values.records import JSON
 
     return isinstance(trial.bound.stream, DeclaredStream) and any(JSON in each.record.row for each in trial.records)
 
 
 def _dotted(pointer: str) -> str:
     """Return the dotted path of a JSON pointer, or the pointer if a name in it would split or is reserved."""
-    from crossdock.records import is_reserved
+    from crossdock.values.records import is_reserved
 
     number, *names = pointer.split("/")
     dotted = ".".join(names).replace("~1", "/").replace("~0", "~")

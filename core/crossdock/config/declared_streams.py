@@ -44,11 +44,11 @@ from crossdock.mapping.stream_facts import (
     removal_problem,
     second_reading_problem,
 )
-from crossdock.records import Record
 from crossdock.resources import ResourceModel
 from crossdock.values import exact_json
 from crossdock.values.config_file import message_of, unknown_key
 from crossdock.values.config_models import ConfigModel, misplaced
+from crossdock.values.records import Record
 
 S = TypeVar("S", bound=Settings)
 _TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be true or false here, without quotes"}

@@ -11,11 +11,11 @@ from crossdock.console.visits import PageError, Visit
 from crossdock.errors import CrossdockError, with_code
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.forecast import forecast
-from crossdock.records import REASONS
 from crossdock.runs.undo.undo_plan import runs_of_wave
 from crossdock.state import DeadLetterFilter, Transaction
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import duration_text, instant_text
+from crossdock.values.records import REASONS
 
 Fields = Mapping[str, str]
 """What an action is about, by name; without what was not given."""

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import polars as pl
 import polars_hash  # its import registers the namespace nchash
 
-from crossdock.records import LINE, column_named
+from crossdock.values.records import LINE, column_named
 
 Algorithm = Literal["xxh3_64", "xxh3_128"]
 

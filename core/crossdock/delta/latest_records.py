@@ -47,8 +47,8 @@ from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import as_order_by
 from crossdock.mapping.own_external_ids import NOT_OURS
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious
-from crossdock.records import JSON, LINE, RawBatch, cells_named, own_column
 from crossdock.state import DeadLetter
+from crossdock.values.records import JSON, LINE, RawBatch, cells_named, own_column
 from crossdock.values.tally import Tally
 
 ROWS = own_column("rows")

@@ -8,7 +8,7 @@ import polars as pl
 
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.ordering import KIND_LENGTH, OrderBy, position_prefix
-from crossdock.records import LINE, cells_named, column_named, columns_named
+from crossdock.values.records import LINE, cells_named, column_named, columns_named
 
 _SEPARATOR = "\x1f"  # sorts before every printable character
 _ZONE = "(?:Z|[+-][0-9]{2}:?[0-9]{2})"

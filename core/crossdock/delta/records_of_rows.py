@@ -27,8 +27,8 @@ from crossdock.delta.row_preparation import (
 from crossdock.delta.source_units import AT_ONCE, SourceUnit
 from crossdock.errors import ConnectorError
 from crossdock.mapping.convert import Row
-from crossdock.records import LINE, Record
 from crossdock.state import RecordIdentity
+from crossdock.values.records import LINE, Record
 
 _LINES = "a connector must give each row of a file or page its own line number"
 _AT_ONCE = 1_000  # kept records that are repaired

@@ -11,7 +11,7 @@ from crossdock.delta import fingerprint
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, UNIT, in_parts, rows_with_keys
 from crossdock.errors import RefusedError
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 EXAMPLES = 5
 _PLACES = 3  # of each example

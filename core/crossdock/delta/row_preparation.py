@@ -15,7 +15,9 @@ from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, as_order_by
 from crossdock.mapping.own_external_ids import NOT_OURS, Ours
 from crossdock.mapping.repairs_and_filters import Repair, first_match
-from crossdock.records import (
+from crossdock.state import DeadLetter, RecordIdentity
+from crossdock.values.record_keys import MAX_KEY_BYTES
+from crossdock.values.records import (
     JSON,
     LINE,
     REFUSED,
@@ -26,8 +28,6 @@ from crossdock.records import (
     own_column,
     with_paths,
 )
-from crossdock.state import DeadLetter, RecordIdentity
-from crossdock.values.record_keys import MAX_KEY_BYTES
 
 KEY, KEY_HASH, SKIP = own_column("key"), own_column("key_hash"), own_column("skip")
 FP, POSITION, SAME, DELETED = own_column("fp"), own_column("position"), own_column("same"), own_column("deleted")
@@ -189,7 +189,7 @@ def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) ->
 
 
 def _key(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> pl.Expr:
-    """Compute `crossdock.records.key_text` in columns; null where a part is null, empty or too long."""
+    """Compute `crossdock.values.records.key_text` in columns; null where a part is null, empty or too long."""
     parts = [column_named(name) if name in plain else pl.lit(_encoded(cells_named(frame, name))) for name in names]
     valid = [column_named(name).str.len_bytes().is_between(1, MAX_KEY_BYTES) for name in names]
     filled = [pl.when(is_valid).then(part) for is_valid, part in zip(valid, parts, strict=True)]

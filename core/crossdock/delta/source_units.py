@@ -14,8 +14,8 @@ from crossdock.connector import Stream
 from crossdock.delta.row_preparation import UNIT, prepare
 from crossdock.errors import CrossdockError
 from crossdock.reading.sources.run_context import writing
-from crossdock.records import LINE, Again, RawBatch, kept
 from crossdock.values.local_files import create_private
+from crossdock.values.records import LINE, Again, RawBatch, kept
 
 AT_ONCE = 10_000  # rows per frame
 _VIEW_BYTES = 16  # for each cell, in addition to its text

@@ -21,11 +21,11 @@ from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
 from crossdock.mapping.json_cells import JsonCells, around, lists_read_by_number
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
-from crossdock.records import ELEMENT, JSON, Record
 from crossdock.resources import Reference, ResourceModel, ResourceName
 from crossdock.values import exact_json
 from crossdock.values.config_models import NOT_NULL, ConfigModel, Name, misplaced
 from crossdock.values.json_paths import CUT, MISSING, at_path, is_cut, number, reached, text_of
+from crossdock.values.records import ELEMENT, JSON, Record
 
 MAX_ELEMENTS = 50_000
 """The most rows of a record, or elements of its list, that become objects; each takes up to 2 KB of memory."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from crossdock.records import JSON
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, at_path, is_index, is_nothing, joined, names_of, reached
+from crossdock.values.records import JSON
 
 
 class JsonCells(dict[str, str | None]):

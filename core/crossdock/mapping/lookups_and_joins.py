@@ -10,9 +10,9 @@ from pydantic import AfterValidator, Field
 
 from crossdock.errors import RecordError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.records import Reason, Record
 from crossdock.values.config_durations import duration_schema, is_duration, span
 from crossdock.values.config_models import ConfigModel
+from crossdock.values.records import Reason, Record
 
 MAX_SHOWN = 3  # places of rows in a message
 MAX_WITHIN = timedelta(days=90)

@@ -16,10 +16,10 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from crossdock.records import Record
 from crossdock.values.author_code import MODULE_PREFIX, brief, interrupts, text_of
 from crossdock.values.config_file import MAX_BYTES
 from crossdock.values.local_files import open_regular, read_bounded
+from crossdock.values.records import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from crossdock.mapping.convert import Row
 from crossdock.printable import BLANKS
-from crossdock.records import column_named
 from crossdock.values.config_models import ConfigModel, GivenText
+from crossdock.values.records import column_named
 
 MAX_ZFILL = 100
 _LINE_BREAKS = "[\r\n\u0085\u2028\u2029]+"

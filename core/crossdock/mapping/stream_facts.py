@@ -13,10 +13,10 @@ from crossdock.mapping.own_external_ids import Ours
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.reading.sources.expected_files import Interval
-from crossdock.records import Empty
 from crossdock.resources import ActionName, ResourceName
 from crossdock.values.config_file import unknown_key
 from crossdock.values.config_models import ConfigModel, Name, formed, misplaced
+from crossdock.values.records import Empty
 
 Mode = Literal["snapshot", "incremental", "append"]
 OnGone = Literal["nothing", "archive", "delete"]

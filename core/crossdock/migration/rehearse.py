@@ -18,13 +18,13 @@ from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, Rehea
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves
 from crossdock.pacing.forecast import Forecast
-from crossdock.records import RawBatch
 from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning.references import placeholder
 from crossdock.state import Pin
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
+from crossdock.values.records import RawBatch
 
 
 @dataclass(frozen=True, slots=True)

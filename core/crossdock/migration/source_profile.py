@@ -9,9 +9,9 @@ import polars as pl
 
 from crossdock.mapping.lookups_and_joins import NO_MAIN_ROW
 from crossdock.migration.column_profile import ColumnProfile, place, profiles
-from crossdock.records import JSON, LINE, RawBatch, columns_named, own_column
 from crossdock.values import exact_json
 from crossdock.values.json_paths import text_of
+from crossdock.values.records import JSON, LINE, RawBatch, columns_named, own_column
 
 MAX_COLUMNS = 500
 """The most profiled columns of a stream; for JSON records, those that come first."""

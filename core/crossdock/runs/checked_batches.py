@@ -15,8 +15,8 @@ from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.mapping.own_external_ids import at_source
 from crossdock.printable import is_storable
-from crossdock.records import LINE, Again, Proof, RawBatch
 from crossdock.values.author_code import guarded, place_of, text_of
+from crossdock.values.records import LINE, Again, Proof, RawBatch
 
 _Item = TypeVar("_Item")
 _LINES_END = 1 << 32  # of a file or page

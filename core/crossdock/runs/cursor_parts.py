@@ -14,8 +14,8 @@ import polars as pl
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.cursors import OVERLAP_S, Checkpoint, Cursor, instant_cursor
 from crossdock.reading.sources.list_evidence import DoubtfulListError
-from crossdock.records import LINE, RawBatch, with_paths
 from crossdock.values.clock import Clock
+from crossdock.values.records import LINE, RawBatch, with_paths
 
 PART_ROWS = 500
 """A part ends at the first checkpoint after this many rows, which a failure may cost. Smaller parts would cost more

@@ -10,13 +10,13 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta, not_listed
-from crossdock.records import Record
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Intent, RecordIdentity, State, Transaction
 from crossdock.state.sidecar_files import key_index
+from crossdock.values.records import Record
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import FROM_STATE, Operation
 from crossdock.writing.targets.merge_patch import difference

@@ -16,13 +16,13 @@ from crossdock.delta.order_positions import comparable
 from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, POSITION, keys_only
 from crossdock.delta.state_comparison import Delta, not_listed
 from crossdock.errors import CrossdockError, StateError
-from crossdock.records import RawBatch
 from crossdock.runs.checked_batches import listed_batches
 from crossdock.runs.planning.removals import Removals, decide, decide_deleted
 from crossdock.runs.planning.snapshot_proof import Completeness, SnapshotFacts
 from crossdock.runs.second_reading import SecondReading
 from crossdock.state import Intent, State, Wait
 from crossdock.values.config_durations import span
+from crossdock.values.records import RawBatch
 from crossdock.values.tally import Tally
 
 _MARKED = "_marked"  # position of the row that names a record as deleted

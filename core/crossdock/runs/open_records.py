@@ -9,7 +9,6 @@ from typing import Any
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
-from crossdock.records import REASONS
 from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.record_trace import History
 from crossdock.runs.waiting_groups import WaitingGroup, waiting_groups
@@ -19,6 +18,7 @@ from crossdock.state.tables.unverified_parts import UnverifiedRecord
 from crossdock.values.display_texts import parents_text, place_of
 from crossdock.values.display_times import instant_text
 from crossdock.values.record_keys import key_text
+from crossdock.values.records import REASONS
 from crossdock.values.state_words import BY_URGENCY, RecordState
 from crossdock.writing.delivery.operations import member_differences
 

@@ -10,7 +10,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
-from crossdock.records import RawBatch
+from crossdock.values.records import RawBatch
 
 _HINT = (
     "what was read is delivered, nothing counts as gone, and the next run reads the list again; read it when little"

@@ -13,7 +13,6 @@ from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.cursors import Cursor
 from crossdock.reading.sources.list_evidence import IncompleteListError
-from crossdock.records import RawBatch
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.cursor_parts import ReadParts, UnsortedError
 from crossdock.runs.gone_records import is_due
@@ -21,6 +20,7 @@ from crossdock.runs.planning.snapshot_proof import Completeness
 from crossdock.runs.second_reading import SecondReading
 from crossdock.runs.unfinished_record_fetch import UnfinishedRecordFetch
 from crossdock.state import State, Transaction
+from crossdock.values.records import RawBatch
 from crossdock.values.tally import Tally
 
 Phase = Literal["changes", "open", "list"]

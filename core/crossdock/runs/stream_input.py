@@ -17,7 +17,6 @@ from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, kept_rec
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError
 from crossdock.mapping.own_external_ids import NOT_OURS
-from crossdock.records import LINE
 from crossdock.runs.checked_batches import code_of
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.mapping_changes import mapping_changed_since
@@ -31,6 +30,7 @@ from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpda
 from crossdock.runs.source_phases import SourcePhases
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
+from crossdock.values.records import LINE
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
 

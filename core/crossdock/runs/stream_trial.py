@@ -17,7 +17,6 @@ from crossdock.delta.records_of_rows import kept_records
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.records import JSON, LINE, RawBatch, Record
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.draft_records import drafted
@@ -25,6 +24,7 @@ from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import RecordIdentity
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress, Silent
+from crossdock.values.records import JSON, LINE, RawBatch, Record
 
 if TYPE_CHECKING:
     import httpx

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from crossdock.records import JSON
 from crossdock.resources import Reference
 from crossdock.runs.planning.references import found_in
 from crossdock.runs.stream_trial import TriedRecord
 from crossdock.values import exact_json
 from crossdock.values.display_texts import counted
+from crossdock.values.records import JSON
 from crossdock.writing.delivery.operations import PERSONAL
 
 

@@ -12,11 +12,11 @@ from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.own_external_ids import texts_of
 from crossdock.mapping.stream_facts import OpenUntil
-from crossdock.records import RawBatch, cells_named, with_paths
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.runs.planning.references import key_hashes
 from crossdock.state import State, Transaction, UnfinishedRecord
 from crossdock.values.record_keys import key_parts_of
+from crossdock.values.records import RawBatch, cells_named, with_paths
 
 MISSED_AT_MOST = 3  # runs in a row in which the source does not have a record
 FAILED_ALONE = 3  # in a row; then the failure is not caused by single records

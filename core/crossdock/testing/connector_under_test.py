@@ -13,11 +13,11 @@ from unittest import SkipTest
 
 from crossdock.connector import Connector, Context
 from crossdock.mapping.cursors import instant_cursor
-from crossdock.records import Record
 from crossdock.testing.captured_output import captured
 from crossdock.testing.connector_context import context, read
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.record_keys import key_parts_of, key_text
+from crossdock.values.records import Record
 
 if TYPE_CHECKING:
     import httpx

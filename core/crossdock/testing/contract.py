@@ -17,7 +17,6 @@ from crossdock.config.project.connections import BoundStream, Connection, clashe
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added, prepare
 from crossdock.errors import RecordError
 from crossdock.mapping.own_external_ids import at_source
-from crossdock.records import RawBatch
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import method_of, place_of, shown_key, text_of_key
 from crossdock.testing.hash_seeds import readings
@@ -26,6 +25,7 @@ from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.testing.sync_contract import SyncContract
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_parts_of, key_text
+from crossdock.values.records import RawBatch
 from crossdock.webhooks import Hint, Webhook, Webhooks
 
 __all__ = ["StreamContract"]

@@ -11,12 +11,12 @@ from unittest import SkipTest
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import Checkpoint, instant_cursor
-from crossdock.records import RawBatch
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.cursor_parts import ReadParts
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import StreamUnderTest, method_of
 from crossdock.testing.requested_times import instant_of, moments_in
+from crossdock.values.records import RawBatch
 
 if TYPE_CHECKING:
     from crossdock.testing.transport_recorders import AnsweredTimes, RequestRecorder

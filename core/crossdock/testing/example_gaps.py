@@ -9,8 +9,8 @@ from decimal import Decimal
 from itertools import combinations
 from typing import Any
 
-from crossdock.records import JSON, Record
 from crossdock.values import exact_json
+from crossdock.values.records import JSON, Record
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 

@@ -10,11 +10,11 @@ from typing import Any, Literal
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.mapping.stream_facts import GoneLimits
 from crossdock.platform.retry_settings import Retry
-from crossdock.records import Proof, RawBatch, Record
 from crossdock.resources import Reference
 from crossdock.targets import ConnectorTarget
 from crossdock.values import exact_json
 from crossdock.values.config_models import ConfigPath
+from crossdock.values.records import Proof, RawBatch, Record
 
 _REFERENCE = "crossdock:reference"
 _HURRIED = Retry(attempts=20, base_s=0.02, cap_s=0.1)

@@ -21,7 +21,6 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RecordError
 from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_evidence import DoubtfulListError
-from crossdock.records import JSON, RawBatch
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing.comparison_with_undisturbed_run import PART, is_told, lost_silently
@@ -37,6 +36,7 @@ from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, text_of
+from crossdock.values.records import JSON, RawBatch
 
 __all__ = ["HttpStreamContract"]
 

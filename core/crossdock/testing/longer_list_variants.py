@@ -9,9 +9,9 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from crossdock.records import JSON, Record
 from crossdock.testing.schema_drift_variants import Path, changed, is_number, paths, value_at, with_object, written_as
 from crossdock.values import exact_json
+from crossdock.values.records import JSON, Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import FP, KEY, prepare
 from crossdock.errors import RecordError
-from crossdock.records import JSON, LINE, Record
 from crossdock.runs.planning.draft_records import drafted
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.connector_under_test import StreamUnderTest, method_of, place_of, shown_key, text_of_key
@@ -27,6 +26,7 @@ from crossdock.testing.example_gaps import gaps_of_drafts, gaps_of_records, unst
 from crossdock.testing.expected_members import mismatch, stated
 from crossdock.testing.longer_list_variants import LongerList, lists_of_objects, longer_lists
 from crossdock.testing.schema_drift_variants import drifted, numbers_in, paths, value_at, with_numbers
+from crossdock.values.records import JSON, LINE, Record
 
 _SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17
 _OTHER = Decimal(8642)

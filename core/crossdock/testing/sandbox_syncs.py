@@ -20,7 +20,6 @@ from crossdock.errors import UnavailableError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.records import RawBatch
 from crossdock.runs import cursor_parts, runner
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
@@ -30,6 +29,7 @@ from crossdock.targets import Target
 from crossdock.testing import given_records, sandbox_effects
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
+from crossdock.values.records import RawBatch
 
 if TYPE_CHECKING:
     import httpx

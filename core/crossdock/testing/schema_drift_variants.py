@@ -10,8 +10,8 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 
-from crossdock.records import JSON, Record
 from crossdock.values import exact_json
+from crossdock.values.records import JSON, Record
 
 Path = tuple[str | int, ...]
 _WITH_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")

@@ -18,11 +18,11 @@ from tests.allowances import allowance
 
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.transport.http_results import Answer as HttpAnswer
-from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction, Unchanged
 from crossdock.state.tables.intents import Status
 from crossdock.targets import Client, Request
 from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.records import Record
 from crossdock.writing.delivery.delivery_context import AdoptionRules, Counters, DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Kind, Operation

@@ -13,10 +13,10 @@ from tests.integration.platform_source.reading import COPIES, Reading, reading
 from tests.partners import fetched_rows
 
 from crossdock.errors import UnauthorizedError
-from crossdock.records import JSON, RawBatch
 from crossdock.sandbox import SandboxSettings
 from crossdock.testing import context
 from crossdock.values import exact_json
+from crossdock.values.records import JSON, RawBatch
 
 PRODUCTS = {"products": COPIES}
 ORDERS = {

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
 from crossdock.cli.try_stream import _beside, _dotted
-from crossdock.records import RESERVED, is_reserved
 from crossdock.runs.tried_records import leaves
 from crossdock.testing import context, read, replay
 from crossdock.values import author_frames
 from crossdock.values.json_paths import at_path
+from crossdock.values.records import RESERVED, is_reserved
 
 CUSTOMERS = """\
       customers:

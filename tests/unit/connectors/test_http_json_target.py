@@ -12,13 +12,13 @@ import yaml
 from crossdock.config.project import project
 from crossdock.errors import FindingsError, RecordError, RemoteError
 from crossdock.mapping.resource_types import personal_members
-from crossdock.records import Record
 from crossdock.runs.planning.draft_records import drafted
 from crossdock.sources import Api
 from crossdock.targets import Answer, BatchProfile, ExpectedRecord, Outcome, Request, Update
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
+from crossdock.values.records import Record
 from crossdock_connectors.http_json.recognized_answers import ThrottledAnswer
 from crossdock_connectors.http_json.target import HttpJsonTarget
 from crossdock_connectors.http_json.target_settings import TargetConfig

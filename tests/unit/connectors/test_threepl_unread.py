@@ -18,10 +18,10 @@ from crossdock import Context, RawBatch, Record, RecordError, RefusedError
 from crossdock.config.registry import load
 from crossdock.errors import CrossdockError
 from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
-from crossdock.records import JSON, LINE
 from crossdock.sources import Checkpoint
 from crossdock.testing import context
 from crossdock.values import exact_json
+from crossdock.values.records import JSON, LINE
 
 SHIPBOB, AMAZON = load("shipbob"), load("amazon_mcf")
 MOVED = {"stock_leaves": "movement", "receipts": "lot"}

@@ -26,8 +26,8 @@ from tests.report_page import (
 from tests.unit.state.samples import intent
 
 from crossdock.console import pages, run_page
-from crossdock.records import REASONS
 from crossdock.state import FileFacts, RunResult, State, Transaction
+from crossdock.values.records import REASONS
 from crossdock.values.run_messages import RunMessage
 
 MORNING = AT + timedelta(hours=5)

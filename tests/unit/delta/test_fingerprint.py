@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.delta import fingerprint
 from crossdock.delta.fingerprint import Algorithm
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 cell = st.none() | st.text(max_size=8)
 name = st.text("AÄ é|1", min_size=1, max_size=4)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crossdock.delta.records_of_rows import rows_of_groups
 from crossdock.delta.row_preparation import DELETED, KEY_HASH
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 _SCHEMA = {KEY_HASH: pl.UInt64, DELETED: pl.Boolean, LINE: pl.UInt64}
 

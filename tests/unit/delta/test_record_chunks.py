@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from crossdock.delta import records_of_rows
 from crossdock.delta.records_of_rows import KeyedRecord
-from crossdock.records import Record
 from crossdock.state import RecordIdentity
+from crossdock.values.records import Record
 
 
 def keyed(number: int, cells: Mapping[str, str | None]) -> KeyedRecord:

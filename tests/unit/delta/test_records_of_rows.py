@@ -10,7 +10,7 @@ from tests.unit.delta.things import Rows, Things, batch, scanned
 
 from crossdock.delta.records_of_rows import kept_records
 from crossdock.mapping.repairs_and_filters import Repair
-from crossdock.records import JSON, RawBatch
+from crossdock.values.records import JSON, RawBatch
 
 ROWS: Rows = [{"K": "1", "V": "10 EUR", "W": " a"}, {"K": "2", "V": "20", "W": None}, {"K": "2", "V": "30", "W": "b "}]
 SWAP = Repair(table={"10 EUR": "20", "20": "30", "30": "10 EUR"})

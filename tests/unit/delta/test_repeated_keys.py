@@ -11,7 +11,7 @@ import pytest
 
 from crossdock.delta.repeated_keys import EXAMPLES, RepeatedKey, RepeatedKeys, RepeatedRows
 from crossdock.delta.row_preparation import DELETED, KEY_HASH, UNIT
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 BIG = 1 << 127  # key hashes have no sign
 

@@ -29,9 +29,9 @@ from crossdock.delta.row_preparation import (
 from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.printable import BLANKS, is_storable
-from crossdock.records import JSON, RawBatch
 from crossdock.values.json_paths import at_path, text_of
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
+from crossdock.values.records import JSON, RawBatch
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]) | st.just("\0")), min_size=1, max_size=5)
 CELL = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | st.just("a" * (MAX_KEY_BYTES + 1))

@@ -11,7 +11,7 @@ from crossdock.delta import row_preparation
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.records import REFUSED
+from crossdock.values.records import REFUSED
 from crossdock.values.tally import Tally
 
 

@@ -19,7 +19,7 @@ from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY_HASH, prepare
 from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Repair
-from crossdock.records import RawBatch
+from crossdock.values.records import RawBatch
 from crossdock.values.tally import Tally
 
 cells = st.tuples(st.sampled_from(["", "1", "2", "3", " 4"]), st.sampled_from(["a", "b", "-c"]))

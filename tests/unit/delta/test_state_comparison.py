@@ -19,10 +19,10 @@ from crossdock.delta.fingerprint import HASH
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME, UNIT
 from crossdock.delta.state_comparison import KeyOrder
-from crossdock.records import LINE, RawBatch
 from crossdock.runs.planning.references import key_hashes
 from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
+from crossdock.values.records import LINE, RawBatch
 from crossdock.values.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ import polars as pl
 from crossdock.connector import Context, Stream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH
-from crossdock.records import LINE, RawBatch, Record
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
+from crossdock.values.records import LINE, RawBatch, Record
 from crossdock.values.tally import Tally
 
 Rows = Sequence[Mapping[str, str | None]]

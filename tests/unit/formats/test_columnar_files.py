@@ -24,7 +24,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats import columnar_files, columnar_process
 from crossdock.reading.formats.columnar_process import answers
 from crossdock.reading.formats.file_formats import read_lines, read_rows
-from crossdock.records import JSON, LINE
+from crossdock.values.records import JSON, LINE
 
 GOLDEN = Path(__file__).parent / "golden"
 TEXTS = {

@@ -17,7 +17,7 @@ from crossdock.reading.formats import edi_rows, edi_segments, edi_sets
 from crossdock.reading.formats.edi_layout import EdiFormat, ready_layouts
 from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows, reader_of
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 ITEMS = {"kind": "x12", "set": "945", "loops": {"item": {"starts": "W12"}}, "rows": "item"}
 SHIPPED = layout_of(**ITEMS, columns={"order": "W06.2", "sku": "W12.8", "shipped": {"at": "W12.3", "as": "number"}})

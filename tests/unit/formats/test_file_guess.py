@@ -26,7 +26,7 @@ from crossdock.reading.formats.guesses import file_guess
 from crossdock.reading.formats.guesses.file_guess import guess_file
 from crossdock.reading.formats.guesses.layout_text import yaml_of
 from crossdock.reading.formats.guesses.value_forms import form_of
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 ITEMS = "".join(f"{n:04};Größe {n};{n}.000,50;{n % 28 + 1:02}.11.2026\r\n" for n in range(1, 60))
 WORDS = ["BOLT", "LONG SCREW", "NUT", "WASHER M8", "RING"]

@@ -17,8 +17,8 @@ from tests.unit.formats.layouts import Content, layout
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_documents
 from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows, reader_of
-from crossdock.records import JSON, LINE
 from crossdock.values import exact_json
+from crossdock.values.records import JSON, LINE
 
 TWO = (
     '{"meta": {"total": 2, "of": [1, {"a": "]"}]},\n "data": {"rate": -1.50E1, "items": [\n'

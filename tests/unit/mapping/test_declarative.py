@@ -21,9 +21,9 @@ from crossdock.mapping import convert, declarative
 from crossdock.mapping.declarative import Form, RecordMap
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair, first_match
-from crossdock.records import RawBatch, Record, with_paths
 from crossdock.resources import Reference
 from crossdock.values.record_keys import key_text
+from crossdock.values.records import RawBatch, Record, with_paths
 
 FORMS: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Form])
 

@@ -9,7 +9,7 @@ import pytest
 from crossdock.errors import RecordError
 from crossdock.mapping.lookups_and_joins import _PROBLEMS, Join, Lookup, check_matched, row_place
 from crossdock.reading.sources.joined_rows import PROBLEMS, Problem
-from crossdock.records import REASONS, Record
+from crossdock.values.records import REASONS, Record
 
 LOOKUPS = {"store": Lookup(source="stores", on={"STORE": "ID"})}
 JOINS = {"lines": Join(source="lines", on=("NO",))}

@@ -15,9 +15,9 @@ from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.mapping.own_external_ids import NOT_OURS, at_source, texts_of
 from crossdock.mapping.repairs_and_filters import Repair
-from crossdock.records import LINE, RawBatch
 from crossdock.sources import Ours
 from crossdock.values.record_keys import key_text
+from crossdock.values.records import LINE, RawBatch
 from crossdock.values.tally import Tally
 
 SHOP = Ours(member="reference", namespace="shop")

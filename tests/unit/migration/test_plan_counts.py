@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.report_page import dead_letter, waiting
 
 from crossdock.migration.plan_counts import EXAMPLES, PlanCounts
-from crossdock.records import Record
 from crossdock.state import RecordIdentity, Scope
+from crossdock.values.records import Record
 from crossdock.writing.delivery.operations import Operation
 
 SCOPES = {"wms.invoices": Scope("platform", "invoice", "wms"), "wms.customers": Scope("platform", "customer", "wms")}

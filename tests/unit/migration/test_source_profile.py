@@ -11,7 +11,7 @@ import pytest
 
 from crossdock.migration import source_profile
 from crossdock.migration.source_profile import SourceProfile
-from crossdock.records import LINE, RawBatch
+from crossdock.values.records import LINE, RawBatch
 
 
 def batch(source: str, cells: Mapping[str, Sequence[str | None]]) -> RawBatch:

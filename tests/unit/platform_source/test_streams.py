@@ -14,11 +14,11 @@ from crossdock.config.project.connections import Connection
 from crossdock.connector import Context
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.cursors import Checkpoint
-from crossdock.records import RawBatch
 from crossdock.runs.platform_source import CONNECTOR
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.testing import context
 from crossdock.values import exact_json
+from crossdock.values.records import RawBatch
 
 NEVER = httpx.MockTransport(lambda _: httpx.Response(500))
 

@@ -17,11 +17,11 @@ from crossdock.config.project.project import Project, load
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import Mode, OnGone
-from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference, ResourceName
 from crossdock.sources import Api
 from crossdock.targets import ApiTarget
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.records import RawBatch, Record
 
 Load = Callable[[Sequence[Stream[Any]], str], Project]
 

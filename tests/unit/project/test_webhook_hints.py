@@ -12,7 +12,7 @@ from crossdock.config.project.webhook_hints import hints_of
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConnectorError, RecordError
 from crossdock.mapping.own_external_ids import Ours
-from crossdock.records import RawBatch, Record
+from crossdock.values.records import RawBatch, Record
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from crossdock.errors import RefusedError
 from crossdock.mapping.cursors import Checkpoint, Cursor
-from crossdock.records import RawBatch
 from crossdock.runs import cursor_parts
 from crossdock.runs.cursor_parts import ReadParts, UnsortedError
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.records import RawBatch
 
 NOW = datetime(2026, 3, 1, 13, tzinfo=UTC)
 CURSOR = Cursor(column="change.at", as_="instant")

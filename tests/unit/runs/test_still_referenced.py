@@ -11,13 +11,13 @@ from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.resource_types import WRITTEN
-from crossdock.records import Record
 from crossdock.runs import still_referenced
 from crossdock.runs.bindings_by_id import bindings_to
 from crossdock.runs.still_referenced import ListedReferences, StillReferenced
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.targets import Target
 from crossdock.values import exact_json
+from crossdock.values.records import Record
 from crossdock.writing.delivery.operations import Operation
 
 ORDER = ("invoice", "order", "inventory_lot", "warehouse_bin", "product", "customer", "ledger_account")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from crossdock.errors import RefusedError
 from crossdock.reading.sources import joined_rows
 from crossdock.reading.sources.joined_rows import Joiner, Rule, StoredRows
-from crossdock.records import LINE, REFUSED
+from crossdock.values.records import LINE, REFUSED
 
 Row = dict[str, str | None]
 cells = st.sampled_from(["1", "2", "3", "ü", "", None])

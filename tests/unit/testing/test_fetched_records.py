@@ -8,9 +8,9 @@ from typing import Any
 from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, connector
 
 from crossdock import Context, Filter, RawBatch
-from crossdock.records import JSON
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.contract import fetched_records
+from crossdock.values.records import JSON
 
 ROWS: list[Any] = [{"id": 1, "n": 1}, {"id": "a|b", "n": 2}, {"id": 1, "n": 3}, {"n": 4}, {"id": 5, "n": 5, "gone": 1}]
 

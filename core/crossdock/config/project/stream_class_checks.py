@@ -30,13 +30,13 @@ from crossdock.mapping.stream_facts import (
     removal_problem,
     second_reading_problem,
 )
-from crossdock.records import is_reserved
 from crossdock.resources import ResourceName
 from crossdock.values.author_code import described_class, type_text
 from crossdock.values.config_file import OF_TYPE, message_of, unknown_key
 from crossdock.values.config_models import NAME_FORM, ConfigModel, is_name
 from crossdock.values.finding_places import PlacedFinding, nearest, placed
 from crossdock.values.misspelt_attributes import misspelt
+from crossdock.values.records import is_reserved
 from crossdock.values.yaml_reader import Place
 
 _NOTHING = object()

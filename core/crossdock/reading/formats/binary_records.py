@@ -30,7 +30,7 @@ from crossdock.reading.formats.record_framing import (
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
 from crossdock.reading.formats.record_types import code_of
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 _BATCH_BYTES, _BATCH_RECORDS = 4 << 20, 1 << 14
 _OFFSET, _SIZE, _COUNT = "_offset", "_size", "_count_"

@@ -18,7 +18,7 @@ from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.limited_process import Limits, Task, answers_of, cells_refused
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_no_columnar
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.records import JSON, LINE
+from crossdock.values.records import JSON, LINE
 
 _BASE_BYTES = 2 << 30
 """The memory that reading takes at most, besides the file, which is mapped; polars itself takes a gigabyte of it."""

@@ -10,7 +10,7 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.record_types import RecordType, scope_of
-from crossdock.records import LINE, column_named
+from crossdock.values.records import LINE, column_named
 
 NUMBER = r"^-?[0-9]{1,26}(?:\.[0-9]{1,9})?$"
 """A number that can be part of a control sum."""

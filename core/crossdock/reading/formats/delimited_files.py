@@ -25,7 +25,7 @@ from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import Block, Piece, Prepare, as_text, parts, pieces, records_at
 from crossdock.reading.formats.truncation import is_cut
 from crossdock.reading.wrappers.wrapper import Openable, Readable
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 _CHUNK_BYTES = 4 << 20  # larger pieces are no faster and take more memory
 

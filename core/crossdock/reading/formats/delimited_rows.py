@@ -16,7 +16,7 @@ from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import NotText, Piece, as_text, parts, split_last_record
-from crossdock.records import LINE, own_column
+from crossdock.values.records import LINE, own_column
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer

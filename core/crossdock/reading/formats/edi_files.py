@@ -20,7 +20,7 @@ from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.raw_records import raw_segments
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.records import LINE, REFUSED
+from crossdock.values.records import LINE, REFUSED
 
 _FRAME_CHARACTERS = 32 << 20  # of the text of one frame
 _L = TypeVar("_L", X12Format, EdifactFormat)

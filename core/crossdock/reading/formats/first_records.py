@@ -14,9 +14,9 @@ from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.file_formats import FileFormat, read_rows, reader_of
 from crossdock.reading.formats.misdeclared_files import HEAD
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.records import JSON, LINE, REFUSED
 from crossdock.values import exact_json
 from crossdock.values.local_files import open_regular
+from crossdock.values.records import JSON, LINE, REFUSED
 
 _MOST_BYTES = 1 << 20
 _LINE_END = re.compile("\r\n|\n|\x85")

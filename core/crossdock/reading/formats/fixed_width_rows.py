@@ -26,7 +26,7 @@ from crossdock.reading.formats.text_decoding import Block, DecodingError, Piece,
 from crossdock.reading.formats.text_encodings import FILLER, Widths
 from crossdock.reading.formats.truncation import is_cut
 from crossdock.reading.wrappers.wrapper import Openable, Readable
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 _CHUNK_BYTES = 4 << 20  # larger pieces are no faster and take more memory
 

@@ -10,8 +10,8 @@ import polars as pl
 
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.records import LINE
 from crossdock.values.config_models import ConfigModel
+from crossdock.values.records import LINE
 
 
 class FileLayout(ConfigModel):

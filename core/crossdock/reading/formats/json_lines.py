@@ -17,8 +17,8 @@ from crossdock.reading.formats.raw_records import raw_lines
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
 from crossdock.reading.formats.truncation import is_cut
 from crossdock.reading.wrappers.wrapper import Openable, Readable
-from crossdock.records import JSON, LINE
 from crossdock.values import exact_json
+from crossdock.values.records import JSON, LINE
 
 CHUNK_BYTES = 1 << 20
 _FRAME_BYTES = 32 << 20  # bytes of text in one frame

@@ -25,7 +25,7 @@ from polars.exceptions import PolarsError
 from crossdock.reading.formats.column_name_checks import names_to_match
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 from crossdock.reading.formats.text_decoding import Piece, count, parts
-from crossdock.records import LINE, cells_named, column_named, columns_named
+from crossdock.values.records import LINE, cells_named, column_named, columns_named
 
 MAX_CELLS = 1 << 19
 """The most cells of a frame. Each takes 16 bytes, even if it is empty, and several frames exist at once."""

@@ -10,7 +10,7 @@ import polars as pl
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.control_totals import ControlTotals, first_after
 from crossdock.reading.formats.record_types import RecordType, all_columns, ancestors
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 
 def chosen_rows(

@@ -21,7 +21,7 @@ from crossdock.reading.formats.misdeclared_files import HEAD, refuse_no_sheet
 from crossdock.reading.formats.sheet_process import SheetCells, check_sheets_can_be_read, opened_sheet
 from crossdock.reading.formats.xlsx_check import cell_name
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 MAX_BYTES = 64 << 20
 """The limit for one file: a process of its own holds the whole sheet in memory (`sheet_process`)."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 import polars as pl
 
-from crossdock.records import LINE, cells_named, column_named
+from crossdock.values.records import LINE, cells_named, column_named
 
 Damage = Literal["encoding", "spreadsheet", "not_nfc"]
 WORDS: dict[Damage, str] = {

@@ -11,7 +11,7 @@ import polars as pl
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 SHOWN_BYTES = 4_096
 

@@ -21,7 +21,7 @@ from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, DecodingError, decoded
 from crossdock.reading.formats.xml_format import BETWEEN, XmlFormat, XmlPath
 from crossdock.reading.wrappers.wrapper import Openable, Readable
-from crossdock.records import LINE, MAX_EXPLODED
+from crossdock.values.records import LINE, MAX_EXPLODED
 
 MAX_DEPTH = 64
 """Levels of elements."""

@@ -33,10 +33,10 @@ from crossdock.reading.sources.run_context import SourceContext, writing
 from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.wrapper import Part, WrapperSettings
-from crossdock.records import Again, Empty, Proof, RawBatch, kept
 from crossdock.state import FileFacts
 from crossdock.values.decimal_context import EXACT
 from crossdock.values.local_files import create_private, private_folder
+from crossdock.values.records import Again, Empty, Proof, RawBatch, kept
 
 __all__ = ["FileSource", "StreamId"]
 

@@ -26,8 +26,8 @@ from crossdock.reading.sources.file_source import FileSource, TakenFile
 from crossdock.reading.sources.growing_files import Look
 from crossdock.reading.sources.known_files import StreamId
 from crossdock.reading.sources.run_context import SourceContext, writing
-from crossdock.records import LINE, REFUSED, Proof, RawBatch, column_named, columns_named, own_column
 from crossdock.values.local_files import create_private
+from crossdock.values.records import LINE, REFUSED, Proof, RawBatch, column_named, columns_named, own_column
 
 FILE, NUMBER = own_column("file"), own_column("file_number")
 _ROW, _OF_FILE = own_column("row"), own_column("of_file")  # a row, and those of its record and file, as JSON

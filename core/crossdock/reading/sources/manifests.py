@@ -22,9 +22,9 @@ from crossdock.reading.sources.run_context import SourceContext, writing
 from crossdock.reading.sources.spool import fetch_whole
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches, split_pattern
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.records import LINE, column_named
 from crossdock.values.config_models import ConfigModel
 from crossdock.values.local_files import create_private
+from crossdock.values.records import LINE, column_named
 
 _BLOCK = 1 << 20
 _FORMS = {"rows": "[0-9]{1,18}", "bytes": "[0-9]{1,18}", "sha256": "[0-9a-fA-F]{64}", "md5": "[0-9a-fA-F]{32}"}

@@ -13,7 +13,7 @@ from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.formats.suspicious_cells import suspicious, without_zeros
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.wrapper import InMemory
-from crossdock.records import LINE
+from crossdock.values.records import LINE
 
 MOST_BYTES = 16 << 20
 """The largest file that is examined."""

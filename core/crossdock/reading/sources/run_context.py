@@ -18,12 +18,12 @@ from crossdock.reading.sources.growing_files import GrowthChecks
 from crossdock.reading.sources.input_summary import InputFacts
 from crossdock.reading.sources.list_evidence import OpenLists
 from crossdock.reading.sources.shared_buckets import SharedBuckets
-from crossdock.records import RawBatch
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.values.author_code import AuthorCodeError, guarded
 from crossdock.values.clock import Clock
 from crossdock.values.local_files import private_folder
 from crossdock.values.progress import Progress
+from crossdock.values.records import RawBatch
 from crossdock.values.run_messages import RunMessages, notes_of, warnings_of
 
 if TYPE_CHECKING:

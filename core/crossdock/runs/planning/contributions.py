@@ -8,10 +8,10 @@ from urllib.parse import unquote
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
-from crossdock.records import Record
 from crossdock.runs.planning.own_writes import Origin
 from crossdock.runs.planning.references import ScopedKey, placeholder
 from crossdock.state import Binding, RecordIdentity, Transaction
+from crossdock.values.records import Record
 from crossdock.writing.delivery.operations import FROM_STATE, Operation
 
 

@@ -11,12 +11,12 @@ from pydantic.alias_generators import to_camel
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RecordError
-from crossdock.records import JSON, REASONS, Record
 from crossdock.resources import Reference, ResourceModel
 from crossdock.runs.planning.references import found_in
 from crossdock.values import exact_json
 from crossdock.values.author_code import AuthorCodeError, brief, described, interrupts, shortened_error
 from crossdock.values.config_file import message_of
+from crossdock.values.records import JSON, REASONS, Record
 
 _CONTAINERS = (list, tuple, dict)
 _MANY, _MOST = 1_000, exact_json.MAX_VALUES - 1_000  # in a list; other members have fewer than the rest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RecordError, RefusedError
-from crossdock.records import Record
+from crossdock.values.records import Record
 
 _FAILED = {"mapping_failed": "the mapping", "target_failed": "the code of the target"}
 """The reasons that count, each with the failing code."""

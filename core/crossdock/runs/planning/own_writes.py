@@ -10,8 +10,8 @@ from typing import Any
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.mapping.resource_types import ResourceType
-from crossdock.records import JSON
 from crossdock.state import Scope, State, Transaction
+from crossdock.values.records import JSON
 from crossdock.writing.targets.merge_patch import holds
 
 

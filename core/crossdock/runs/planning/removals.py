@@ -19,10 +19,10 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta import fingerprint
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.records import Reason, Record
 from crossdock.runs.planning.snapshot_proof import SnapshotFacts, blocker
 from crossdock.state import Binding, Intent, PastSnapshot, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.pending_approvals import packed
+from crossdock.values.records import Reason, Record
 from crossdock.values.tally import Term
 from crossdock.writing.delivery.operations import Operation
 

@@ -11,9 +11,9 @@ import polars as pl
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
-from crossdock.records import Proof, RawBatch
 from crossdock.state import Intent, PastSnapshot, State, Transaction, Wait
 from crossdock.state.tables.snapshots import COMPARED_SNAPSHOTS
+from crossdock.values.records import Proof, RawBatch
 
 FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so that small sets do not warn
 

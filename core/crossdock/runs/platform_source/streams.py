@@ -16,12 +16,12 @@ from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.resource_types import CHANGED
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.pagination import CursorInBody
-from crossdock.records import RawBatch
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.expansion import Expansion, named_record, naming_scope, record_reader
 from crossdock.runs.platform_source.references import personal_columns
 from crossdock.runs.platform_source.settings import PlatformSourceSettings, PlatformStreamConfig
 from crossdock.values.field_types import is_target_id
+from crossdock.values.records import RawBatch
 
 _RECORDS = "/data"
 _IGNORED = (

@@ -12,7 +12,6 @@ from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.records import Record
 from crossdock.runs import dry_run
 from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.dry_run import CorrectedState
@@ -34,6 +33,7 @@ from crossdock.state import (
     State,
     WaitingRecord,
 )
+from crossdock.values.records import Record
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import FROM_STATE, Operation
 

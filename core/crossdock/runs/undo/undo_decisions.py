@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.records import Record
 from crossdock.state import Binding, RecordIdentity, Scope, State, Transaction
 from crossdock.state.queries.delivered_history import DeliveredOperation
+from crossdock.values.records import Record
 from crossdock.writing.delivery.operations import Kind, Operation
 from crossdock.writing.targets.merge_patch import difference
 

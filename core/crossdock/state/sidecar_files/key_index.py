@@ -20,12 +20,12 @@ import polars as pl
 from polars.exceptions import PolarsError
 from sqlalchemy import ColumnElement, Connection, case, null, select
 
-from crossdock.records import own_column
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings
 from crossdock.state.tables.key_index_stamps import KeyIndexChange, Touched
 from crossdock.state.tables.record_identity import Scope, within, within_given
 from crossdock.values.local_files import create_private, replace_file
+from crossdock.values.records import own_column
 
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = own_column("key_hash"), own_column("known_fp"), own_column("known_position")
 HASH = pl.UInt128

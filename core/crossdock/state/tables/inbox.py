@@ -23,7 +23,7 @@ REMOVED_AT_ONCE = 1_000  # webhooks in one transaction
 
 
 class NamedRecord(NamedTuple):
-    """A record by its key as text (`crossdock.records.key_text`), and 128 bits of XXH3 over it."""
+    """A record by its key as text (`crossdock.values.records.key_text`), and 128 bits of XXH3 over it."""
 
     stream: str
     key: str

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from crossdock.errors import RecordError
-from crossdock.records import Reason
 from crossdock.state import Intent
+from crossdock.values.records import Reason
 from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.operations import (

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, cast
 
-from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 from crossdock.values import exact_json
+from crossdock.values.records import Record
 from crossdock.writing.targets.merge_patch import as_wanted, difference, patched
 from crossdock.writing.targets.target import BatchItem, EndpointProfile, Request, Target, Update
 

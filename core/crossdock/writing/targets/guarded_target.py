@@ -12,9 +12,9 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 
 from crossdock.errors import RecordError
 from crossdock.printable import is_storable, printable
-from crossdock.records import REASONS
 from crossdock.values.author_code import AuthorCodeError, described_class, guarded, place_of, shortened_error
 from crossdock.values.misspelt_attributes import misspelt
+from crossdock.values.records import REASONS
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.connector_target import ConnectorTarget
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome

@@ -16,10 +16,10 @@ from crossdock.reading.sources.signs_of_unread_records import nothing_listed, re
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_results import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.reading.transport.problem_answers import Problem
-from crossdock.records import Reason
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
 from crossdock.values.json_paths import MISSING, found_at, is_pointer, listed_at, pointer_part
+from crossdock.values.records import Reason
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _COPIES = frozenset({"/_shards"})  # a write of Elasticsearch is done where it has reached the first copy

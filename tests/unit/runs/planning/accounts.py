@@ -14,13 +14,13 @@ from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RecordError
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.references import key_hashes
 from crossdock.state import RecordIdentity, Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
+from crossdock.values.records import RawBatch, Record
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 HERE = Path()

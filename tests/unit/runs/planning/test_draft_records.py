@@ -11,10 +11,10 @@ from tests.unit.runs.planning.accounts import account, bound_accounts
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import InternalError, RecordError
-from crossdock.records import Record
 from crossdock.resources import CustomerDraft, Reference
 from crossdock.runs.planning import draft_records
 from crossdock.runs.planning.draft_records import drafted
+from crossdock.values.records import Record
 
 SECRET = "Erika Mustermann"
 

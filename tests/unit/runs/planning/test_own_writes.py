@@ -11,9 +11,9 @@ import pytest
 from tests.unit.runs.planning.accounts import bound_accounts, platform_target
 
 from crossdock.delta.records_of_rows import KeyedRecord
-from crossdock.records import JSON, Record
 from crossdock.runs.planning.own_writes import Origin, OwnWrites
 from crossdock.state import Binding, RecordIdentity, Scope, State
+from crossdock.values.records import JSON, Record
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 WRITTEN: dict[str, Any] = {"externalId": "erp:1", "code": "1", "name": "Cash", "address": {"city": "Ulm"}}

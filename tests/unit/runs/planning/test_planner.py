@@ -19,7 +19,6 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_facts import FailureLimits
-from crossdock.records import Record
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.planned_chunk import PlannedChunk
@@ -29,6 +28,7 @@ from crossdock.runs.planning.removals import Removals
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code import AuthorCodeError
+from crossdock.values.records import Record
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations import Operation

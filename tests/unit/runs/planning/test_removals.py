@@ -25,7 +25,6 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.records import LINE, Proof, RawBatch, Record
 from crossdock.runs.intake_log import NoIntake
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.planned_chunk import PlannedChunk
@@ -37,6 +36,7 @@ from crossdock.state import Binding, Scope, State, create, parse_url
 from crossdock.state.tables.snapshots import COMPARED_SNAPSHOTS
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
+from crossdock.values.records import LINE, Proof, RawBatch, Record
 from crossdock.values.tally import Tally, Term
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations import Operation

@@ -16,7 +16,6 @@ from tests.unit.runs.planning.accounts import bound_accounts
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.mapping.stream_facts import GoneLimits
-from crossdock.records import Proof, RawBatch
 from crossdock.runs.planning.snapshot_proof import (
     FEWER_ROWS,
     Blocker,
@@ -27,6 +26,7 @@ from crossdock.runs.planning.snapshot_proof import (
     other_keys,
 )
 from crossdock.state import PastSnapshot, State
+from crossdock.values.records import Proof, RawBatch
 from crossdock.values.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -28,7 +28,7 @@ from crossdock.reading.formats.guesses.text_sample import text_of
 from crossdock.reading.formats.guesses.value_forms import ValueForm, form_of
 from crossdock.reading.formats.guesses.xml_guess import guess_xml
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.records import JSON, LINE, REFUSED
+from crossdock.values.records import JSON, LINE, REFUSED
 
 SAMPLE_BYTES = 1 << 20
 """How much of a file is looked at, unpacked."""

@@ -11,8 +11,8 @@ from tests.partners.shopify.reading import shop_context
 from tests.partners.shopify.site import Site
 
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
-from crossdock.records import JSON
 from crossdock.values import exact_json
+from crossdock.values.records import JSON
 from crossdock_connectors.shop.shopify.deletions import deleted, events, existing
 
 

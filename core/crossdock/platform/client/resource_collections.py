@@ -10,8 +10,9 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
-from crossdock.client.request_sender import RequestSender
-from crossdock.client.response_models import (
+from crossdock.errors import RemoteError
+from crossdock.platform.client.request_sender import RequestSender
+from crossdock.platform.client.response_models import (
     Entry,
     Stored,
     StoredInventoryLot,
@@ -19,7 +20,6 @@ from crossdock.client.response_models import (
     StoredLedgerAccount,
     StoredMovement,
 )
-from crossdock.errors import RemoteError
 from crossdock.resources import InventoryLot, Invoice, LedgerAccount, ResourceModel
 from crossdock.values.field_types import is_target_id
 from crossdock.values.json_times import time_text

@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 
-from crossdock.client.client_errors import ProblemError
 from crossdock.errors import RemoteError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_limit_headers import retry_after_s
+from crossdock.platform.client.client_errors import ProblemError
 from crossdock.reading.transport.connector_http_client import unavailable_errors
 from crossdock.reading.transport.http_results import UnreadableError
 from crossdock.values import exact_json

@@ -8,9 +8,10 @@ from typing import Self
 
 import httpx
 
-from crossdock.client.request_sender import RequestSender
-from crossdock.client.resource_collections import InventoryLots, Invoices, LedgerAccounts, ResourceCollection
-from crossdock.client.response_models import (
+from crossdock.errors import ConfigError
+from crossdock.platform.client.request_sender import RequestSender
+from crossdock.platform.client.resource_collections import InventoryLots, Invoices, LedgerAccounts, ResourceCollection
+from crossdock.platform.client.response_models import (
     StoredCustomer,
     StoredInventoryLot,
     StoredInvoice,
@@ -19,7 +20,6 @@ from crossdock.client.response_models import (
     StoredProduct,
     StoredWarehouseBin,
 )
-from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import PATHS
 from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client
 from crossdock.reading.transport.http_auth import BearerAuth

@@ -4,12 +4,11 @@
         invoice = client.invoices.create(Invoice(customer_id=customer.id, currency="EUR", items=(line,)))
 
 Amounts and quantities are `decimal.Decimal`. For a sync use the engine, which keeps a state; this client keeps none.
-It may import what `crossdock.platform` may import, and httpx, whose `Auth` and transports its users give.
 """
 
-from crossdock.client.client_errors import FieldError, ProblemError
-from crossdock.client.platform_client import Client
-from crossdock.client.response_models import (
+from crossdock.platform.client.client_errors import FieldError, ProblemError
+from crossdock.platform.client.platform_client import Client
+from crossdock.platform.client.response_models import (
     Entry,
     StoredCustomer,
     StoredInventoryLot,

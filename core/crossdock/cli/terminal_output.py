@@ -139,13 +139,14 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
     if not wanted:
         yield Shown()
         return
-    from crossdock.cli.progress_bars import FittingBars
     from crossdock.cli.safe_console import PlainConsole
 
     console = PlainConsole(stderr=True)
     if not console.is_terminal:
         yield Shown()
         return
+    from crossdock.cli.progress_bars import FittingBars
+
     with FittingBars(console) as bars:
         yield _Bars(bars)
 

@@ -6,6 +6,7 @@ Nothing here raises. Values that make no sense are ignored, and so are fields lo
 from __future__ import annotations
 
 import re
+from collections import UserString
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
@@ -13,8 +14,6 @@ from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
-
-import http_sf
 
 MAX_WAIT_S = 900.0  # longest wait that a server can demand
 MOST = 1e9  # a larger number is a mistake or an attack
@@ -201,6 +200,8 @@ def _policies(text: str) -> tuple[_Policy, ...]:
 
 def _parsed(text: str, kind: Literal["list", "dictionary"]) -> Any:
     """Parse a structured field (RFC 9651), each value with its parameters; None if it is malformed."""
+    import http_sf  # noqa: PLC0415  most APIs send no structured fields
+
     try:
         return http_sf.parse(text.encode("ascii"), tltype=kind)
     except ValueError:
@@ -209,7 +210,7 @@ def _parsed(text: str, kind: Literal["list", "dictionary"]) -> Any:
 
 def _name(value: object) -> str | None:
     """Return the name, which is a string; many servers omit the quotes."""
-    return str(value) if isinstance(value, str | http_sf.Token) else None
+    return str(value) if isinstance(value, str | UserString) else None
 
 
 def _field(headers: Mapping[str, str], name: str) -> str:

@@ -7,8 +7,6 @@ from decimal import Decimal
 from functools import cache
 from typing import Annotated
 
-from iso3166 import countries_by_alpha2
-from iso4217 import Currency as Iso4217
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StrictStr, WithJsonSchema
 
 MAX_DIGITS_BEFORE_POINT = 15
@@ -41,6 +39,8 @@ def _exact(value: object) -> Decimal:
 @cache
 def minor_unit(code: str) -> int | None:
     """Return the digits after the point of an ISO 4217 currency; None where the standard has none, as for gold."""
+    from iso4217 import Currency as Iso4217  # noqa: PLC0415  it reads its tables when it is imported
+
     exponent: int | None = Iso4217(code).exponent
     return exponent
 
@@ -54,6 +54,8 @@ def _currency(code: str) -> str:
 
 
 def _country(code: str) -> str:
+    from iso3166 import countries_by_alpha2  # noqa: PLC0415  it makes its tables when it is imported
+
     if code not in countries_by_alpha2:
         raise ValueError(f"{code!r} is not an ISO 3166-1 alpha-2 country code")
     return code

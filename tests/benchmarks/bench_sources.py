@@ -1,7 +1,8 @@
 """How much of a vendor's rate limit is used, and how many requests are refused, beside dlt's ``rest_api``.
 
-The vendor is a process on loopback that answers after 20 ms and has one reader. All cases run at once, each with a
-vendor of its own, since they mostly wait; about three minutes.
+The vendor is a process on loopback that answers after 5 ms and has one reader: after 20 ms, a reader that asks for one
+page after the other is no faster than the highest of these rates. All cases run at once, each with a vendor of its own,
+since they mostly wait; about three minutes.
 """
 
 from __future__ import annotations

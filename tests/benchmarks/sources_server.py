@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-LATENCY_S = 0.02
+LATENCY_S = 0.005
 COST = 10  # of a query
 
 

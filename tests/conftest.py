@@ -22,7 +22,7 @@ from tests.quick_states import quick_states
 from tests.quick_tls import quick_tls
 from tests.servers import require
 
-from crossdock.state import Pin, State, StateUrl, create, parse_url
+from crossdock.state import PinnedTenant, State, StateUrl, create_or_upgrade, parse_url
 from crossdock.testing.postgres_server import PostgresServer
 
 # Making text strategies costs a second the first time; that is no fault of a test.
@@ -37,7 +37,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", "") and not sys.pycache_prefix:
     _compiled = TemporaryDirectory(prefix="crossdock-compiled-")
     os.environ["PYTHONPYCACHEPREFIX"] = _compiled.name
 
-PIN = Pin("http://127.0.0.1:9", "acme")
+PIN = PinnedTenant("http://127.0.0.1:9", "acme")
 
 
 TESTS = Path(__file__).parent
@@ -126,7 +126,7 @@ def new_database(postgres: PostgresServer) -> Iterator[Callable[..., StateUrl]]:
 def empty_database(new_database: Callable[..., StateUrl]) -> StateUrl:
     """The database of an empty state, to be copied: making its tables takes five times as long."""
     url = new_database()
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     return url
 
 
@@ -134,7 +134,7 @@ def empty_database(new_database: Callable[..., StateUrl]) -> StateUrl:
 def empty_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of an empty state, to be copied: that takes a thirtieth of the time that making it takes."""
     url = parse_url("sqlite:///state.db", tmp_path_factory.mktemp("empty"))
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     return Path(url.database or "")
 
 

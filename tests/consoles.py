@@ -13,7 +13,7 @@ import httpx
 from crossdock.config.project import project
 from crossdock.console import server, tenants
 from crossdock.console.protection import Protection
-from crossdock.state import create
+from crossdock.state import create_or_upgrade
 from crossdock.testing.manual_clock import ManualClock
 
 PASSWORD = "correct horse battery"
@@ -72,7 +72,7 @@ def make_fleet(folder: Path) -> None:
     for name in "ab":
         (folder / f"{name}.yaml").write_text(CONFIG.format(name=name), encoding="utf-8")
         loaded = project.load(folder / f"{name}.yaml")
-        create(loaded.state_url, loaded.pin)
+        create_or_upgrade(loaded.state_url, loaded.pin)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import Engine
 
 from crossdock.config.project import project
-from crossdock.state import Pin, State, StateUrl, Transaction, create, parse_url, store
+from crossdock.state import PinnedTenant, State, StateUrl, Transaction, create_or_upgrade, open_state, parse_url
 from crossdock.state.db import engine
 from crossdock.state.db.engine import open_engine
 
@@ -47,22 +47,22 @@ def quick_states() -> Iterator[None]:
 
     sqlite_engine = engine._sqlite_engine
     with TemporaryDirectory(prefix="crossdock-state-") as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "open_engine", opened)
+        patch.setattr(open_state, "open_engine", opened)
         patch.setattr(engine, "_sqlite_engine", without_waiting)
-        patch.setattr(project, "create", _copying(Path(folder)))
+        patch.setattr(project, "create_or_upgrade", _copying(Path(folder)))
         yield
 
 
-def _copying(folder: Path) -> Callable[[StateUrl, Pin, Callable[[Transaction, int], None]], bool]:
+def _copying(folder: Path) -> Callable[[StateUrl, PinnedTenant, Callable[[Transaction, int], None]], bool]:
     """Creates states as `create` does; *folder* keeps the empty one."""
 
-    def made(url: StateUrl, pin: Pin, changed: Callable[[Transaction, int], None]) -> bool:
+    def made(url: StateUrl, pin: PinnedTenant, changed: Callable[[Transaction, int], None]) -> bool:
         path = Path(url.database or "")
         if url.drivername != "sqlite" or os.path.lexists(path):
-            return create(url, pin, changed)
+            return create_or_upgrade(url, pin, changed)
         empty = folder / "empty.db"
         if not empty.exists():
-            create(parse_url(f"sqlite:///{empty}", folder), Pin("", ""))
+            create_or_upgrade(parse_url(f"sqlite:///{empty}", folder), PinnedTenant("", ""))
         engine._create_file(url, restrict=True)
         try:
             shutil.copyfile(empty, path)
@@ -74,7 +74,7 @@ def _copying(folder: Path) -> Callable[[StateUrl, Pin, Callable[[Transaction, in
                 )
         except (OSError, sqlite3.Error):
             path.write_bytes(b"")
-            return create(url, pin, changed)  # which tells why
+            return create_or_upgrade(url, pin, changed)  # which tells why
         with closing(State(url, pin)) as state, state.begin() as tx:
             changed(tx, 0)
         return True

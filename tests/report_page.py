@@ -12,20 +12,20 @@ from typing import Any
 
 from crossdock.state import (
     DeadLetter,
-    Pin,
+    PinnedTenant,
     RecordIdentity,
     RunRecord,
     RunResult,
     State,
     Transaction,
     WaitingRecord,
-    create,
+    create_or_upgrade,
     parse_url,
 )
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import Tally
 
-PIN = Pin("http://127.0.0.1:9", "acme")
+PIN = PinnedTenant("http://127.0.0.1:9", "acme")
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script></style><img src=/evil.png onerror=\"alert('2')\">&amp;]]>--><b>{{x}}{0}"
 HIDDEN, HIDDEN_SHOWN = "A\x00\x1b[31m\u202egpj\u2066\u200b\x85", r"A\x00\x1b[31m\u202egpj\u2066\u200b\x85"
@@ -92,7 +92,7 @@ class Page(HTMLParser):
 @contextmanager
 def sqlite_state(folder: Path) -> Iterator[State]:
     url = parse_url("sqlite:///state.db", folder)
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     with closing(State(url, PIN)) as state:
         yield state
 
@@ -134,7 +134,7 @@ def finish(
     tx: Transaction, run_id: int, *, error: str | None = None, timings: dict[str, Any] | None = None, **terms: int
 ) -> RunRecord:
     """Finish a run of one stream after an hour; *terms* are of its records, and as many are read."""
-    left = tx.open_records.counts(["wms.invoices"])["wms.invoices"]
+    left = tx.open_record_counts.by_stream(["wms.invoices"])["wms.invoices"]
     tally = Tally(rows_read=sum(terms.values()), rows_in_records=sum(terms.values()))
     tally.count("read", sum(terms.values()))
     for term, number in terms.items():

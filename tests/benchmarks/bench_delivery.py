@@ -20,7 +20,7 @@ from tests.benchmarks import results, slow_server
 from tests.benchmarks.delivery_peer import product
 
 from crossdock.platform.platform_config import Profile
-from crossdock.state import Pin, RecordIdentity, Scope, State, Transaction, create, parse_url
+from crossdock.state import PinnedTenant, RecordIdentity, Scope, State, Transaction, create_or_upgrade, parse_url
 from crossdock.values.clock import SystemClock
 from crossdock.values.records import Record
 from crossdock.writing.delivery.delivery_context import DeliveringRun
@@ -64,8 +64,12 @@ def deliver(port: int, folder: Path, count: int) -> tuple[float, float, int]:
         {"base_url": f"http://127.0.0.1:{port}", "tenant": "bench", "auth": auth}, context={"folder": folder}
     )
     url = parse_url("sqlite:///state.db", folder)
-    create(url, Pin(profile.base_url, profile.tenant))
-    state, clock, target = State(url, Pin(profile.base_url, profile.tenant)), SystemClock(), PlatformTarget(profile)
+    create_or_upgrade(url, PinnedTenant(profile.base_url, profile.tenant))
+    state, clock, target = (
+        State(url, PinnedTenant(profile.base_url, profile.tenant)),
+        SystemClock(),
+        PlatformTarget(profile),
+    )
     delivered: list[Settlement] = []
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())

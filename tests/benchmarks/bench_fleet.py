@@ -67,8 +67,8 @@ def measure(url: StateUrl, tenants: int, *, equal: bool) -> Measured:
     names = [f"t{number:05}" for number in range(tenants)]
     jobs = [{"nightly": job(number, equal=equal)} for number in range(tenants)]
     with closing(FleetDatabase(url)) as database, database.leading("before") as leader:
-        leader.forget(list(database.jobs()))
-        leader.write({name: [known(number)] for number, name in enumerate(names)})
+        leader.forget_tenants(list(database.jobs()))
+        leader.write_jobs({name: [known(number)] for number, name in enumerate(names)})
     began, connections = time.perf_counter(), list[object]()
     with closing(FleetDatabase(url)) as database:
         event.listen(database._engine, "connect", lambda raw, _: connections.append(raw))

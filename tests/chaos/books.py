@@ -25,7 +25,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.resources import ResourceName
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
-from crossdock.state import DeadLetterFilter, Intent, State, StateUrl, Transaction
+from crossdock.state import Intent, RecordFilter, State, StateUrl, Transaction
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
@@ -293,7 +293,7 @@ class World:
         return self._run("sync", lambda: runner.sync(self.project, [], **self._kept()))
 
     def replay(self) -> Report | None:
-        return self._run("replay", lambda: runner.replay(self.project, DeadLetterFilter(), **self._kept()))
+        return self._run("replay", lambda: runner.replay(self.project, RecordFilter(), **self._kept()))
 
     def _kept(self) -> dict[str, Any]:
         return {"clock": self.clock, "progress": Silent(), "interrupt": self.interrupt}
@@ -324,7 +324,7 @@ class World:
         def decide(tx: Transaction) -> int:
             found = [
                 intent
-                for intent in operator_actions.undecided_intents(tx, DeadLetterFilter())
+                for intent in operator_actions.undecided_intents(tx, RecordFilter())
                 if intent.identity.stream in streams
             ]
             for intent in found:
@@ -341,12 +341,12 @@ class World:
 
     def drop(self, stream: str) -> None:
         """Give up everything of *stream* that did not get through."""
-        choice = DeadLetterFilter(f"wms.{stream}")
+        choice = RecordFilter(f"wms.{stream}")
 
         def drop(tx: Transaction) -> None:
             found = (
-                tx.dead_letters.chosen(choice),
-                tx.waiting_records.chosen(choice),
+                tx.dead_letters.rejected_matching(choice),
+                tx.waiting_records.matching(choice),
             )
             operator_actions.drop(tx, *found, [], at=self.clock.now())
 
@@ -369,7 +369,7 @@ def failpoints() -> Iterator[Failpoints]:
     points = Failpoints()
     with ExitStack() as undone, pytest.MonkeyPatch.context() as patch:
         undone.callback(points.disarm)
-        transaction, send = State._transaction, Senders._ask
+        transaction, send = State._new_transaction, Senders._ask
 
         def watched_transaction(state: State, connection: Any) -> Transaction:
             points.in_state()
@@ -388,7 +388,7 @@ def failpoints() -> Iterator[Failpoints]:
             return outcome
 
         apply = State.run_transaction
-        patch.setattr(State, "_transaction", watched_transaction)
+        patch.setattr(State, "_new_transaction", watched_transaction)
         patch.setattr(State, "run_transaction", watched_apply)
         patch.setattr(Senders, "_ask", watched_send)
         yield points

@@ -33,7 +33,7 @@ from crossdock.reading.sources import api_client
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import cursor_parts, runner
 from crossdock.runs.run_report import Report
-from crossdock.state import Pin, StateUrl, create
+from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade
 from crossdock.targets import Target
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
@@ -542,7 +542,7 @@ def open_stage(folder: Path, url: StateUrl) -> Iterator[Stage]:
     with Scripted(lambda _asked: None) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEY", "k")
         patch.setattr(api_client, "USUAL_PAGE_LIMITS", frozenset(PAGE_LIMITS))
-        create(url, Pin(server.base_url, "acme"))
+        create_or_upgrade(url, PinnedTenant(server.base_url, "acme"))
         yield Stage(folder, url, server, patch)
 
 

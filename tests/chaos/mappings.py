@@ -31,7 +31,7 @@ from crossdock.runs import dry_run, runner
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.planning import planner as planning
 from crossdock.runs.run_report import Report
-from crossdock.state import DeadLetter, DeadLetterFilter, Pin, StateUrl, create
+from crossdock.state import DeadLetter, PinnedTenant, RecordFilter, StateUrl, create_or_upgrade
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
@@ -122,7 +122,7 @@ class Bench:
 
     def replay(self) -> Report:
         assert self._project is not None
-        return runner.replay(self._project, DeadLetterFilter(), **self._kept())
+        return runner.replay(self._project, RecordFilter(), **self._kept())
 
     def _kept(self) -> dict[str, Any]:
         self.clock.advance(1)
@@ -173,7 +173,7 @@ class Bench:
 def open_bench(folder: Path, url: StateUrl) -> Iterator[Bench]:
     with Scripted(lambda _asked: None) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEY", "k")
-        create(url, Pin(server.base_url, "acme"))
+        create_or_upgrade(url, PinnedTenant(server.base_url, "acme"))
         yield Bench(folder, url, server, patch)
 
 

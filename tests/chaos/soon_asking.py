@@ -20,7 +20,7 @@ from unittest import mock
 from crossdock.reading.sources import retried_requests
 from crossdock.services.inbox import hint_worker
 from crossdock.services.scheduler import daemon, monitored_scheduler
-from crossdock.state import store
+from crossdock.state import open_state
 
 SOON_ASKING = ("-P", __file__)
 """The arguments of Python that run a command so."""
@@ -36,7 +36,7 @@ def main() -> None:
         from crossdock.services.fleet import fleet_service
 
         fleet_service.LOOK_S = 0.5
-    with mock.patch.object(store, "time", SimpleNamespace(sleep=lambda pause_s: time.sleep(pause_s / 20))):
+    with mock.patch.object(open_state, "time", SimpleNamespace(sleep=lambda pause_s: time.sleep(pause_s / 20))):
         runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
 
 

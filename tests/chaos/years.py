@@ -37,7 +37,7 @@ from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.state import StateUrl
 from crossdock.state.db import schema
 from crossdock.state.upkeep import purge
-from crossdock.state.upkeep.removable_rows import Ages
+from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 
@@ -174,7 +174,9 @@ class Site:
         """Remove all that has ended, however young, as far as the platform's keys allow; how many rows that was."""
         now = self.clock.now()
         with self.loaded.exclusive_state() as state:
-            purged, is_whole = purge.purge_batches(state, Ages.at(now, timedelta(), keys_kept_s=3600), batches=10_000)
+            purged, is_whole = purge.purge_in_batches(
+                state, PurgeTimes.at(now, timedelta(), keys_kept_s=3600), batches=10_000
+            )
         assert is_whole
         return sum(getattr(purged, name) for name in purged.__slots__)
 
@@ -314,7 +316,7 @@ def a_state_stays_small(
             _same_night(exports, site.clock.now())
             site.serve()
         with closing(site.loaded.open_state(read_only=True)) as opened, opened.read_only() as tx:
-            size = tx.statistics.size()
+            size = tx.state_size.size()
         halves.append((counted(site.loaded.state_url), size))
     (half, half_size), (whole, whole_size) = halves
     with site.loaded.read_state() as tx:

@@ -49,7 +49,7 @@ def schedule(stage: Stage, scheduled_runs: int) -> list[date]:
     first = due - timedelta(days=scheduled_runs - 1)
     with closing(project.load(stage.config).open_state()) as state, state.begin() as tx:
         for name in JOBS:
-            tx.scheduled_runs.counted_since(name, first - timedelta(hours=1))
+            tx.scheduled_runs.register_job(name, first - timedelta(hours=1))
     return [(first + timedelta(days=number)).date() for number in range(scheduled_runs)]
 
 

@@ -162,7 +162,7 @@ def test_a_run_that_was_stopped_is_started_again(site: Site) -> None:
     site.config.write_text(f"{site.config.read_text()}jobs:\n  nightly: {{schedule: {schedule}}}\n")
     site.init()
     with closing(project.load(site.config).open_state()) as state, state.begin() as tx:
-        tx.scheduled_runs.counted_since("nightly", due - timedelta(hours=1))
+        tx.scheduled_runs.register_job("nightly", due - timedelta(hours=1))
     site.export("CUST_1.csv", CUSTOMERS)
     site.export("PROD_1.csv", PRODUCTS)
     site.export("INV_1.csv", MANY)

@@ -23,7 +23,7 @@ from tests.e2e.warehouse import CUSTOMERS, FORWARD, INVOICES, PRODUCTS, Fate, Fr
 from tests.servers import require
 from tests.waiting import WITHIN_S
 
-from crossdock.state import store
+from crossdock.state import open_state
 from crossdock.state.db import engine as state_engine
 from crossdock.state.db import run_lease
 from crossdock.testing.postgres_server import PostgresServer
@@ -39,7 +39,7 @@ EARLY = "9999;C9;P1;1;1.50;EUR\n"  # waits for a customer who never comes
 @pytest.fixture(autouse=True)
 def _a_transient_failure_is_retried_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """As often as by users, whose runs pause before; no test here is about the pauses."""
-    monkeypatch.setattr(store, "time", SimpleNamespace(sleep=lambda _: None))
+    monkeypatch.setattr(open_state, "time", SimpleNamespace(sleep=lambda _: None))
 
 
 @pytest.fixture(autouse=True)

@@ -115,7 +115,7 @@ def intake(site: Site, stream: str) -> list[FileFacts]:
     """What is on record of the files of a stream, oldest first."""
     (bound,) = (s for c in project.load(site.config).connections for s in c.streams if s.name == stream)
     with project.load(site.config).read_state() as tx:
-        return list(tx.intake.done(f"wms.{stream}", bound.version).values())
+        return list(tx.intake.finished_files(f"wms.{stream}", bound.version).values())
 
 
 @pytest.mark.nightly

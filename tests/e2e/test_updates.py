@@ -353,7 +353,7 @@ def declare_restored(site: Site) -> None:
 
 def restored(site: Site) -> bool:
     with project.load(site.config).read_state() as tx:
-        return tx.runs.restored()
+        return tx.runs.is_restored()
 
 
 def test_a_replay_does_not_make_a_restored_state_trusted(site: Site) -> None:

@@ -45,7 +45,7 @@ class InboxDesk:
 
     def hint(self, session: Session, stream: str, *keys: str) -> None:
         with session.state.begin() as tx:
-            tx.inbox.hint(named_records(f"b.{stream}", keys), at=self.bench.clock.now())
+            tx.inbox.add_hints(named_records(f"b.{stream}", keys), at=self.bench.clock.now())
 
     def hints(self, session: Session) -> list[HintedRecord]:
         with session.state.read_only() as tx:
@@ -53,7 +53,7 @@ class InboxDesk:
 
     def approval(self, session: Session) -> PendingApproval | None:
         with session.state.read_only() as tx:
-            return tx.approvals.get("b.customers")
+            return tx.pending_approvals.get("b.customers")
 
     def work(self, session: Session) -> None:
         """Deliver what is due, and end at once when nothing is: the clock of the bench passes while it waits."""

@@ -107,9 +107,9 @@ def test_deleted_records_beyond_the_limits_need_approval(bench: Bench, monkeypat
 def approve(bench: Bench) -> None:
     assert bench._project is not None
     with closing(bench._project.open_state()) as state, state.begin() as tx:
-        pending = tx.approvals.get("b.products")
+        pending = tx.pending_approvals.get("b.products")
         assert pending is not None
-        tx.approvals.approve(pending, at=bench.clock.now())
+        tx.pending_approvals.approve(pending, at=bench.clock.now())
 
 
 def test_a_deleted_record_needs_no_correction(bench: Bench) -> None:

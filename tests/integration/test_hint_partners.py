@@ -56,7 +56,7 @@ class TwoShops:
             open_session(self.project, clock) as session,
             session.resuming(busy),
         ):
-            session.state.run_transaction(lambda tx: tx.inbox.hint(named_records(stream, [key]), at=clock.now()))
+            session.state.run_transaction(lambda tx: tx.inbox.add_hints(named_records(stream, [key]), at=clock.now()))
             work_on_hints(worker, session)
 
     def created(self) -> list[str]:

@@ -107,7 +107,7 @@ class Project:
         with self._project.read_state() as tx:
             return {
                 f"{each.identity.stream} {each.identity.key}": f"{each.code} {each.pointer}: {each.message}"
-                for each in tx.dead_letters.chosen(ALL)
+                for each in tx.dead_letters.rejected_matching(ALL)
             }
 
     def waiting(self) -> list[str]:
@@ -116,7 +116,7 @@ class Project:
             return [
                 f"{each.identity.stream} waits for "
                 + ", ".join(f"{one['resource']} {one['namespace']}:{one['key']}" for one in each.waits_for)
-                for each in tx.waiting_records.chosen(ALL)
+                for each in tx.waiting_records.matching(ALL)
             ]
 
     def stored(self, resource: str) -> dict[str, dict[str, Any]]:

@@ -38,7 +38,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
         )
     if stream is None or number is None:
         with read_state(config) as (tx, _):
-            listed = tx.approvals.listed()
+            listed = tx.pending_approvals.listed()
         known = load(config).scopes if listed else {}
         pending = [each for each in listed if each.stream in known]
         if as_json:
@@ -54,7 +54,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     loaded.selected([stream])
 
     def approve_all(tx: Transaction, change: Change) -> PendingApproval:
-        earlier, given = tx.approvals.get(stream), _approve(loaded, tx, stream, number)
+        earlier, given = tx.pending_approvals.get(stream), _approve(loaded, tx, stream, number)
         was_approved = earlier is not None and earlier.approved_at is not None
         change.done(tx, before={"approved": was_approved}, after={"approved": True, given.what: number})
         return given
@@ -68,7 +68,7 @@ def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> Pend
     from crossdock.runs.planning.undo_in_progress import check_not_undone
 
     check_not_undone(tx, stream, loaded.scopes)
-    pending = tx.approvals.get(stream)
+    pending = tx.pending_approvals.get(stream)
     if pending is None:
         raise ConfigError(
             f"nothing of {stream} needs approval",
@@ -78,9 +78,9 @@ def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> Pend
     if pending.number != number:
         raise ConfigError(f"to be approved: {_summary(pending)}, not {number:,}", code="approval_differs")
     now = SystemClock().now()
-    tx.approvals.approve(pending, at=now)
-    tx.inbox.hasten(stream, pending.key_hashes, at=now)
-    return tx.approvals.get(stream) or pending
+    tx.pending_approvals.approve(pending, at=now)
+    tx.inbox.make_due_now(stream, pending.key_hashes, at=now)
+    return tx.pending_approvals.get(stream) or pending
 
 
 def _show(pending: list[PendingApproval]) -> None:

@@ -33,7 +33,7 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
     from crossdock.values.run_messages import error_texts
 
     with read_state(config) as (tx, _):
-        scheduled_runs, paused = tx.scheduled_runs.listed(limit=limit), tx.scheduled_runs.paused()
+        scheduled_runs, paused = tx.scheduled_runs.listed(limit=limit), tx.scheduled_runs.paused_jobs()
         total = tx.scheduled_runs.count()
         messages = {run.run_id: tx.runs.messages(run.run_id) for run in scheduled_runs if run.run_id}
     rows: list[dict[str, Any]] = [
@@ -94,7 +94,7 @@ def _set_paused(job: str, config: Path, *, paused: bool) -> None:
         closing(loaded.open_state()) as state,
         state.begin() as tx,
     ):
-        was_paused = job in tx.scheduled_runs.paused()
-        tx.scheduled_runs.pause(job, clock.now(), paused=paused)
+        was_paused = job in tx.scheduled_runs.paused_jobs()
+        tx.scheduled_runs.set_paused(job, clock.now(), paused=paused)
         change.done(tx, before=states[was_paused], after=states[paused])
     say(f"{job}: {'paused' if paused else 'resumed'}")

@@ -24,7 +24,7 @@ from crossdock.values.state_words import RecordState
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.audited_changes import Change
-    from crossdock.state import DeadLetter, DeadLetterFilter, Intent, Transaction, WaitingRecord
+    from crossdock.state import DeadLetter, Intent, RecordFilter, Transaction, WaitingRecord
 
     Chosen = tuple[list[DeadLetter], list[WaitingRecord], list[Intent]]
 
@@ -116,9 +116,7 @@ def drop_(
     terminal_output.print_result({"dropped": number}, f"dropped {text}", as_json=as_json)
 
 
-def _drop(
-    loaded: Project, choice: DeadLetterFilter, state: str | None, change: Change, *, yes: bool
-) -> tuple[int, str]:
+def _drop(loaded: Project, choice: RecordFilter, state: str | None, change: Change, *, yes: bool) -> tuple[int, str]:
     from crossdock.writing.delivery import operator_actions
 
     with loaded.exclusive_state() as opened, opened.read_only() as tx:  # while no run changes them
@@ -155,7 +153,7 @@ def _drop(
     return number, text
 
 
-def _drop_hints(loaded: Project, choice: DeadLetterFilter, change: Change, *, yes: bool) -> int:
+def _drop_hints(loaded: Project, choice: RecordFilter, change: Change, *, yes: bool) -> int:
     """Remove records from the inbox, even while the service runs."""
     with closing(loaded.open_state()) as state:
         hints = state.run_read_only(lambda tx: tx.inbox.listed(limit=MOST, choice=choice))
@@ -192,15 +190,15 @@ def _numbers(chosen: Chosen) -> str:
     return ", ".join(f"{number:,} {state}" for state, number in _by_state(chosen).items())
 
 
-def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Chosen:
+def _chosen(tx: Transaction, choice: RecordFilter, state: str | None) -> Chosen:
     """Return what to drop: a pending operation only by its key, and no waiting record whose first step is in doubt."""
     from crossdock.writing.delivery import operator_actions
 
     others = choice.code is None
     doubtful = {(each.identity.stream, each.identity.key) for each in operator_actions.undecided_intents(tx, choice)}
-    waiting = tx.waiting_records.chosen(choice) if state in {None, "waiting"} and others else []
+    waiting = tx.waiting_records.matching(choice) if state in {None, "waiting"} and others else []
     found = (
-        tx.dead_letters.chosen(choice) if state in {None, "rejected"} else [],
+        tx.dead_letters.rejected_matching(choice) if state in {None, "rejected"} else [],
         [each for each in waiting if (each.identity.stream, each.identity.key) not in doubtful],
     )
     if any(found) or choice.key is None or state is not None or not others:
@@ -208,7 +206,7 @@ def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Cho
     return [], [], operator_actions.pending_intents(tx, choice)
 
 
-def _in_doubt(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> list[Intent]:
+def _in_doubt(tx: Transaction, choice: RecordFilter, state: str | None) -> list[Intent]:
     from crossdock.writing.delivery import operator_actions
 
     is_meant = choice.code is None and state in {None, RecordState.IN_DOUBT.option}

@@ -22,7 +22,7 @@ from crossdock.values.state_words import BY_URGENCY, RecordState
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.open_records import Item
-    from crossdock.state import DeadLetterFilter
+    from crossdock.state import RecordFilter
 
 INBOX, UNVERIFIED = RecordState.INBOX.option, RecordState.UNVERIFIED.option
 HANDED_OVER, OVERDUE = RecordState.HANDED_OVER.option, RecordState.OVERDUE.option
@@ -124,7 +124,7 @@ class _Listed:
 
 
 def _listed(
-    loaded: Project, choice: DeadLetterFilter, kinds: Sequence[str], limit: int, *, every: bool, as_json: bool
+    loaded: Project, choice: RecordFilter, kinds: Sequence[str], limit: int, *, every: bool, as_json: bool
 ) -> _Listed:
     from crossdock.runs import open_records
     from crossdock.runs.open_records import matching_items, public
@@ -134,7 +134,7 @@ def _listed(
         totals = open_records.counts(tx, choice, scopes)
         if choice.stream is not None and not any(totals.values()):
             loaded.selected([choice.stream])  # an unknown one is an error, unless records of it are left
-        reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reasons(choice)})
+        reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reason_counts(choice)})
         not_known = open_records.unverified(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
         if as_json:
             every_item = [*matching_items(tx, choice, kinds, limit), *not_known]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.audited_changes import Change
     from crossdock.runs.operator_look_ups import Candidate
-    from crossdock.state import DeadLetterFilter, Intent, Transaction
+    from crossdock.state import Intent, RecordFilter, Transaction
 
 
 @click.command(
@@ -122,7 +122,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     terminal_output.print_result({"reopened": 1}, text, as_json=as_json)
 
 
-def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
+def _in_doubt(loaded: Project, choice: RecordFilter) -> list[Intent]:
     from crossdock.writing.delivery import operator_actions
 
     with loaded.exclusive_state() as state, state.read_only() as tx:  # while no run changes them
@@ -146,7 +146,7 @@ def _with_names(loaded: Project, intents: list[Intent]) -> list[Intent]:
 
 def _resolve(
     loaded: Project,
-    choice: DeadLetterFilter,
+    choice: RecordFilter,
     shown: list[Intent],
     delivered_as: str | None,
     change: Change,

@@ -32,13 +32,13 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
     For a record that changed after it was delivered, show each member that differs, personal ones only with --raw.
     """
     from crossdock.runs.open_records import matching_items, public, unverified
-    from crossdock.state import DeadLetterFilter
+    from crossdock.state import RecordFilter
     from crossdock.values.record_keys import key_text
 
     loaded = load(config)
     keys = {key, key_text([key])}  # as listed, or as in the source
     with loaded.read_state() as tx:
-        choices = [DeadLetterFilter(stream, each) for each in sorted(keys)]
+        choices = [RecordFilter(stream, each) for each in sorted(keys)]
         items = [item for each in choices for item in matching_items(tx, each, _SHOWN, 10)]
         items += [item for each in choices for item in unverified(loaded, tx, each, 10)]
         shown = [public(item) | _details(loaded, tx, item, raw=raw) for item in items]

@@ -126,7 +126,7 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
     """
     with read_state(config) as (tx, tenant):
         found = found_run(tx, run)
-        operations = tx.intents.of_run(found.id) if found.tally is None else None
+        operations = tx.intents.counts_of_run(found.id) if found.tally is None else None
         details = _details(tx, found) if as_json else {}
         if out:
             from crossdock.console import pages, run_page
@@ -145,8 +145,8 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
 def _details(tx: Transaction, run: RunRecord) -> dict[str, Any]:
     from crossdock.runs import changed_members
 
-    reasons = [asdict(each) for each in tx.reporting.reasons_by_stream(run.id)]
-    changes = changed_members.changed_members(tx.reporting, run.id)
+    reasons = [asdict(each) for each in tx.run_details.reasons_by_stream(run.id)]
+    changes = changed_members.changed_members(tx.run_details, run.id)
     return {"rejected_by_reason": reasons, "changed_members": changed_members.document(changes)}
 
 

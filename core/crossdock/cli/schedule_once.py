@@ -126,7 +126,7 @@ class _Once:
     ) -> _Ended | None:
         due_run = DueRun(self._job, at.instant, at.business_date)
         with state_session.open_session(self._loaded, self._clock, attempt=Attempt(due_run, action=_ACTION)) as session:
-            if session.state.run_read_only(lambda tx: self._job in tx.scheduled_runs.paused()):
+            if session.state.run_read_only(lambda tx: self._job in tx.scheduled_runs.paused_jobs()):
                 self.say(
                     at.business_date, f"not run: the job is paused; 'crossdock jobs resume {self._job}' resumes it"
                 )

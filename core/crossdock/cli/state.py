@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.audited_changes import Change
     from crossdock.state import Transaction
-    from crossdock.state.queries.state_size import Contents
+    from crossdock.state.queries.state_size import StateContents
     from crossdock.state.upkeep.retention import PurgeResult
 
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
@@ -78,7 +78,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     ages = loaded.retention_ages(older_than, SystemClock().now())
     if dry_run:
         with loaded.read_state() as tx:
-            done = tx.retention.count(ages)
+            done = tx.retention.count_removable(ages)
     else:
         with (
             lasting_change(loaded, "state purge", "state", clock=SystemClock()) as change,
@@ -115,11 +115,11 @@ def restored(config: Path, *, as_json: bool) -> None:
     resources = verifiable(loaded.targets(clock).values())
 
     def declare(tx: Transaction, change: Change) -> int:
-        tx.runs.declare_restored(at=clock.now(), remembered=tx.bindings.newest_change(PLATFORM))
-        tx.batches.leave_gap()
-        tx.unverified.declare(resources)
+        tx.runs.declare_restored(at=clock.now(), remembered=tx.bindings.newest_change_time(PLATFORM))
+        tx.batches.leave_gap_in_numbers()
+        tx.unverified.mark_resources_and_streams(resources)
         tx.unrecorded_references.forget_unread()
-        number = sum(number for _, number in tx.unverified.counts())
+        number = sum(number for _, number in tx.unverified.binding_counts())
         change.done(tx, after={"restored": True, "unverified": number})
         return number
 
@@ -174,7 +174,7 @@ def stats(config: Path, *, as_json: bool) -> None:
     takes about ten seconds for ten million records; the size of the rows of a SQLite state is an estimate.
     """
     with read_state(config) as (tx, _):
-        contents = tx.statistics.contents()
+        contents = tx.state_size.contents()
     if as_json:
         terminal_output.print_json(asdict(contents))
         return
@@ -215,10 +215,10 @@ def compact(config: Path, *, as_json: bool) -> None:
 
 def _size(loaded: Project) -> int:
     with loaded.read_state() as tx:
-        return tx.statistics.size()
+        return tx.state_size.size()
 
 
-def _summary(contents: Contents) -> str:
+def _summary(contents: StateContents) -> str:
     free = "" if contents.free is None else f", {size_text(contents.free)} of it free ('crossdock state compact')"
     parts = [f"on disk: {size_text(contents.size)}{free}"]
     parts += [f"operations {status.replace('_', ' ')}: {number:,}" for status, number in contents.unsettled.items()]

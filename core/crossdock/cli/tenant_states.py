@@ -51,7 +51,7 @@ class FleetStates:
 
     def _read(self, path: Path, read: Callable[[Project], T]) -> tuple[str, T]:
         from crossdock.config.project import project
-        from crossdock.state.db.database_errors import place_of
+        from crossdock.state.db.database_errors import url_without_password
 
         loaded = project.load(*self._base_files, path)
-        return place_of(loaded.state_url), read(loaded)
+        return url_without_password(loaded.state_url), read(loaded)

@@ -143,7 +143,7 @@ def _next_step(visit: Visit, command: StartedCommand) -> Link | None:
     do, page = _NEXT.get(command.exit_code, ("Read what it has printed.", ""))
     if command.exit_code == _REFUSED:
         with visit.reading() as tx:
-            page = "approvals" if any(each.approved_at is None for each in tx.approvals.listed()) else ""
+            page = "approvals" if any(each.approved_at is None for each in tx.pending_approvals.listed()) else ""
     if command.exit_code == 0:
         words = f"{' '.join(command.arguments)} "
         do = next((text for begin, text in _AFTER.items() if words.startswith(f"{begin} ")), do)

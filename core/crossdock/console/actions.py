@@ -12,7 +12,7 @@ from crossdock.errors import CrossdockError, with_code
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.forecast import forecast
 from crossdock.runs.undo.undo_plan import runs_of_wave
-from crossdock.state import DeadLetterFilter, Transaction
+from crossdock.state import RecordFilter, Transaction
 from crossdock.values.display_texts import counted
 from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.records import REASONS
@@ -75,17 +75,17 @@ class _Shown(dict[str, str]):
 # ---- records
 
 
-def _choice(given: Fields) -> DeadLetterFilter:
+def _choice(given: Fields) -> RecordFilter:
     reason = given.get("reason")
     if reason is not None and reason not in REASONS:
         raise PageError(400, f"There is no reason {reason}.")
-    return DeadLetterFilter(given.get("stream"), given.get("key"), reason, source=given.get("file"))
+    return RecordFilter(given.get("stream"), given.get("key"), reason, source=given.get("file"))
 
 
 def _replay_preview(visit: Visit, given: Fields) -> Preview:
     choice, project = _choice(given), visit.project()
     with visit.reading() as tx:
-        reasons = [each for each in tx.dead_letters.reasons(choice) if each[0] in project.scopes]
+        reasons = [each for each in tx.dead_letters.reason_counts(choice) if each[0] in project.scopes]
         number = sum(count for _, _, count in reasons)
         takes = _takes(tx, number, visit)
     if not number:
@@ -203,7 +203,7 @@ def _pause_preview(paused: bool) -> Callable[[Visit, Fields], Preview]:
         if job not in visit.project().jobs:
             return Preview(obstacle=f"The config has no job {job}.")
         with visit.reading() as tx:
-            is_paused = job in tx.scheduled_runs.paused()
+            is_paused = job in tx.scheduled_runs.paused_jobs()
         if is_paused is paused:
             return Preview(obstacle=f"The job {job} is {'paused' if paused else 'not paused'} already.")
         if paused:
@@ -243,11 +243,14 @@ def _undo_wave_preview(visit: Visit, given: Fields) -> Preview:
 
 
 def _undo_of(visit: Visit, tx: Transaction, what: str, runs: Sequence[int]) -> Preview:
-    if left := tx.delivered.unsettled(runs):
+    if left := tx.delivered_history.count_unsettled(runs):
         return Preview(
             obstacle=f"{counted(left, 'operation')} of {what} are not settled: sync, or resolve them, first."
         )
-    counts, words = tx.delivered.counts(runs), {"create": "created", "update": "changed", "delete": "deleted"}
+    counts, words = (
+        tx.delivered_history.operation_counts(runs),
+        {"create": "created", "update": "changed", "delete": "deleted"},
+    )
     if not counts:
         return Preview(obstacle=f"Nothing is known that {what} has delivered.")
     number = sum(each for _, _, each in counts)
@@ -279,7 +282,7 @@ def _number(text: str) -> int:
 
 def _approve_preview(visit: Visit, given: Fields) -> Preview:
     with visit.reading() as tx:
-        pending = tx.approvals.get(given["stream"])
+        pending = tx.pending_approvals.get(given["stream"])
     if pending is None:
         return Preview(obstacle=f"Nothing of {given['stream']} needs approval.")
     if str(pending.number) != given["number"]:

@@ -21,7 +21,7 @@ def listed(visit: Visit) -> Response:
     project, problem = project_or_problem(visit)
     scopes = {} if project is None else project.scopes
     with visit.reading() as tx:
-        found = tx.approvals.listed()
+        found = tx.pending_approvals.listed()
         shown = [_approval(visit, tx, each, scopes.get(each.stream)) for each in found if each.stream in scopes]
     return visit.show(
         "approvals.html",

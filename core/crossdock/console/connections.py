@@ -50,8 +50,8 @@ def shown(visit: Visit) -> Response:
             connection_facts.of_platform(tx, project, runs, now),
             *(connection_facts.of_connection(tx, project, each, runs, now) for each in project.connections),
         ]
-        received, hints = tx.inbox.received_since(now - _DAY), tx.inbox.counts()
-        unreadable = tx.inbox.unreadable(limit=_UNREADABLE)
+        received, hints = tx.inbox.received_counts_since(now - _DAY), tx.inbox.hint_counts()
+        unreadable = tx.inbox.unreadable_webhooks(limit=_UNREADABLE)
     night = of_night(runs, now)
     return visit.show(
         "connections.html",

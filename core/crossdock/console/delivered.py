@@ -10,7 +10,7 @@ from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.records import parameter
 from crossdock.console.runs import run_of
 from crossdock.console.visits import PageError, Visit, whole_number
-from crossdock.state.queries.delivered_history import DeliveredRecord
+from crossdock.state.queries.delivered_history import DeliveredOperationFacts
 from crossdock.values.display_times import instant_text
 
 _LISTED = 100
@@ -26,8 +26,10 @@ def listed(visit: Visit) -> Response:
     stream, operation = parameter(visit, "stream") or None, parameter(visit, "operation") or None
     with visit.reading() as tx:
         run = run_of(visit, tx)
-        numbers = tx.delivered.counts([run.id])
-        found = tx.delivered.of_run(run.id, stream=stream, operation=operation, after=after, limit=_LISTED + 1)
+        numbers = tx.delivered_history.operation_counts([run.id])
+        found = tx.delivered_history.operations_of_run(
+            run.id, stream=stream, operation=operation, after=after, limit=_LISTED + 1
+        )
     chosen = {"stream": stream, "operation": operation}
     page, more = found[:_LISTED], len(found) > _LISTED
     return visit.show(
@@ -51,7 +53,7 @@ def _count(visit: Visit, run: int, stream: str, operation: str, number: int) -> 
     yield Link(f"{number:,}", visit.link("runs", run, "delivered", stream=stream, operation=operation))
 
 
-def _row(visit: Visit, each: DeliveredRecord) -> Iterator[Cell]:
+def _row(visit: Visit, each: DeliveredOperationFacts) -> Iterator[Cell]:
     yield Link(each.key, visit.link("record", stream=each.stream, key=each.key))
     yield each.stream
     yield each.operation

@@ -121,7 +121,7 @@ def _read(tx: Transaction, project: Project, now: datetime) -> Found:
                 Requirement(_EXCEPTIONS, list(unaccepted(exceptions, None))),
             ]
     writers = {scope: name for name, scope in project.scopes.items()}
-    return Found(status, tx.open_records.counts(streams, writers), rehearsed, approvals, runs, required, now)
+    return Found(status, tx.open_record_counts.by_stream(streams, writers), rehearsed, approvals, runs, required, now)
 
 
 def _wave(visit: Visit, found: Found, each: WaveStatus) -> dict[str, Any]:

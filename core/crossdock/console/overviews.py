@@ -17,7 +17,7 @@ from crossdock.errors import CrossdockError
 from crossdock.services.scheduler.delays import Delay, delay
 from crossdock.services.scheduler.due_jobs import DueJobs
 from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
-from crossdock.state.queries.open_totals import OpenTotal
+from crossdock.state.queries.open_totals import OpenRecordTotal
 from crossdock.values.clock import Clock
 from crossdock.values.display_times import instant_text
 from crossdock.values.run_messages import RunMessage
@@ -79,7 +79,7 @@ class Overview:
     """
 
     jobs: tuple[JobLine, ...]
-    open: tuple[OpenTotal, ...]
+    open: tuple[OpenRecordTotal, ...]
     held: int
     held_since: datetime | None
     held_streams: frozenset[str]
@@ -94,23 +94,27 @@ class Overview:
 
 
 def overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Overview:
-    newest, limited = tx.runs.listed(limit=1), tx.approvals.listed()
+    newest, limited = tx.runs.listed(limit=1), tx.pending_approvals.listed()
     waiting = [each for each in limited if each.approved_at is None]
     by_hand = (_by_hand(tx, run, now) for run in newest if not jobs or run.job not in jobs)
     return Overview(
         (*_jobs(tx, jobs, now), *by_hand),
-        tuple(tx.open_totals.listed()),
+        tuple(tx.open_record_totals.by_state()),
         sum(each.number for each in waiting),
         min((each.since for each in waiting), default=None),
         frozenset(each.stream for each in waiting),
         frozenset(each.stream for each in limited if each.approved_at is not None),
-        tuple(tx.batches.late(at=now, limit=_LATE_FILES)),
+        tuple(tx.batches.late_batches(at=now, limit=_LATE_FILES)),
         now,
     )
 
 
 def _jobs(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> Iterator[JobLine]:
-    latest, paused, coming = tx.scheduled_runs.latest(), tx.scheduled_runs.paused(), DueJobs(jobs).next_due(now)
+    latest, paused, coming = (
+        tx.scheduled_runs.latest_by_job(),
+        tx.scheduled_runs.paused_jobs(),
+        DueJobs(jobs).next_due(now),
+    )
     for name, job in jobs.items():
         last = latest.get(name)
         run = None if last is None or last.run_id is None else tx.runs.get(last.run_id)

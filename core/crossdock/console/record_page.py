@@ -23,7 +23,7 @@ from crossdock.runs.operator_look_ups import look_ups
 from crossdock.runs.record_lines import value_text
 from crossdock.runs.record_trace import History, RecordSearch
 from crossdock.runs.stream_trial import map_again
-from crossdock.state import DeadLetterFilter, RecordIdentity, Transaction
+from crossdock.state import RecordFilter, RecordIdentity, Transaction
 from crossdock.state.queries.record_history import DeliveredContent
 from crossdock.values.display_texts import place_of
 from crossdock.values.display_times import instant_text
@@ -135,11 +135,11 @@ def _history(tx: Transaction, project: Project | None, named: Mapping[str, str])
 def _unknown(visit: Visit, tx: Transaction, named: Mapping[str, str], error: _UnknownError) -> Response:
     """Show who waits for a record that is not known yet, and whether a webhook has named it; else raise *error*."""
     parent = {name: named[name] for name in ("resource", "namespace", "key")}
-    most, groups = _AWAITED_BY_LISTED + 1, tx.waiting_records.counted(DeadLetterFilter())
+    most, groups = _AWAITED_BY_LISTED + 1, tx.waiting_records.grouped_counts(RecordFilter())
     first = sorted((each for each in groups if parent in each.waits_for), key=lambda each: each.since)[:most]
     lists = [each.waits_for for each in first]  # each of at least one record
-    rows = tx.waiting_records.page(DeadLetterFilter(), after=None, limit=most, waits_for=lists)
-    hinted = open_records.inbox_items(tx.inbox.listed(limit=1, choice=DeadLetterFilter(named["stream"], named["key"])))
+    rows = tx.waiting_records.page(RecordFilter(), after=None, limit=most, waits_for=lists)
+    hinted = open_records.inbox_items(tx.inbox.listed(limit=1, choice=RecordFilter(named["stream"], named["key"])))
     if not (rows or hinted):
         raise error
     shown = (
@@ -250,11 +250,11 @@ def _data(tx: Transaction, history: History) -> _Data:
         if letter := tx.dead_letters.get(row["stream"], row["key_hash"]):
             raw.append((_identity(letter), letter["raw"], letter["status"]))
     for row in history.waits:
-        waiting = tx.waiting_records.among(row["stream"], [row["key_hash"]])
+        waiting = tx.waiting_records.records_among(row["stream"], [row["key_hash"]])
         raw += [(each.identity, each.raw, "waiting") for each in waiting]
     if history.scope is None:
         return _Data([], {}, raw)
-    contents = tx.tracing.contents(history.scope, history.key_hash)
+    contents = tx.record_history.delivered_contents(history.scope, history.key_hash)
     intents = tx.intents.of_record(history.scope, history.key_hash)
     raw += [(each.identity, each.raw, each.status.replace("_", " ")) for each in intents if each.raw]
     accepted = tx.bindings.get(history.scope, [history.key_hash]).get(history.key_hash)

@@ -18,7 +18,7 @@ from crossdock.runs.open_record_pages import OpenGroup
 from crossdock.runs.open_records import Item
 from crossdock.runs.record_trace import History, RecordSearch
 from crossdock.runs.waiting_groups import Parent, WaitingGroup, waiting_groups
-from crossdock.state import DeadLetterFilter, Transaction
+from crossdock.state import RecordFilter, Transaction
 from crossdock.values.display_times import instant_text
 from crossdock.values.state_words import BY_URGENCY, RecordState
 
@@ -35,7 +35,7 @@ def overview(visit: Visit) -> Response:
     found, first_line, elsewhere, files = list[History](), None, list[tuple[str, Table]](), 0
     with visit.reading() as tx:
         if not wanted:
-            counts = _counts(visit, tx, DeadLetterFilter(), project)
+            counts = _counts(visit, tx, RecordFilter(), project)
             return _overview(visit, counts=counts, problem=problem)
         if not in_messages:
             found, first_line = RecordSearch(tx, scopes).find(wanted)
@@ -71,19 +71,19 @@ def _overview(visit: Visit, **values: Any) -> Response:
     return visit.show("records.html", f"Records of {visit.of_tenant.name}", **{**nothing, **values})
 
 
-def _searched(wanted: str) -> Iterator[tuple[str, DeadLetterFilter]]:
-    yield f"Read from {wanted}", DeadLetterFilter(source=wanted)
-    yield f"Handed over in {wanted}", DeadLetterFilter(handed_over_in=wanted)
-    yield f"With “{wanted}” in the message", DeadLetterFilter(text=wanted)
+def _searched(wanted: str) -> Iterator[tuple[str, RecordFilter]]:
+    yield f"Read from {wanted}", RecordFilter(source=wanted)
+    yield f"Handed over in {wanted}", RecordFilter(handed_over_in=wanted)
+    yield f"With “{wanted}” in the message", RecordFilter(text=wanted)
 
 
-def _counts(visit: Visit, tx: Transaction, choice: DeadLetterFilter, project: Project | None) -> Table:
+def _counts(visit: Visit, tx: Transaction, choice: RecordFilter, project: Project | None) -> Table:
     """Return the number of records of *choice* in each state; all states without a choice, else those with records."""
     scopes = {} if project is None else open_records.scopes_of(project, choice)
     return _counts_table(visit, open_records.counts(tx, choice, scopes), choice)
 
 
-def _counts_table(visit: Visit, numbers: Mapping[str, int], choice: DeadLetterFilter) -> Table:
+def _counts_table(visit: Visit, numbers: Mapping[str, int], choice: RecordFilter) -> Table:
     narrowed = {
         "key": choice.key, "file": choice.source, "batch": choice.handed_over_in, "text": choice.text,
     }  # fmt: skip
@@ -91,7 +91,7 @@ def _counts_table(visit: Visit, numbers: Mapping[str, int], choice: DeadLetterFi
         (Link(state.shown, address), Link(f"{number:,}", address), state.meaning)
         for state in BY_URGENCY
         for number, address in [(numbers.get(state.option, 0), visit.link("records", state.option, **narrowed))]
-        if number or choice == DeadLetterFilter()
+        if number or choice == RecordFilter()
     )
     return table(("state", "records", "what it means"), rows, kind="counts")
 
@@ -162,7 +162,7 @@ _PARAMETERS = ("stream", "reason", "key", "file", "batch", "text", "group")
 def _filters(state: RecordState, narrowed: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Return the label, parameter and value of each field that narrows the list."""
     fields = [("Stream", "stream"), ("Key", "key")]
-    none = DeadLetterFilter()
+    none = RecordFilter()
     if open_records.applies(replace(none, code="bad_value"), state.option):
         fields.append(("Reason", "reason"))
     if open_records.applies(replace(none, source="f"), state.option):
@@ -174,13 +174,13 @@ def _filters(state: RecordState, narrowed: Mapping[str, str]) -> list[tuple[str,
     return [(label, name, narrowed.get(name, "")) for label, name in fields]
 
 
-def _actions(visit: Visit, kind: str, choice: DeadLetterFilter) -> Sequence[tuple[str, str]]:
+def _actions(visit: Visit, kind: str, choice: RecordFilter) -> Sequence[tuple[str, str]]:
     return actions_of(visit, kind, choice.stream, choice.code, choice.key, choice.source)
 
 
 def _group(visit: Visit, kind: str, group: OpenGroup, narrowed: Mapping[str, str]) -> dict[str, Any]:
     parameters = {**narrowed, **group.choice}
-    chosen = DeadLetterFilter(parameters["stream"], code=parameters.get("reason"), source=parameters.get("file"))
+    chosen = RecordFilter(parameters["stream"], code=parameters.get("reason"), source=parameters.get("file"))
     return {
         "stream": group.stream,
         "reason": group.reason,
@@ -227,7 +227,7 @@ def _parent_text(parent: Parent) -> str:
     return f"{resource} {namespace}:{key}"
 
 
-def choice_of(visit: Visit) -> DeadLetterFilter:
+def choice_of(visit: Visit) -> RecordFilter:
     """Return the choice of records in the address. Raises ConfigError for an unknown reason."""
     given = {name: parameter(visit, name) or None for name in _PARAMETERS}
     choice = open_records.selection(given["stream"], given["key"], given["reason"], None, given["file"])

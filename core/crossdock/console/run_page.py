@@ -20,7 +20,14 @@ from crossdock.runs.record_lines import value_text
 from crossdock.runs.run_comparison import Comparison, Measure
 from crossdock.runs.run_lines import BalanceSheet
 from crossdock.state import FileFacts, RunRecord, Transaction
-from crossdock.state.queries.run_details import Delivery, Reason, Row, RunDetails, StreamReason, by_code
+from crossdock.state.queries.run_details import (
+    ReasonCount,
+    Row,
+    RunDetails,
+    StreamDelivery,
+    StreamReasonCount,
+    summed_by_code,
+)
 from crossdock.values.display_texts import counted, parents_text
 from crossdock.values.display_times import duration_text, instant_text
 from crossdock.values.run_messages import error_texts, remarks
@@ -76,8 +83,8 @@ def values(
     tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path, reader: Reader = OF_A_FILE
 ) -> dict[str, Any]:
     """Return what the template of the report shows."""
-    state = tx.reporting
-    streams, later = run.tally or {}, state.refused_later(run.id)
+    state = tx.run_details
+    streams, later = run.tally or {}, state.count_rejected_later(run.id)
     errors = [error.split("\n")[:_ERROR_LINES] for error in error_texts(run.messages)]
     balanced, notes = run_lines.run_document(run)["balanced"], remarks(run.messages)
     opened = open_records(state, run, reader)
@@ -223,7 +230,7 @@ def _change(difference: MemberDifference) -> str:
 
 
 def _comparison(tx: Transaction, run: RunRecord, address: Addresses) -> dict[str, Any] | None:
-    compared = run_comparison.compared(tx.runs.up_to(run, limit=run_comparison.EARLIER + 1))
+    compared = run_comparison.compared(tx.runs.run_and_predecessors(run, limit=run_comparison.EARLIER + 1))
     if compared is None:
         return None
     columns = (*_COMPARED, *(each.name for each in compared.measures))
@@ -273,11 +280,11 @@ def _allowance(run: RunRecord) -> dict[str, Any] | None:
     return {"plot": plotted(timing_lines.samples(run), seconds), "summary": f"{str(summary).capitalize()}."}
 
 
-def _deliveries(found: Sequence[Delivery]) -> Table:
+def _deliveries(found: Sequence[StreamDelivery]) -> Table:
     return table(_DELIVERIES, ((each.stream, each.operations, *_times(each)) for each in found), kind="numbers")
 
 
-def _times(delivery: Delivery) -> tuple[str, str, str]:
+def _times(delivery: StreamDelivery) -> tuple[str, str, str]:
     began, ended = delivery.began, delivery.ended
     return instant_text(began), instant_text(ended), duration_text(ended - began)
 
@@ -287,7 +294,7 @@ def open_records(state: RunDetails, run: RunRecord, reader: Reader = OF_A_FILE) 
     reasons = state.reasons_by_stream(run.id)
     number = len({each.code for each in reasons})
     lists = _Lists(state, reader, _LISTS_BYTES // (number + 3))
-    unsent = state.unsent()
+    unsent = state.count_unsent()
     return {
         "rejected": lists.rejected(run, reasons),
         "waiting": lists.waiting(),
@@ -303,17 +310,17 @@ class _Lists:
     def __init__(self, state: RunDetails, reader: Reader, room: int) -> None:
         self._state, self._reader, self._room = state, reader, room
 
-    def rejected(self, run: RunRecord, reasons: Sequence[StreamReason]) -> dict[str, Any] | None:
+    def rejected(self, run: RunRecord, reasons: Sequence[StreamReasonCount]) -> dict[str, Any] | None:
         if not reasons:
             return None
         columns = (*_REASONS, "what to do") if self._reader.may_operate else _REASONS
         return {
             "records": counted(sum(reason.records for reason in reasons), "record"),
             "by_stream": table(columns, map(self._reason_row, reasons)),
-            "reasons": [self._reason(run, each) for each in by_code(reasons)] if self._reader.has_lists else [],
+            "reasons": [self._reason(run, each) for each in summed_by_code(reasons)] if self._reader.has_lists else [],
         }
 
-    def _reason_row(self, reason: StreamReason) -> Iterator[Cell]:
+    def _reason_row(self, reason: StreamReasonCount) -> Iterator[Cell]:
         chosen = {"stream": reason.stream, "reason": reason.code}
         yield reason.stream
         yield reason.code
@@ -322,8 +329,8 @@ class _Lists:
         if self._reader.may_operate:
             yield Link("Replay", self._reader.address("do", "replay", **chosen))
 
-    def _reason(self, run: RunRecord, reason: Reason) -> dict[str, Any]:
-        rows = map(_rejected_row, self._state.refused(run.id, reason.code, limit=LISTED))
+    def _reason(self, run: RunRecord, reason: ReasonCount) -> dict[str, Any]:
+        rows = map(_rejected_row, self._state.rejected_with_reason(run.id, reason.code, limit=LISTED))
         return {
             "code": reason.code,
             "records": counted(reason.records, "record"),
@@ -332,7 +339,7 @@ class _Lists:
         }
 
     def waiting(self) -> dict[str, Any] | None:
-        number, found = self._state.waiting(limit=LISTED if self._reader.has_lists else 0)
+        number, found = self._state.oldest_waiting(limit=LISTED if self._reader.has_lists else 0)
         return self._listed(_WAITING, map(_waiting_row, found), number, "waiting")
 
     def undecided(self, status: str) -> dict[str, Any] | None:

@@ -60,7 +60,7 @@ def calendar(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> C
     )
     return Calendar(
         table(("day", *jobs), rows, kind="days"),
-        [_note(name, job, is_paused=name in tx.scheduled_runs.paused()) for name, job in jobs.items()],
+        [_note(name, job, is_paused=name in tx.scheduled_runs.paused_jobs()) for name, job in jobs.items()],
         [text for _, text in changes],
     )
 

@@ -117,7 +117,7 @@ def _changed_mapping(visit: Visit, name: str, changed: str) -> Cell:
 
 def _notes(tx: Transaction, project: Project) -> Iterator[str]:
     """Say which streams and jobs the state knows and the config has no more, or the other way round."""
-    known = tx.scheduled_runs.latest()
+    known = tx.scheduled_runs.latest_by_job()
     for name in sorted(known.keys() - project.jobs.keys()):
         yield f"The job {name} is no more in the config."
     for name in sorted(project.jobs.keys() - known.keys()):

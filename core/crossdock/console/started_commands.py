@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 from crossdock.errors import StateError
 from crossdock.printable import printable
-from crossdock.state import Pin
+from crossdock.state import PinnedTenant
 from crossdock.values.actor import Actor
 from crossdock.values.json_times import time_text
 from crossdock.values.local_files import (
@@ -89,7 +89,7 @@ About = tuple[str, ...]
 class StartedCommands:
     """The commands of the state with that *pin*. Several states may have the same *folder* for it."""
 
-    def __init__(self, folder: Path, pin: Pin) -> None:
+    def __init__(self, folder: Path, pin: PinnedTenant) -> None:
         self._folder = folder / _digest((pin.base_url, pin.tenant))
 
     def last(self, about: About) -> str:

@@ -14,7 +14,7 @@ from crossdock.config import state_location
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
 from crossdock.services.fleet import tenant_files
-from crossdock.state import Pin, State, StateUrl, Transaction
+from crossdock.state import PinnedTenant, State, StateUrl, Transaction
 
 _IN_ADDRESSES = re.compile(r"[A-Za-z0-9._-]+")
 OPEN_STATES = 50  # each holds up to three files open, of the 1,024 that a process mostly may
@@ -55,7 +55,7 @@ class Tenant:
         place = self._state_place()
         return State(*place, read_only=True) if waits_s is None else State(*place, waits_s=waits_s)
 
-    def _state_place(self) -> tuple[StateUrl, Pin]:
+    def _state_place(self) -> tuple[StateUrl, PinnedTenant]:
         known = self._loaded
         found = None if known is not None and known[0] == self.stamp() else state_location.locate(*self.files)
         if found is None:
@@ -112,7 +112,7 @@ class Tenants:
         stamp = tenant.stamp()
         with self._lock:
             known = self._states.pop(tenant.name, None)
-        if known is not None and known.stamp == stamp and known.opened.is_of_this_file():
+        if known is not None and known.stamp == stamp and known.opened.is_same_file():
             return known
         if known is not None:
             known.opened.close()

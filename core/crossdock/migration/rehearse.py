@@ -21,7 +21,7 @@ from crossdock.pacing.forecast import Forecast
 from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning.references import placeholder
-from crossdock.state import Pin
+from crossdock.state import PinnedTenant
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.records import RawBatch
@@ -39,7 +39,7 @@ class Rehearsed:
     """
 
     name: str
-    pin: Pin
+    pin: PinnedTenant
     began: datetime
     waves: tuple[WaveForecast, ...]
     planned: PlanResult

@@ -148,7 +148,7 @@ def _of_pause(migration: Migration) -> Iterator[Obstacle]:
 
 
 def _of_undo(tx: Transaction) -> Iterator[Obstacle]:
-    if being_undone := list(tx.begun_undos.since()):
+    if being_undone := list(tx.begun_undos.begun_at_by_stream()):
         yield Obstacle(f"an undo has not ended: {', '.join(being_undone)}", undo_in_progress.ADVICE)
 
 
@@ -214,7 +214,7 @@ def _of_reconciliation(tx: Transaction, migration: Migration, scopes: Mapping[st
     if migration.freeze is not None and at < datetime.fromisoformat(migration.freeze["since"]):
         what = f"reconciled before {_instant(migration.freeze['since'])}, since when the sources are known to be frozen"
         yield Obstacle(what, _RECONCILE)
-    if written := tx.migration_outcome.written_since(scopes, at):
+    if written := tx.migration_outcome.count_written_since(scopes, at):
         yield Obstacle(f"operations since the reconciliation of {instant_text(at)}: {written:,}", _RECONCILE)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from crossdock.config.project.project import Project
 from crossdock.migration.wave_status import WaveStatus
-from crossdock.state import DeadLetterFilter, Migration, MigrationRun, Transaction, WaveApproval
+from crossdock.state import Migration, MigrationRun, RecordFilter, Transaction, WaveApproval
 
 FORMAT = "crossdock sign-off 1"
 PLACES = 100  # the most places listed for records that were rejected for one reason
@@ -60,7 +60,7 @@ def sign_off_report(
         "freeze": migration.freeze,
         "sources": dict(sources),
         "exceptions": exceptions,
-        "already_there": tx.migration_outcome.untouched(migration.id),
+        "already_there": tx.migration_outcome.untouched_counts(migration.id),
         "files": [file for name in streams for file in _files(tx, name)],
     }
 
@@ -144,9 +144,9 @@ def exceptions_of(tx: Transaction, project: Project, migration: Migration, strea
 
 def _dead_letters(tx: Transaction, streams: Sequence[str], reads_files: Collection[str]) -> dict[str, list[Document]]:
     found: dict[str, list[Document]] = {"rejected": [], "dropped": []}
-    for group in tx.migration_outcome.dead_letters(streams):
+    for group in tx.migration_outcome.dead_letter_counts(streams):
         is_file = group.stream in reads_files
-        places = tx.migration_outcome.file_places(group, limit=PLACES, reads_files=is_file)
+        places = tx.migration_outcome.dead_letter_places(group, limit=PLACES, reads_files=is_file)
         found[group.status].append(
             {
                 "stream": group.stream,
@@ -160,7 +160,7 @@ def _dead_letters(tx: Transaction, streams: Sequence[str], reads_files: Collecti
 
 def _waiting(tx: Transaction, stream: str) -> Iterator[Document]:
     numbers = Counter[str]()
-    for count in tx.waiting_records.counted(DeadLetterFilter(stream)):
+    for count in tx.waiting_records.grouped_counts(RecordFilter(stream)):
         numbers[", ".join(sorted({each["resource"] for each in count.waits_for}))] += count.number
     for resources, number in sorted(numbers.items()):
         yield {"stream": stream, "for": resources, "records": number}
@@ -169,7 +169,7 @@ def _waiting(tx: Transaction, stream: str) -> Iterator[Document]:
 def _files(tx: Transaction, stream: str) -> Iterator[Document]:
     """Yield each file of *stream* once, for all versions of its mapping that have imported it."""
     seen = set[tuple[str, str]]()
-    for file in tx.intake.known(stream):
+    for file in tx.intake.known_files(stream):
         if (file.name, file.content_hash) not in seen:
             seen.add((file.name, file.content_hash))
             yield {

@@ -54,16 +54,16 @@ def last_runs(tx: Transaction, migration: Migration | None) -> dict[str, Migrati
 
 def delivered_count(tx: Transaction, project: Project, wave: NumberedWave) -> int:
     scopes = project.scopes
-    return sum(tx.known_records.delivered(scopes[name]) for name in wave.streams)
+    return sum(tx.known_record_counts.delivered(scopes[name]) for name in wave.streams)
 
 
 def wave_status(tx: Transaction, project: Project, migration: Migration | None, wave: NumberedWave) -> WaveStatus:
     """Return the status of *wave* of *migration*; without a migration, of deliveries without one."""
     scopes = project.scopes
     writers = {scope: name for name, scope in scopes.items()}
-    opened = sum(tx.open_records.counts(wave.streams, writers).values(), NOTHING_OPEN)
+    opened = sum(tx.open_record_counts.by_stream(wave.streams, writers).values(), NOTHING_OPEN)
     has = delivered_count(tx, project, wave)
-    records = has + sum(tx.known_records.not_delivered(name, scopes[name]) for name in wave.streams)
+    records = has + sum(tx.known_record_counts.not_delivered(name, scopes[name]) for name in wave.streams)
     last = last_runs(tx, migration).get(wave.name)
     run = tx.runs.get(last.run_id) if last else None
     approval = tx.migrations.approvals(migration.id).get(wave.name) if migration else None

@@ -201,7 +201,7 @@ class ActiveRun:
                 tx.audit_log.put(replace(entry, outcome="begun"))
             if self._part is not None:
                 tx.migrations.add_run(self._part.migration_id, run_id, self._part.kind, self._part.wave)
-            self._doubts = StateDoubts(tx.runs.restored(), tx.unverified.has_bindings())
+            self._doubts = StateDoubts(tx.runs.is_restored(), tx.unverified.has_bindings())
         self.report = Report.of_earlier(last) if last else Report(run_id, day)
         self._before, self._entry = self.report.lasted, entry
         self._timings.start(self.report, job)
@@ -255,7 +255,7 @@ class ActiveRun:
         if due_run is None:
             return None
         with self._session.state.read_only() as tx:
-            last = tx.scheduled_runs.previous(due_run)
+            last = tx.scheduled_runs.last_executed(due_run)
         return JobRun(due_run.due) if last is None else JobRun(due_run.due, last.finished_at, last.due)
 
     # ---- deliver
@@ -281,7 +281,7 @@ class ActiveRun:
         """Return the targets besides *used* where earlier runs of other streams have left operations."""
         session = self._session
         with session.state.read_only() as tx:
-            left = tx.intents.unsettled_counts()
+            left = tx.intents.to_send_counts()
         others = left.keys() - used - session.resumed
         for name in others - session.targets.keys():
             self.note(name, f"{left[name]} {_LEFT} the config has no such target")
@@ -354,8 +354,8 @@ class ActiveRun:
         def finish(tx: Transaction) -> None:
             stored_rate_limits.write(tx, self._api_limits)
             tx.batches.mark_overdue(at=now)
-            warn_of_overdue(report.messages, tx.batches.overdue())
-            report.open = tx.open_records.counts(streams, writers)
+            warn_of_overdue(report.messages, tx.batches.overdue_batches())
+            report.open = tx.open_record_counts.by_stream(streams, writers)
             for name in (name for name, counts in report.open.items() if counts.total):
                 report.tally(name)  # also for a stream that was not reached
             for counts, why in (
@@ -391,7 +391,7 @@ class ActiveRun:
                 tx.scheduled_runs.add_pending_notice(notice, self._session.project.recipients)
 
         self._session.state.run_transaction(finish)
-        self._session.state.check_file()
+        self._session.state.check_same_file()
 
 
 def _ended(entry: AuditEntry, report: Report) -> AuditEntry:
@@ -402,6 +402,6 @@ def _ended(entry: AuditEntry, report: Report) -> AuditEntry:
     )
     if report.completed:
         return ended
-    return ended.without(
+    return ended.ended_by(
         next(iter(report.errors.values()), InternalError("the tally does not balance", code="tally_unbalanced"))
     )

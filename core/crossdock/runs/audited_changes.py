@@ -104,7 +104,7 @@ def _put(project: Project, entry: AuditEntry) -> None:
 def _log(project: Project, entry: AuditEntry, error: CrossdockError) -> None:
     """Log *error*. If that fails for another reason, the error says so as well."""
     try:
-        _put(project, entry.without(error))
+        _put(project, entry.ended_by(error))
     except CrossdockError as unwritten:
         add_unlogged(error, unwritten)
 

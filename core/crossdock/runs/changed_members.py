@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from crossdock.state.queries.run_details import RunDetails, Update
+from crossdock.state.queries.run_details import DeliveredUpdate, RunDetails
 from crossdock.writing.delivery.operations import MemberDifference, member_differences
 from crossdock.writing.delivery.senders import Masks
 
@@ -66,7 +66,7 @@ def document(changed: ChangedMembers) -> dict[str, Any]:
     return {"operations": changed.operations, "are_all": changed.are_all, "members": members}
 
 
-def _by_member(update: Update, masks: Masks | None) -> dict[str, list[MemberDifference]]:
+def _by_member(update: DeliveredUpdate, masks: Masks | None) -> dict[str, list[MemberDifference]]:
     personal: Iterable[str] = () if masks is None else masks.personal_members(update.stream, update.scope)
     found: dict[str, list[MemberDifference]] = {}
     for each in member_differences(update.before, update.after, frozenset(personal)):

@@ -110,7 +110,7 @@ class Verification:
         """Compare the unverified bindings of *target*. What the target does not show stays unverified."""
         with self._state.read_only() as tx:
             declared, last_restored = tx.unverified.resources(target.name), tx.runs.last_restored_intent()
-            found = tx.unverified.with_bindings(target.name)
+            found = tx.unverified.resources_with_bindings(target.name)
         if target.name == PLATFORM:
             named = {name for name, kind in target.resources.items() if kind.name_member is not None}
             self.forgotten.remember(named - declared, last_restored)
@@ -139,7 +139,7 @@ class Verification:
     def _read(self, live: LiveRecords, target: Target, resource: str) -> None:
         comparison = self._comparison(target, resource)
         self._begin(f"comparing {resource.replace('_', ' ')} records with the platform")
-        self._state.run_transaction(lambda tx: tx.unrecorded_references.begin(PLATFORM, resource))
+        self._state.run_transaction(lambda tx: tx.unrecorded_references.begin_reading(PLATFORM, resource))
         for page in live.pages(cast("ResourceName", resource)):
             self._check()
             bound = comparison.compare_page(page)
@@ -148,7 +148,7 @@ class Verification:
             self._run.progress.advance(len(page))
         comparison.finish(partial(live.record, cast("ResourceName", resource)))
         self._write(comparison, [])
-        self._state.run_transaction(lambda tx: tx.unrecorded_references.complete(PLATFORM, resource))
+        self._state.run_transaction(lambda tx: tx.unrecorded_references.complete_reading(PLATFORM, resource))
         self._keep_contributions(comparison, resource)
         self.forgotten.add(resource, comparison)
         if not target.resources[resource].write_once:
@@ -159,7 +159,7 @@ class Verification:
         last = tx.runs.last_restored_intent()
         left = (each for each in tx.intents.unsettled() if each.id <= last)
         if all((each.scope.target, each.resource) != (PLATFORM, resource) for each in left):
-            tx.unverified.compared(PLATFORM, resource)
+            tx.unverified.clear_resource(PLATFORM, resource)
 
     def _keep_contributions(self, comparison: LiveComparison, resource: str) -> None:
         """Verify contributions to missing records, and bury those to records that a forgotten run has created again."""
@@ -177,8 +177,8 @@ class Verification:
         for scope, each in groupby(found, key=itemgetter(0)):
             bindings = [binding for _, binding in each]
             again = tx.bindings.ids(scope.whole, [binding.key_hash for binding in bindings])
-            tx.bindings.bury(scope, list(again), at=self._now())
-            tx.bindings.verified(scope, [binding for binding in bindings if binding.key_hash not in again])
+            tx.bindings.mark_deleted(scope, list(again), at=self._now())
+            tx.bindings.mark_verified(scope, [binding for binding in bindings if binding.key_hash not in again])
 
     # ---- look-ups at other targets
 
@@ -209,8 +209,8 @@ class Verification:
             after = page[-1][0].namespace, page[-1][1].key_hash
 
         def compared(tx: Transaction) -> bool:
-            tx.unverified.compared(target.name, resource)
-            return tx.runs.restored()
+            tx.unverified.clear_resource(target.name, resource)
+            return tx.runs.is_restored()
 
         if self._state.run_transaction(compared):
             noun = resource.replace("_", " ")
@@ -228,9 +228,9 @@ class Verification:
             while page := tx.bindings.unverified(target.name, resource, after=None, limit=AT_ONCE):
                 is_any = True
                 for scope, each in groupby(page, key=itemgetter(0)):
-                    tx.bindings.verified(scope, [binding for _, binding in each])
-            tx.unverified.compared(target.name, resource)
-            return is_any and tx.runs.restored()
+                    tx.bindings.mark_verified(scope, [binding for _, binding in each])
+            tx.unverified.clear_resource(target.name, resource)
+            return is_any and tx.runs.is_restored()
 
         if self._state.run_transaction(believed):
             noun = resource.replace("_", " ")
@@ -242,8 +242,8 @@ class Verification:
         kind, scopes = target.resources[resource], self._session.project.scopes.values()
         with self._state.read_only() as tx:
             unsettled = tx.intents.unsettled()
-            restored = tx.runs.restored()
-            remembered = tx.runs.newest_change_in_backup() if restored else tx.bindings.newest_change(target.name)
+            restored = tx.runs.is_restored()
+            remembered = tx.runs.newest_change_in_backup() if restored else tx.bindings.newest_change_time(target.name)
         members = {field.alias or name for name, field in kind.draft.model_fields.items()} if kind.write_once else set()
         has_names = target.resources[resource].name_member is not None
         return LiveComparison(
@@ -268,7 +268,7 @@ class Verification:
 
         def write(tx: Transaction) -> None:
             for scope, binding in right:
-                tx.bindings.verified(scope, [binding])
+                tx.bindings.mark_verified(scope, [binding])
             for (scope, key_hash), each in corrections.items():
                 self._correct(tx, scope, key_hash, each)
 
@@ -277,19 +277,19 @@ class Verification:
 
     def _correct(self, tx: Transaction, scope: Scope, key_hash: int, correction: Correction) -> None:
         before, found, at = correction.before, correction.binding, self._now()
-        if before is None and not tx.runs.restored():
+        if before is None and not tx.runs.is_restored():
             return  # it has the record's external id, but the state has forgotten nothing
         if before is not None and not before.unverified:
             return  # changes by others are not decided here
         if found is None and self._session.targets[scope.target].resources[scope.resource].write_once:
             return  # it may exist under another id and must not be created twice: a person decides
         if found is None:
-            tx.bindings.bury(scope, [key_hash], at=at)
+            tx.bindings.mark_deleted(scope, [key_hash], at=at)
             return
         if before is None or (found.step == "import" and before.step != "import"):
             found = replace(found, step="whole")  # it has the external id that we gave it, so we may also remove it
         tx.bindings.put(scope, [found], run_id=self._run_id, at=at)
-        tx.bindings.verified(scope, [found])
+        tx.bindings.mark_verified(scope, [found])
 
     def _begin(self, what: str) -> None:
         self._run.progress.begin(what, None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.run_context import Reading
 from crossdock.state import State
-from crossdock.state.sidecar_files.input_marks import ReadingMark, ReadingMarks
+from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
 from crossdock.values.clock import Clock
 
 
@@ -27,7 +27,7 @@ class MarkedReading(Reading):
     def __init__(self, state: State, marks: ReadingMarks, clock: Clock, kills: Callable[[str], bool]) -> None:
         self._state, self._marks, self._clock, self._kills = state, marks, clock, kills
         with state.read_only() as tx:
-            self._suspects = tx.crashing_inputs.any()
+            self._suspects = tx.crashing_inputs.has_any()
         self._own = threading.local()
         self._numbers, self._taken = threading.Lock(), set[int]()
 
@@ -70,7 +70,7 @@ class MarkedReading(Reading):
             return False
         if found.set_aside_at is not None:
             raise _set_aside(mark, found.killed)
-        if not (found.is_to_be_tried and self._kills(mark.stream)):
+        if not (found.needs_trial_process and self._kills(mark.stream)):
             return True
         with self._state.begin() as tx:
             killed = tx.crashing_inputs.set_aside(mark, at=self._clock.now())
@@ -98,7 +98,7 @@ def marked_reading(state: State, clock: Clock, kills: Callable[[str], bool]) -> 
     if marks is None:
         yield Reading()
         return
-    if left := marks.left():
+    if left := marks.left_by_killed_process():
         with state.begin() as tx:
             for mark in left:
                 tx.crashing_inputs.record_kill(mark, at=clock.now())

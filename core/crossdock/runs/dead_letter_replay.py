@@ -12,7 +12,7 @@ from crossdock.runs.planning.failure_count import FailureCount
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import Idle
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.state import DeadLetter, DeadLetterFilter, Intent, State
+from crossdock.state import DeadLetter, Intent, RecordFilter, State
 from crossdock.values.tally import Tally
 
 
@@ -21,7 +21,7 @@ class Replay:
 
     finds_changes, named = False, None
 
-    def __init__(self, bound: BoundStream, state: State, tally: Tally, choice: DeadLetterFilter) -> None:
+    def __init__(self, bound: BoundStream, state: State, tally: Tally, choice: RecordFilter) -> None:
         self._bound, self._state, self._tally = bound, state, tally
         self._choice = replace(choice, stream=bound.name)
         self._dead_letters: list[DeadLetter] = []
@@ -36,7 +36,7 @@ class Replay:
         """Take the chosen dead letters, except rows without a key, and unsettled or newly filtered records."""
         skipped = {intent.identity.key_hash for intent in unsettled}
         with self._state.read_only() as tx:
-            chosen = tx.dead_letters.chosen(self._choice)
+            chosen = tx.dead_letters.rejected_matching(self._choice)
         chosen = [each for each in chosen if each.identity.key and each.identity.key_hash not in skipped]
         found = [each for each in chosen if each.raw]
         filtered = stream_input.newly_filtered(self._bound, "rejected", found)

@@ -104,7 +104,7 @@ def look_ahead(
         preview.result.unread += len(refused)
         for correction in corrected.corrections if corrected else ():
             preview.expected.add(correction)
-        with state.expecting(preview.expected):
+        with state.assuming_delivered(preview.expected):
             for bound in streams:
                 preview.stream(bound, summed=summed)
             preview.decide_held_records()
@@ -150,7 +150,7 @@ class _Preview:
         with state.read_only() as tx:
             unsettled = tx.intents.unsettled()
             self._earlier = {name: tx.buckets.get(name) for name in targets}
-            self._restored = tx.runs.restored()
+            self._restored = tx.runs.is_restored()
         self.result = PlanResult(self._forecast(PLATFORM, 0))
         self._operations = Counter[tuple[str, str, str]]()  # by target, resource and kind
         self._files = PlannedFiles(targets)
@@ -379,7 +379,7 @@ class _Preview:
             self._expect([intent])
         else:
             facts = identity.key_hash, identity.fingerprint, identity.position, "rejected", intent.step
-            self.expected.refuse(identity.stream, DeadLetterFacts(*facts))
+            self.expected.add_refusal(identity.stream, DeadLetterFacts(*facts))
 
     def _operation(self, operation: Operation) -> None:
         scope, identity = operation.scope, operation.identity

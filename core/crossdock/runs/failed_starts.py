@@ -70,11 +70,11 @@ def _write(state: State, project: Project, clock: Clock, error: CrossdockError, 
     day, job, entry = attempt.business_date(now), attempt.job_name, attempt.audited(now)
 
     def write(tx: Transaction) -> None:
-        run_id = tx.runs.refuse(message, business_date=day, at=now, job=job, command=attempt.command)
+        run_id = tx.runs.record_refusal(message, business_date=day, at=now, job=job, command=attempt.command)
         if entry is not None:
-            tx.audit_log.put(replace(entry, subject=f"run {run_id}").without(error))
+            tx.audit_log.put(replace(entry, subject=f"run {run_id}").ended_by(error))
         busy = isinstance(error, StateBusyError)
-        if due_run is not None and tx.scheduled_runs.refuse(due_run, run_id, at=now, busy=busy):
+        if due_run is not None and tx.scheduled_runs.record_refusal(due_run, run_id, at=now, busy=busy):
             tx.scheduled_runs.add_pending_notice(
                 PendingNotice(run_id, due_run.job, due_run.due), project.own_recipients
             )

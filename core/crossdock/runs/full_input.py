@@ -73,7 +73,7 @@ class FullInput(StreamInput):
             before = self._scan.latest.height
             self._scan.latest = _among(self._scan.latest, self._only)
             self._tally.count("ignored", before - self._scan.latest.height)
-        self.absent = not_listed(self._state.known(self._bound.scope), read)
+        self.absent = not_listed(self._state.known_keys(self._bound.scope), read)
         if not self._lists_all:
             named = set(_among(read, self._wanted)[KEY_HASH].to_list())
             others = {intent.identity.key_hash for intent in unsettled}

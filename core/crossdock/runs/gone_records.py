@@ -70,7 +70,7 @@ class GoneRecords:
         self.listed_rows = rows.rows_read or None  # an empty list is not evidence
         if not scan.sources:
             return Removals()
-        gone = not_listed(self._state.known(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen]))
+        gone = not_listed(self._state.known_keys(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen]))
         facts = replace(
             _facts("full list", scan, rows, proof, waiting, unsettled), records=scan.latest.height + seen.height
         )
@@ -121,7 +121,7 @@ class GoneRecords:
         if stream.gone.every is None:
             return True
         with self._state.read_only() as tx:
-            last, pending = tx.snapshots.last_at(self._bound.name), tx.approvals.get(self._bound.name)
+            last, pending = tx.snapshots.last_at(self._bound.name), tx.pending_approvals.get(self._bound.name)
         return pending is not None or is_due(last, stream.gone.every, now)
 
     def of_list(self, unsettled: Sequence[Intent]) -> Removals:
@@ -141,7 +141,7 @@ class GoneRecords:
             return Removals(refusal=error)
         keys = listed.keys()
         self.listed_rows, self.digest = listed.rows or None, _digest(keys)  # an empty list is not evidence
-        known = self._state.known(bound.scope)
+        known = self._state.known_keys(bound.scope)
         gone = not_listed(known, pl.concat([keys, *self._read]))  # what this run read exists
         with self._state.read_only() as tx:
             waiting = tx.waiting_records.waits(bound.name)  # also those of earlier parts

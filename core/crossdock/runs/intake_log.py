@@ -43,23 +43,23 @@ class PlanIntake(NoIntake):
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
         with self._state.read_only() as tx:
-            return tx.intake.done(stream, version)
+            return tx.intake.finished_files(stream, version)
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
         with self._state.read_only() as tx:
-            return tx.intake.unfinished(stream)
+            return tx.intake.unfinished_files(stream)
 
     def forgotten(self, stream: str, version: str) -> Digests:
         with self._state.read_only() as tx:
-            return tx.intake.forgotten(stream, version)
+            return tx.intake.digests_of_removed_files(stream, version)
 
     def known(self, stream: str) -> list[FileFacts]:
         with self._state.read_only() as tx:
-            return tx.intake.known(stream)
+            return tx.intake.known_files(stream)
 
     def passed(self, stream: str) -> set[FileDescription]:
         with self._state.read_only() as tx:
-            return tx.intake.passed(stream)
+            return tx.intake.passed_over(stream)
 
 
 class StateIntake(PlanIntake):
@@ -73,7 +73,7 @@ class StateIntake(PlanIntake):
 
     def pass_over(self, stream: str, files: set[FileDescription]) -> None:
         with self._state.begin() as tx:
-            tx.intake.pass_over(stream, files)
+            tx.intake.set_passed_over(stream, files)
 
     def mark_seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         with self._state.begin() as tx:

@@ -95,8 +95,8 @@ def job_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], first: date, la
     late = _late_files(tx, scheduled)
     days: dict[str | None, dict[date, CalendarDay]] = {name: {} for name in jobs}
     for source in (
-        _missed(tx.scheduled_runs.counting_from(), jobs, first, last, now),
-        _started(tx.runs.by_date(first, last)),
+        _missed(tx.scheduled_runs.recorded_since(), jobs, first, last, now),
+        _started(tx.runs.counts_by_date(first, last)),
         _scheduled(scheduled, late),
     ):
         for job, day, found in source:
@@ -187,7 +187,7 @@ def _late_files(tx: Transaction, scheduled: Sequence[ScheduledRun]) -> list[Late
                 place = run.job, run.business_date, run.run_id
                 found.append(LateFile(*place, stream, file.name, run.due, file.modified_at))
     by_id = {run.run_id: run for run in scheduled if run.run_id is not None}
-    for run_id, message in tx.runs.messages_beginning(_NO_FILE, list(by_id)):
+    for run_id, message in tx.runs.messages_starting_with(_NO_FILE, list(by_id)):
         run = by_id[run_id]
         name = message.text.split("\n")[0]
         found.append(LateFile(run.job, run.business_date, run_id, message.stream, name, run.due, None))

@@ -111,7 +111,7 @@ def month_summary(
     before, this = (
         [run for run in runs if (run.business_date < first.isoformat()) is is_before] for is_before in (True, False)
     )
-    reasons = tx.reporting.reasons_by_month(earlier, last)
+    reasons = tx.run_details.reasons_by_month(earlier, last)
     by_reason = [
         Counter({code: n for (of, code), n in reasons.items() if of == month_name(each)}) for each in (first, earlier)
     ]

@@ -162,7 +162,7 @@ class AwaitedRecords:
         """Yield what *fetched* records wait for, without waiting records of other runs: two runs would not end."""
         for name, hashes in fetched.items():
             with self._state.read_only() as tx:
-                waits = tx.waiting_records.waits_of(name, list(hashes)).values()
+                waits = tx.waiting_records.awaited_references(name, list(hashes)).values()
             waits_for = [each for record in waits for each in record]
             for scope, key, key_hash in _awaited(self._own[name], waits_for):
                 writer = self._writers.get(scope)
@@ -171,7 +171,7 @@ class AwaitedRecords:
 
     def _is_waiting(self, stream: str, key_hash: int) -> bool:
         with self._state.read_only() as tx:
-            return key_hash in tx.waiting_records.waits_of(stream, [key_hash])
+            return key_hash in tx.waiting_records.awaited_references(stream, [key_hash])
 
     def waits(self, records: Iterable[NamedRecord]) -> Iterator[tuple[NamedRecord, list[NamedRecord]]]:
         by_stream: dict[str, dict[int, NamedRecord]] = {}
@@ -179,7 +179,7 @@ class AwaitedRecords:
             by_stream.setdefault(record.stream, {})[record.key_hash] = record
         for name, asked in by_stream.items():
             with self._state.read_only() as tx:
-                waits = tx.waiting_records.waits_of(name, list(asked))
+                waits = tx.waiting_records.awaited_references(name, list(asked))
             for key_hash, waits_for in waits.items():
                 found = _awaited(self._own[name], waits_for)
                 writers = ((self._writers.get(scope), key, awaited) for scope, key, awaited in found)
@@ -187,7 +187,9 @@ class AwaitedRecords:
 
     def waiting(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
         with self._state.read_only() as tx:
-            return {name for name, hashes in fetched.items() if tx.waiting_records.waits_of(name, list(hashes))}
+            return {
+                name for name, hashes in fetched.items() if tx.waiting_records.awaited_references(name, list(hashes))
+            }
 
     def released(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
         """Yield the records that wait for *fetched* ones; those of other runs only if the target has these."""
@@ -199,7 +201,7 @@ class AwaitedRecords:
             if resources.isdisjoint(self._targets[scope.target].resources[scope.resource].parents):
                 continue
             with self._state.read_only() as tx:
-                waiting = tx.waiting_records.first(name, WAITING_AT_MOST)
+                waiting = tx.waiting_records.longest_waiting(name, WAITING_AT_MOST)
             come = parents if name in self._own else bound
             for record in waiting:
                 if any(key_hash in come.get(parent, ()) for parent, _, key_hash in _awaited(scope, record.waits_for)):
@@ -244,7 +246,7 @@ class FetchedInput(StreamInput):
         self.taken = self._scan.latest[KEY_HASH].to_list()
         if others := list({*self.taken} - {*self.named}):
             with self._state.read_only() as tx:
-                unsettled += self._own_records.without_others(tx.intents.unsettled_in(self._bound.scope, others))
+                unsettled += self._own_records.without_others(tx.intents.unsettled_in_scope(self._bound.scope, others))
         return super()._compared(unsettled)
 
     def _begin_phase(self) -> bool:
@@ -267,7 +269,7 @@ class FetchedInput(StreamInput):
         return ""
 
     def _known(self) -> pl.DataFrame:
-        return self._state.known_among(self._bound.scope, self._scan.latest[KEY_HASH].to_list())
+        return self._state.known_keys_among(self._bound.scope, self._scan.latest[KEY_HASH].to_list())
 
     def _decided_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
         """Decide about the records that `fetch` names as deleted, within the daily limits of the continued run."""
@@ -291,12 +293,12 @@ class FetchedInput(StreamInput):
     def finish(self) -> None:
         assert self._delta is not None
         with self._state.read_only() as tx:
-            asked = self.removals.withheld or tx.approvals.get(self._bound.name)
+            asked = self.removals.withheld or tx.pending_approvals.get(self._bound.name)
         if self._scan.keyless or self._delta.cured or self._delta.unmoved or self._followed.has_news or asked:
             with self._state.begin() as tx:
                 self._clear_resolved(tx)
                 self._followed.store(tx, is_done=not self._delta.postponed)
                 if self.removals.withheld is not None:
-                    tx.approvals.ask(self.removals.withheld)
+                    tx.pending_approvals.request_approval(self.removals.withheld)
                 else:
-                    tx.approvals.settle(self._bound.name, {*self.named}.difference(self.postponed_keys))
+                    tx.pending_approvals.remove_records(self._bound.name, {*self.named}.difference(self.postponed_keys))

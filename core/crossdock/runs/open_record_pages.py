@@ -12,7 +12,7 @@ from crossdock.errors import ConfigError
 from crossdock.runs import open_records
 from crossdock.runs.open_records import STATUSES, Item
 from crossdock.runs.waiting_groups import Parent, WaitingGroup, waiting_groups
-from crossdock.state import DeadLetterFilter, Scope, Transaction
+from crossdock.state import RecordFilter, Scope, Transaction
 from crossdock.state.tables.dead_letters import DeadLetterPlace
 from crossdock.state.tables.inbox import HintPlace
 from crossdock.state.tables.waiting_records import WaitingPlace
@@ -61,7 +61,7 @@ class OpenGroup:
 def page(
     tx: Transaction,
     kind: str,
-    choice: DeadLetterFilter,
+    choice: RecordFilter,
     scopes: Mapping[Scope, str],
     *,
     after: str,
@@ -86,7 +86,7 @@ def page(
 def _read(
     tx: Transaction,
     kind: str,
-    choice: DeadLetterFilter,
+    choice: RecordFilter,
     scopes: Mapping[Scope, str],
     after: str,
     limit: int,
@@ -116,7 +116,7 @@ def _read(
 
 
 def _unverified(
-    tx: Transaction, choice: DeadLetterFilter, scopes: Mapping[Scope, str], after: str, limit: int
+    tx: Transaction, choice: RecordFilter, scopes: Mapping[Scope, str], after: str, limit: int
 ) -> tuple[list[Item], list[list[str]]]:
     if choice.key is not None:  # few records, which the command lists as well
         found = tx.unverified.listed(scopes, open_records.key_hash_of(choice), limit=limit - 1)
@@ -158,7 +158,7 @@ def _hash(text: str) -> int:
 def groups(
     tx: Transaction,
     kind: str,
-    choice: DeadLetterFilter,
+    choice: RecordFilter,
     scopes: Mapping[Scope, str],
     waiting: Sequence[WaitingGroup],
     *,
@@ -192,7 +192,7 @@ def groups(
 
 def waiting_group(tx: Transaction, scopes: Mapping[str, Scope], name: str) -> WaitingGroup | None:
     """Return the group of waiting records with the *name* that `groups` gave it."""
-    return next((each for each in waiting_groups(tx, scopes, DeadLetterFilter()) if _name(each) == name), None)
+    return next((each for each in waiting_groups(tx, scopes, RecordFilter()) if _name(each) == name), None)
 
 
 def _name(group: WaitingGroup) -> str:
@@ -206,18 +206,18 @@ def _of_waiting(group: WaitingGroup) -> OpenGroup:
     return OpenGroup(group.stream, "", group.number, group.since, example, choice, waits_for=group.roots)
 
 
-def _of_refused(tx: Transaction, status: str, choice: DeadLetterFilter, *, by_source: bool) -> Iterator[OpenGroup]:
+def _of_refused(tx: Transaction, status: str, choice: RecordFilter, *, by_source: bool) -> Iterator[OpenGroup]:
     for each in tx.dead_letters.groups(status, choice, by_source=by_source, limit=MOST_GROUPS):
         parameters = {"stream": each.stream, "reason": each.code} | ({"file": each.source} if each.source else {})
         example = "" if by_source else _first_message(tx, status, replace(choice, stream=each.stream, code=each.code))
         yield OpenGroup(each.stream, each.code, each.number, each.first_at, example, parameters, each.first_run_id)
 
 
-def _first_message(tx: Transaction, status: str, choice: DeadLetterFilter) -> str:
+def _first_message(tx: Transaction, status: str, choice: RecordFilter) -> str:
     return "".join(each["message"] for each in tx.dead_letters.page(status, choice, after=None, limit=1))
 
 
-def _of_intents(tx: Transaction, kind: str, choice: DeadLetterFilter) -> Iterator[OpenGroup]:
+def _of_intents(tx: Transaction, kind: str, choice: RecordFilter) -> Iterator[OpenGroup]:
     found = tx.intents.groups(STATUSES[kind], choice, limit=MOST_GROUPS)
     files = tx.batches.facts({each.batch_id for each in found if each.batch_id is not None})
     firsts = open_records.intent_items(tx, tx.intents.with_ids([each.first_id for each in found]), kind)
@@ -230,7 +230,7 @@ def _of_intents(tx: Transaction, kind: str, choice: DeadLetterFilter) -> Iterato
 
 
 def _of_unverified(tx: Transaction, scopes: Mapping[Scope, str]) -> Iterator[OpenGroup]:
-    for scope, number in sorted(tx.unverified.counts(), key=lambda each: -each[1]):
+    for scope, number in sorted(tx.unverified.binding_counts(), key=lambda each: -each[1]):
         if scope in scopes:
             parameters = {"stream": scopes[scope]}
             yield OpenGroup(scopes[scope], "", number, None, f"to be compared with {scope.target}", parameters)

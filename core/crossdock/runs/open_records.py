@@ -12,7 +12,7 @@ from crossdock.errors import ConfigError
 from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.record_trace import History
 from crossdock.runs.waiting_groups import WaitingGroup, waiting_groups
-from crossdock.state import BatchFacts, DeadLetterFilter, HintedRecord, Intent, Scope, Transaction
+from crossdock.state import BatchFacts, HintedRecord, Intent, RecordFilter, Scope, Transaction
 from crossdock.state.tables.intents import UNSETTLED, Status
 from crossdock.state.tables.unverified_parts import UnverifiedRecord
 from crossdock.values.display_texts import parents_text, place_of
@@ -40,7 +40,7 @@ _SHOWN_ROOTS = 3  # of a group that waits for many records
 
 def selection(
     stream: str | None, key: str | None, reason: str | None, since: datetime | None, file: str | None = None
-) -> DeadLetterFilter:
+) -> RecordFilter:
     """Return the choice of the options. *key* is as in the source or as listed."""
     if reason is not None and reason not in REASONS:
         raise ConfigError(
@@ -48,14 +48,14 @@ def selection(
         )
     if key is not None and not {"%", "|"} & set(key):
         key = key_text([key])  # as in the source; otherwise it was copied from a list
-    return DeadLetterFilter(stream, key, reason, since.replace(tzinfo=UTC) if since else None, file)
+    return RecordFilter(stream, key, reason, since.replace(tzinfo=UTC) if since else None, file)
 
 
-def key_hash_of(choice: DeadLetterFilter) -> int | None:
+def key_hash_of(choice: RecordFilter) -> int | None:
     return None if choice.key is None else key_hashes([choice.key])[choice.key]
 
 
-def applies(choice: DeadLetterFilter, kind: str) -> bool:
+def applies(choice: RecordFilter, kind: str) -> bool:
     """Return whether records in the state *kind* have what *choice* restricts."""
     return (
         (choice.code is None or kind in _REFUSED)
@@ -65,14 +65,14 @@ def applies(choice: DeadLetterFilter, kind: str) -> bool:
     )
 
 
-def scopes_of(loaded: Project, choice: DeadLetterFilter) -> dict[Scope, str]:
+def scopes_of(loaded: Project, choice: RecordFilter) -> dict[Scope, str]:
     """Return the scopes whose unverified records are of *choice*, with their streams."""
     if not applies(choice, RecordState.UNVERIFIED.option) or choice.since is not None:
         return {}
     return {scope: name for name, scope in loaded.scopes.items() if choice.stream in {None, name}}
 
 
-def count(tx: Transaction, kind: str, choice: DeadLetterFilter, scopes: Collection[Scope]) -> int:
+def count(tx: Transaction, kind: str, choice: RecordFilter, scopes: Collection[Scope]) -> int:
     """Count the records of *choice* in the state *kind*; the unverified ones among those of *scopes*."""
     if not applies(choice, kind):
         return 0
@@ -87,18 +87,18 @@ def count(tx: Transaction, kind: str, choice: DeadLetterFilter, scopes: Collecti
     return tx.intents.count(STATUSES[kind], choice)
 
 
-def counts(tx: Transaction, choice: DeadLetterFilter, scopes: Collection[Scope]) -> dict[str, int]:
+def counts(tx: Transaction, choice: RecordFilter, scopes: Collection[Scope]) -> dict[str, int]:
     """Count the records of *choice* in each state, in the order of lists; see `count`."""
     kinds = [state.option for state in BY_URGENCY]
     applied = {kind for kind in kinds if applies(choice, kind)}
-    refused = tx.dead_letters.counts(choice) if applied & _REFUSED else {}
-    unsettled = tx.intents.counts(choice) if applied & STATUSES.keys() else {}
+    refused = tx.dead_letters.counts_by_status(choice) if applied & _REFUSED else {}
+    unsettled = tx.intents.unsettled_counts_by_status(choice) if applied & STATUSES.keys() else {}
     found = {kind: refused.get(kind, 0) for kind in _REFUSED}
     found |= {kind: sum(unsettled.get(each, 0) for each in statuses) for kind, statuses in STATUSES.items()}
     return {kind: found[kind] if kind in found else count(tx, kind, choice, scopes) for kind in kinds}
 
 
-def matching_items(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit: int) -> list[Item]:
+def matching_items(tx: Transaction, choice: RecordFilter, kinds: Iterable[str], limit: int) -> list[Item]:
     """Return at most *limit* records of *choice* in each of the states *kinds*, with their data; no unverified ones."""
     listed = [kind for kind in kinds if kind in _LISTS and applies(choice, kind)]
     return [item for kind in listed for item in _LISTS[kind](tx, choice, limit)]
@@ -134,7 +134,7 @@ def items_of(tx: Transaction, history: History) -> list[Item]:
         named = [UnverifiedRecord(history.scope, row["key"], row["target_id"]) for row in history.bindings]
         found += unverified_items(named, scopes)
     for stream in history.streams:
-        found += inbox_items(tx.inbox.listed(limit=1, choice=DeadLetterFilter(stream, history.key)))
+        found += inbox_items(tx.inbox.listed(limit=1, choice=RecordFilter(stream, history.key)))
     order = [state.option for state in BY_URGENCY]
     return sorted(found, key=lambda item: order.index(item["state"]))
 
@@ -210,17 +210,17 @@ def unreadable_items(tx: Transaction, limit: int) -> list[Item]:
             "since": webhook.received_at,
             "raw": None,
         }
-        for webhook in tx.inbox.unreadable(limit=limit)
+        for webhook in tx.inbox.unreadable_webhooks(limit=limit)
     ]
 
 
-def unverified(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
+def unverified(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     """Return at most *limit* unverified records of *choice*, by scope and key."""
     scopes = scopes_of(loaded, choice)
     return unverified_items(tx.unverified.listed(scopes, key_hash_of(choice), limit=limit), scopes)
 
 
-def waiting_group_items(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
+def waiting_group_items(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     """Return items of ``crossdock records list``. ``records`` is the number of records of a line."""
     return [_group_item(each) for each in waiting_groups(tx, loaded.scopes, choice)[:limit]]
 
@@ -242,24 +242,24 @@ def roots_text(group: WaitingGroup) -> str:
     return "; ".join(roots) + (f" and {more:,} more" if more else "")
 
 
-def _refused(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str) -> list[Item]:
+def _refused(tx: Transaction, choice: RecordFilter, limit: int, state: str) -> list[Item]:
     return refused_items(tx.dead_letters.listed(limit=limit, status=state, choice=choice), state)
 
 
-def _waiting(tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
+def _waiting(tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     return waiting_items(tx.waiting_records.listed(limit=limit, choice=choice))
 
 
-def _of_intents(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str) -> list[Item]:
+def _of_intents(tx: Transaction, choice: RecordFilter, limit: int, state: str) -> list[Item]:
     return intent_items(tx, tx.intents.listed(STATUSES[state], limit=limit, choice=choice), state)
 
 
-def _inbox(tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
-    unreadable = unreadable_items(tx, limit) if choice == DeadLetterFilter() else []
+def _inbox(tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
+    unreadable = unreadable_items(tx, limit) if choice == RecordFilter() else []
     return inbox_items(tx.inbox.listed(limit=limit, choice=choice)) + unreadable
 
 
-_LISTS: Mapping[str, Callable[[Transaction, DeadLetterFilter, int], list[Item]]] = {
+_LISTS: Mapping[str, Callable[[Transaction, RecordFilter, int], list[Item]]] = {
     **{state: partial(_refused, state=state) for state in _REFUSED},
     **{state: partial(_of_intents, state=state) for state in STATUSES},
     RecordState.WAITING.option: _waiting,

@@ -38,7 +38,7 @@ class Event:
 def add_changes(loaded: Project, tx: Transaction, history: History) -> None:
     """Add to each operation of *history* the members that it ``changed``, without personal values."""
     scope, rows = history.scope, history.operations
-    changes = tx.tracing.changes(scope, rows[0]["key_hash"]) if scope and rows else {}
+    changes = tx.record_history.payloads_of_updates(scope, rows[0]["key_hash"]) if scope and rows else {}
     masks = loaded.masks
     for row in rows:
         payloads = changes.get(row["id"])

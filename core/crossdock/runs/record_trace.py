@@ -60,13 +60,13 @@ class RecordSearch:
         ``FILE:LINE``. If no record begins at that line, the nearest record above it is found, and the line where it
         begins is returned.
         """
-        found = self._tx.tracing.of_name(name) | self._by_key(name)
+        found = self._tx.record_history.records_by_id_or_idempotency_key(name) | self._by_key(name)
         if found:
             return self._histories(found), None
         source, _, line = name.rpartition(":")
         if source and _LINE.fullmatch(line):
             for file in (source, source.rpartition("/")[2]):
-                first_line, found = self._tx.tracing.records_up_to_line(file, int(line))
+                first_line, found = self._tx.record_history.records_up_to_line(file, int(line))
                 if found:
                     return self._histories(found), None if first_line == int(line) else first_line
         return [], None
@@ -79,22 +79,22 @@ class RecordSearch:
     def in_scope(self, key: str, *, target: str = "", resource: str = "", namespace: str = "") -> list[History]:
         """Return the records with this key in the scopes with these names; an empty name stands for any."""
         wanted = {"target": target, "resource": resource, "namespace": namespace}.items()
-        known = {*self._scopes.values(), *self._tx.tracing.scopes()}
+        known = {*self._scopes.values(), *self._tx.record_history.scopes()}
         scopes = [scope for scope in known if all(not name or scope.columns[part] == name for part, name in wanted)]
         hashes = key_hashes([key, key_text([key])]).values()
         return self._histories({FoundRecord(scope, None, key_hash) for scope in scopes for key_hash in hashes})
 
     def _by_key(self, name: str) -> set[FoundRecord]:
-        tracing = self._tx.tracing
+        tracing = self._tx.record_history
         scopes, streams = {*self._scopes.values(), *tracing.scopes()}, {*self._scopes, *tracing.streams()}
         hashes = key_hashes([name, key_text([name])])
-        found = tracing.with_keys(scopes, streams, hashes.values())
+        found = tracing.records_with_keys(scopes, streams, hashes.values())
         namespace, _, key = name.partition(":")
         named = {scope for scope in scopes if scope.namespace == namespace}
         if key and named:
             hashes = key_hashes([key, key_text([key])])
             its_streams = [stream for stream, scope in self._scopes.items() if scope in named]
-            found |= tracing.with_keys(named, its_streams, hashes.values())
+            found |= tracing.records_with_keys(named, its_streams, hashes.values())
         return found
 
     def _histories(self, found: set[FoundRecord]) -> list[History]:
@@ -111,13 +111,13 @@ class RecordSearch:
         assert found.stream is not None
         if configured := self._scopes.get(found.stream):
             return configured
-        for scope in self._tx.tracing.scopes():  # the stream is no longer configured
-            if any(row["stream"] == found.stream for row in self._tx.tracing.operations(scope, found.key_hash)):
+        for scope in self._tx.record_history.scopes():  # the stream is no longer configured
+            if any(row["stream"] == found.stream for row in self._tx.record_history.operations(scope, found.key_hash)):
                 return scope
         return found.stream
 
     def _history(self, place: Scope | str, key_hash: int, found_in: set[str]) -> History:
-        tracing, scope = self._tx.tracing, None if isinstance(place, str) else place
+        tracing, scope = self._tx.record_history, None if isinstance(place, str) else place
         operations = tracing.operations(scope, key_hash) if scope else []
         configured = {name for name, its_scope in self._scopes.items() if its_scope == scope}
         streams = tuple(sorted(found_in | configured | {row["stream"] for row in operations}))

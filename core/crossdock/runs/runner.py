@@ -17,7 +17,7 @@ from crossdock.runs.failed_starts import Attempt
 from crossdock.runs.named_record_delivery import NamedRecordDelivery, check_fetching
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
-from crossdock.state import DeadLetterFilter, DueRun, NamedRecord, State
+from crossdock.state import DueRun, NamedRecord, RecordFilter, State
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
@@ -93,14 +93,14 @@ def run_scheduled(
 
 
 def replay(
-    project: Project, choice: DeadLetterFilter, *, clock: Clock, progress: Progress, interrupt: threading.Event
+    project: Project, choice: RecordFilter, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
     """Map the chosen dead letters again with the current mapping, and deliver them. No source is read."""
     attempt = Attempt(command=_replaying(choice), action="records replay")
     with open_session(project, clock, attempt=attempt) as session:
         known = project.selected([choice.stream] if choice.stream else [])
         with session.state.read_only() as tx:
-            identities = (dead_letter.identity for dead_letter in tx.dead_letters.chosen(choice))
+            identities = (dead_letter.identity for dead_letter in tx.dead_letters.rejected_matching(choice))
             found = {identity.stream for identity in identities if identity.key}
             is_dropped = not found and tx.dead_letters.count(choice, status="dropped") > 0
         for name in sorted(found - known):
@@ -119,7 +119,7 @@ def replay(
         return run.execute(names, dead_letters, reads=False, answers_for=known)
 
 
-def _replaying(choice: DeadLetterFilter) -> str:
+def _replaying(choice: RecordFilter) -> str:
     given = (choice.stream, choice.key, choice.code and f"--reason {choice.code}")
     since = f"--since {choice.since.isoformat()}" if choice.since else None
     file = f"--file {choice.source}" if choice.source else None

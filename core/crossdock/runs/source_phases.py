@@ -77,7 +77,7 @@ class SourcePhases:
         if reread is not None and self._since is not None:
             with self._state.read_only() as tx:
                 last = tx.full_lists.read_at(self._bound.name)
-                pending = reread.finds_gone and tx.approvals.get(self._bound.name) is not None
+                pending = reread.finds_gone and tx.pending_approvals.get(self._bound.name) is not None
             if pending or is_due(last, reread.every, self._bound.context.run.clock.now()):
                 phases.append("list")
         return phases
@@ -170,7 +170,7 @@ class SourcePhases:
         """Restore the first cursor if *error* shows that the cursors of earlier parts may have skipped records."""
         if isinstance(error, UnsortedError | IncompleteListError):
             with self._state.begin() as tx:
-                tx.cursors.reset(self._bound.name, self._bound.stream.cursor_version, self._since)
+                tx.cursors.put_or_forget(self._bound.name, self._bound.stream.cursor_version, self._since)
 
     def close(self) -> None:
         self._changes.close()

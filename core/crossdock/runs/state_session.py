@@ -108,7 +108,7 @@ class Session:
     def operations_left(self, target: str, streams: Iterable[BoundStream]) -> list[Intent]:
         """Return the operations on *target* that earlier runs left: all of them once, later those of *streams*."""
         with self.state.read_only() as tx:
-            left = tx.intents.unsettled_at(target)
+            left = tx.intents.to_send(target)
         scopes = {bound.scope for bound in streams}
         return [intent for intent in left if intent.scope in scopes] if target in self.resumed else left
 
@@ -155,11 +155,11 @@ def _opened(
 ) -> Session:
     targets = project.targets(clock)
     with state.begin() as tx:
-        for run in tx.runs.abandon(at=clock.now()):
-            tx.audit_log.end_of_killed(run.id)
+        for run in tx.runs.end_killed_runs(at=clock.now()):
+            tx.audit_log.record_killed_run(run.id)
             if run.job is not None:
                 day = date.fromisoformat(run.business_date)
-                tx.scheduled_runs.killed(run.id, run.job, day, project.own_recipients)
+                tx.scheduled_runs.add_notices_of_killed_run(run.id, run.job, day, project.own_recipients)
         earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
     session = Session(project, state, clock, targets, width, earlier, stack, percent)
     platform = session.targets[PLATFORM]

@@ -132,7 +132,7 @@ class StillReferenced:
         fresh = {each for each in referred if target_place(scope.target, scope.resource, each) not in known}
         self._kept.add([target_place(scope.target, scope.resource, each) for each in fresh])
         with self._state.read_only() as tx:
-            contributed = list(tx.bindings.contributed(scope.target, scope.resource, list(fresh)))
+            contributed = list(tx.bindings.contributed_payloads(scope.target, scope.resource, list(fresh)))
         found = set[str]()
         for each in page:
             if each.binding is not None and each.binding.target_id in fresh:

@@ -177,7 +177,7 @@ class StreamInput:
 
     @property
     def _known_in_order(self) -> Callable[[], pl.DataFrame | None] | None:  # what a snapshot is compared with
-        return partial(self._state.known_in_order, self._bound.scope) if self._lists_all else None
+        return partial(self._state.known_keys_in_order, self._bound.scope) if self._lists_all else None
 
     def close(self) -> None:
         """Stop reading and close the source. Deleted records without a decision continue to wait."""
@@ -206,7 +206,7 @@ class StreamInput:
 
     def _known(self) -> pl.DataFrame:
         held = order.known if (order := self._scan.key_order) else None
-        return self._state.known(self._bound.scope) if held is None else held
+        return self._state.known_keys(self._bound.scope) if held is None else held
 
     def accept(self) -> None:
         """Called after everything is read, before any of it is counted. It may refuse the input."""
@@ -261,7 +261,7 @@ class StreamInput:
         number, known = self._known_changed + len(self._waiting), self._known_count
         if number and not known:  # nothing was read, so the state was not asked
             with self._state.read_only() as tx:
-                known = tx.snapshots.present(self._bound.scope)
+                known = tx.snapshots.count_present(self._bound.scope)
         source = next(iter(self._scan.sources), "")
         return UpdateCandidates(number, known, self._read_records, source, self._mapping_changed)
 
@@ -270,7 +270,7 @@ class StreamInput:
         self._tally.count("carried_on", self.expected_records)
         if withheld is not None:
             with self._state.begin() as tx:
-                tx.approvals.ask(withheld.pending)
+                tx.pending_approvals.request_approval(withheld.pending)
 
     def failure_count(self) -> FailureCount:
         return FailureCount(self._bound, self._to_map + len(self.idle.records))
@@ -315,7 +315,7 @@ class StreamInput:
         """Store the rows without a key, and remove dead letters and waiting records that are resolved."""
         assert self._delta is not None
         name, at = self._bound.name, self._bound.context.run.clock.now()
-        tx.dead_letters.put_keyless(name, self._scan.keyless, self._read_again, run_id=self._run_id, at=at)
+        tx.dead_letters.replace_keyless(name, self._scan.keyless, self._read_again, run_id=self._run_id, at=at)
         tx.dead_letters.clear(name, self._delta.cured)
         tx.waiting_records.clear(name, self._delta.unmoved)
 
@@ -334,7 +334,7 @@ class StreamInput:
         assert self._delta is not None
         withheld, listed = self.removals.withheld, self._gone.listed_rows is not None
         if withheld is not None:
-            tx.approvals.ask(withheld)
+            tx.pending_approvals.request_approval(withheld)
         elif (self._scan.sources or listed) and not self.has_more:
             self._forget_approval(tx)
         if self._delta.postponed or self.removals.unsettled:
@@ -348,9 +348,9 @@ class StreamInput:
     def _forget_approval(self, tx: Transaction) -> None:
         """Withdraw the request for approval, unless webhooks have named its records, which this input may not show."""
         name = self._bound.name
-        pending = tx.approvals.get(name)
-        if pending is not None and not tx.inbox.among(name, pending.key_hashes):
-            tx.approvals.forget(name)
+        pending = tx.pending_approvals.get(name)
+        if pending is not None and not tx.inbox.key_hashes_among(name, pending.key_hashes):
+            tx.pending_approvals.forget(name)
 
 
 def keep_names(bound: BoundStream, state: State) -> None:

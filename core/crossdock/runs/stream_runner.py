@@ -138,7 +138,7 @@ class StreamRunner:
     def _run_part(self, bound: BoundStream, source: RunInput, held: AwaitingParents) -> Steps:
         """Read and deliver what `RunInput.read` reads at once. Return as `run`."""
         with self._state.read_only() as tx:
-            unsettled = self._run.own_records.without_others(tx.intents.unsettled_in(bound.scope, source.named))
+            unsettled = self._run.own_records.without_others(tx.intents.unsettled_in_scope(bound.scope, source.named))
         try:
             with code_of_stream(bound):
                 source.read(unsettled, self._advance)
@@ -260,7 +260,7 @@ class MissedChanges:
         self._counts = False
         if bound.is_hinted:
             with state.read_only() as tx:
-                self._counts = tx.inbox.receives(bound.name.partition(".")[0])
+                self._counts = tx.inbox.has_readable_webhook(bound.name.partition(".")[0])
 
     def counted(self, chunks: Iterator[PlannedChunk]) -> Iterator[PlannedChunk]:
         """Count the operations of *chunks*, except those on records that are to be fetched anyway."""
@@ -268,7 +268,7 @@ class MissedChanges:
             if self._counts and chunk.operations:
                 hashes = {operation.identity.key_hash for operation in chunk.operations}
                 with self._state.read_only() as tx:
-                    self._number += len(hashes) - len(tx.inbox.among(self._bound.name, list(hashes)))
+                    self._number += len(hashes) - len(tx.inbox.key_hashes_among(self._bound.name, list(hashes)))
             yield chunk
 
     def report(self) -> None:

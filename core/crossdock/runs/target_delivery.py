@@ -87,8 +87,8 @@ class RunningStreams:
         }
         if unverified or tx.unverified.has_bindings():
             return
-        if not tx.runs.restored():
-            tx.unverified.end()
+        if not tx.runs.is_restored():
+            tx.unverified.clear_all()
         elif carried_on == state_doubts.in_doubt(tx) and not self._rejected_once(tx):
             tx.runs.declare_compared(at=self._session.clock.now())
             state_doubts.trust_if_settled(tx)
@@ -100,7 +100,9 @@ class RunningStreams:
             for name, scope in scopes.items()
             if scope.target == PLATFORM and platform.resources[scope.resource].write_once
         }
-        return sum(counts.rejected for counts in tx.open_records.counts(list(writers.values()), writers).values())
+        return sum(
+            counts.rejected for counts in tx.open_record_counts.by_stream(list(writers.values()), writers).values()
+        )
 
     def _take_turns(self) -> None:
         while self._running:

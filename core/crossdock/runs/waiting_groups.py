@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from crossdock.runs.planning.references import key_hashes
-from crossdock.state import DeadLetterFilter, Scope, Transaction
+from crossdock.state import RecordFilter, Scope, Transaction
 
 Parent = tuple[str, str, str]
 """Resource, namespace and key of a record that another one refers to."""
@@ -34,9 +34,9 @@ class WaitingGroup:
     waits_for: tuple[list[dict[str, str]], ...]
 
 
-def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: DeadLetterFilter) -> list[WaitingGroup]:
+def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: RecordFilter) -> list[WaitingGroup]:
     """Group the waiting records of *choice*, longest waiting first."""
-    counts = tx.waiting_records.counted(choice)
+    counts = tx.waiting_records.grouped_counts(choice)
     streams = defaultdict(list)
     for name, scope in scopes.items():
         streams[scope.resource, scope.namespace].append(name)
@@ -65,7 +65,7 @@ def _waits(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Par
     while parents:
         found |= {parent: [] for parent in parents}
         for stream, hashes in _by_stream(streams, parents):
-            waits = tx.waiting_records.waits_of(stream, list(hashes))
+            waits = tx.waiting_records.awaited_references(stream, list(hashes))
             found |= {hashes[key_hash]: _parents(waits_for) for key_hash, waits_for in waits.items()}
         parents = {each for parent in parents for each in found[parent]} - set(found)
     return found

@@ -6,15 +6,15 @@ sub-packages; only this package imports SQLAlchemy.
 """
 
 from crossdock.state.db.database_url import parse_url
-from crossdock.state.db.engine import Pin, StateUrl
-from crossdock.state.planned_state import ExpectedDeliveries, ExpectedDelivery
+from crossdock.state.db.engine import PinnedTenant, StateUrl
+from crossdock.state.expected_state import ExpectedDeliveries, ExpectedDelivery
+from crossdock.state.open_state import State, Transaction, create_or_upgrade
 from crossdock.state.queries.record_history import FoundRecord
-from crossdock.state.store import State, Transaction, create
 from crossdock.state.tables.audit_log import AuditEntry, AuditFilter
 from crossdock.state.tables.batches import BatchFacts, OverdueBatch, StoredBatch
 from crossdock.state.tables.begun_undos import BegunUndo
-from crossdock.state.tables.bindings import Accepted, Binding
-from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, DeadLetterFilter
+from crossdock.state.tables.bindings import AcceptedBinding, Binding
+from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, RecordFilter
 from crossdock.state.tables.file_intake import FileDescription, FileFacts
 from crossdock.state.tables.inbox import HintedRecord, NamedRecord, ReceivedWebhook
 from crossdock.state.tables.intents import Attempt, Intent, Unchanged
@@ -31,7 +31,7 @@ from crossdock.state.tables.unrecorded_references import UnrecordedReference
 from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
 
 __all__ = [
-    "Accepted",
+    "AcceptedBinding",
     "Attempt",
     "AuditEntry",
     "AuditFilter",
@@ -40,7 +40,6 @@ __all__ = [
     "Binding",
     "DeadLetter",
     "DeadLetterFacts",
-    "DeadLetterFilter",
     "Digests",
     "DueRun",
     "ExpectedDeliveries",
@@ -58,9 +57,10 @@ __all__ = [
     "PastSnapshot",
     "PendingApproval",
     "PendingNotice",
-    "Pin",
+    "PinnedTenant",
     "ReceivedWebhook",
     "Recipients",
+    "RecordFilter",
     "RecordIdentity",
     "RunKind",
     "RunRecord",
@@ -82,6 +82,6 @@ __all__ = [
     "WaitingCount",
     "WaitingRecord",
     "WaveApproval",
-    "create",
+    "create_or_upgrade",
     "parse_url",
 ]

@@ -16,9 +16,9 @@ from sqlalchemy import Boolean, Column, Connection, Double, Integer, MetaData, S
 from sqlalchemy import select as select_columns
 
 from crossdock.errors import StateError
-from crossdock.state.db import migrations, run_lease, schema, sql_statements
+from crossdock.state.db import run_lease, schema, schema_migrations, sql_statements
 from crossdock.state.db.column_types import UtcDateTime
-from crossdock.state.db.database_errors import place_of, translated
+from crossdock.state.db.database_errors import translated, url_without_password
 from crossdock.state.db.engine import StateUrl, exclusive_schema_change, open_shared, read_only_connection
 from crossdock.state.tables.scheduled_runs import ScheduledRun
 
@@ -68,12 +68,12 @@ class FleetDatabase:
         with translated(url):
             self._engine = open_shared(url)
         try:
-            self._ensure()
+            self._ensure_current_tables()
         except BaseException:
             self._engine.dispose()
             raise
 
-    def _ensure(self) -> None:
+    def _ensure_current_tables(self) -> None:
         with translated(self._url), read_only_connection(self._engine) as connection:
             if _is_current(connection, self._url):
                 return
@@ -84,7 +84,7 @@ class FleetDatabase:
             _metadata.create_all(connection)
             if not inspect(connection).has_table(schema.leases.name):
                 schema.leases.create(connection)
-                migrations.seed_lease(connection)
+                schema_migrations.seed_lease(connection)
 
     @contextmanager
     def leading(self, owner: str) -> Iterator[Leader]:
@@ -96,7 +96,7 @@ class FleetDatabase:
         found: dict[str, dict[str, JobFacts]] = {}
         with translated(self._url), read_only_connection(self._engine) as connection:
             for row in connection.execute(select_columns(_jobs)).mappings():
-                found.setdefault(row["tenant"], {})[row["job"]] = _facts(row)
+                found.setdefault(row["tenant"], {})[row["job"]] = _job_facts(row)
         return found
 
     def close(self) -> None:
@@ -109,13 +109,13 @@ class Leader:
     def __init__(self, database: FleetDatabase, lease: run_lease.Lease) -> None:
         self._database, self._lease = database, lease
 
-    def write(self, known: Mapping[str, Iterable[JobFacts]]) -> None:
+    def write_jobs(self, known: Mapping[str, Iterable[JobFacts]]) -> None:
         """Store facts about the jobs of tenants. An empty mapping only confirms that this scheduler leads."""
         rows = [_row(tenant, facts) for tenant, each in known.items() for facts in each]
         with self._writing() as connection:
             sql_statements.upsert(connection, _jobs, rows)
 
-    def forget(self, tenants: Sequence[str]) -> None:
+    def forget_tenants(self, tenants: Sequence[str]) -> None:
         with self._writing() as connection:
             for some in sql_statements.chunks(tenants):
                 connection.execute(delete(_jobs).where(_jobs.c.tenant.in_(some)))
@@ -133,7 +133,7 @@ def _is_current(connection: Connection, url: StateUrl) -> bool:
         hint = "give the fleet a database of its own"
         raise StateError(
             "is the state of a tenant, not the database of a fleet",
-            where=place_of(url),
+            where=url_without_password(url),
             hint=hint,
             code="state_of_a_tenant",
         )
@@ -142,7 +142,7 @@ def _is_current(connection: Connection, url: StateUrl) -> bool:
     return {each["name"] for each in found.get_columns(_jobs.name)} == set(_NAMES)
 
 
-def _facts(row: Mapping[Any, Any]) -> JobFacts:
+def _job_facts(row: Mapping[Any, Any]) -> JobFacts:
     last = None
     if row["due"] is not None:
         values = {name: row[name] for name in ("job", *_LAST)}

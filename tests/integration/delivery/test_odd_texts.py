@@ -43,7 +43,7 @@ def test_an_attempt_that_failed_with_nul_is_kept(bench: Bench, platform: Platfor
     bench.deliver(1)
     assert bench.statuses() == {"delivered": 1}
     with bench.state.read_only() as tx:
-        (made,) = tx.tracing.operations(SCOPE, 0)
+        (made,) = tx.record_history.operations(SCOPE, 0)
     assert SHOWN in [sent["message"] for sent in made["sendings"]]
 
 

@@ -23,7 +23,7 @@ from crossdock.errors import StateError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
-from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create, parse_url, store
+from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create_or_upgrade, open_state, parse_url
 from crossdock.state.db import schema
 from crossdock.testing.postgres_server import PostgresServer
 from crossdock.writing.delivery import settlement
@@ -41,7 +41,7 @@ def pg_url(postgres: PostgresServer, tmp_path: Path) -> StateUrl:
 
 @pytest.fixture
 def pg(pg_url: StateUrl) -> Iterator[State]:
-    create(pg_url, PIN)
+    create_or_upgrade(pg_url, PIN)
     with closing(State(pg_url, PIN)) as opened:
         yield opened
 
@@ -108,7 +108,7 @@ def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
     pauses: list[float] = []
     with StoppablePostgres() as server:
         url = parse_url(server.create_database(), tmp_path)
-        create(url, PIN)
+        create_or_upgrade(url, PIN)
 
         def pause(seconds: float) -> None:
             pauses.append(seconds)
@@ -116,7 +116,7 @@ def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
                 server.restart()
                 eventually(server.answers)
 
-        monkeypatch.setattr(store, "time", SimpleNamespace(sleep=pause))
+        monkeypatch.setattr(open_state, "time", SimpleNamespace(sleep=pause))
 
         def work(tx: Transaction) -> int:
             run_id = tx.runs.start(business_date="2026-03-29", at=AT)
@@ -219,7 +219,7 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
         tx.intents.write_outcomes([old["replaced"]], at=AT)
         tx.intents.add_attempts([Attempt(old["rejected"].id, 1, AT, "rejected", 422, "no")])
         tx.dead_letters.put([dead_letter], run_id=run_id, at=AT)
-        tx.intents.mark_sending(fresh[:2])
+        tx.intents.write_as_sending(fresh[:2])
         tx.buckets.put("platform", PURSE)
 
     return first, work
@@ -247,7 +247,7 @@ def content(url: StateUrl) -> dict[str, list[dict[str, Any]]]:
 def test_a_turn_done_twice_is_a_turn_done_once(state: State, state_url: StateUrl, tmp_path: Path) -> None:
     """A commit whose answer was lost is repeated: every table reads as if it had been done once, on both databases."""
     single_url = parse_url("sqlite:///single.db", tmp_path)
-    create(single_url, PIN)
+    create_or_upgrade(single_url, PIN)
     with closing(State(single_url, PIN)) as single:
         for each, times in ((state, 2), (single, 1)):
             with each.begin() as tx:

@@ -112,7 +112,7 @@ def test_a_state_in_use_is_busy(stage: FleetStage, monkeypatch: pytest.MonkeyPat
 def test_a_paused_job_is_not_run(stage: FleetStage) -> None:
     """Even if the scheduler does not know of the pause yet; the result says so."""
     with closing(project.load(stage.base, stage.config("t000")).open_state()) as state, state.begin() as tx:
-        tx.scheduled_runs.pause(JOB, stage.due, paused=True)
+        tx.scheduled_runs.set_paused(JOB, stage.due, paused=True)
     result = executed(call(stage))
     assert (result.outcome, result.jobs[0].paused) == ("paused", True)
     assert stage.effects() == []

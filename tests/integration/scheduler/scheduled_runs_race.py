@@ -30,7 +30,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
-from crossdock.state import DueRun, RunResult, ScheduledRun, State, StateUrl, create
+from crossdock.state import DueRun, RunResult, ScheduledRun, State, StateUrl, create_or_upgrade
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 
@@ -148,7 +148,7 @@ class Simulation:
 
     def __post_init__(self) -> None:
         self.clock = ManualClock(self.begin)
-        create(self.url, PIN)
+        create_or_upgrade(self.url, PIN)
         plain = project(self.url, self.folder, self.jobs)
         facts = {field.name: getattr(plain, field.name) for field in fields(plain)}
         self.project = Met(**facts, meet=self._meet)
@@ -261,7 +261,7 @@ class Simulation:
 
     def pause(self, name: str, *, paused: bool) -> None:
         with closing(State(self.url, PIN)) as state, state.begin() as tx:
-            tx.scheduled_runs.pause(name, self.clock.now(), paused=paused)
+            tx.scheduled_runs.set_paused(name, self.clock.now(), paused=paused)
 
     def look_until(self, until: datetime, scheduler: Scheduler, step: timedelta = timedelta(minutes=5)) -> None:
         """Let time pass; *scheduler* looks all the time, and last at *until*."""

@@ -28,7 +28,7 @@ from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
-from crossdock.state import DueRun, NamedRecord, Pin, create, parse_url
+from crossdock.state import DueRun, NamedRecord, PinnedTenant, create_or_upgrade, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.progress import Silent
@@ -47,7 +47,7 @@ def loaded(tmp_path: Path, platform: Dated, monkeypatch: pytest.MonkeyPatch) -> 
     """A nightly job, and a platform with another clock."""
     monkeypatch.setenv("KEY", "k")
     profile, url = profile_of(f"http://127.0.0.1:{platform.server_port}"), parse_url("sqlite:///state.db", tmp_path)
-    create(url, Pin(profile.base_url, profile.tenant))
+    create_or_upgrade(url, PinnedTenant(profile.base_url, profile.tenant))
     return replace(project(url, tmp_path, {"nightly": job(schedule={"catch_up": "latest"})}), platform=profile)
 
 
@@ -61,7 +61,7 @@ def test_a_wrong_clock_keeps_no_webhook_from_it(loaded: Project, platform: Dated
         platform.date = _date(clock)
         clock.step(MONTH_S)
         with closing(loaded.open_state()) as state, state.begin() as tx:
-            tx.inbox.hint([NamedRecord("old.orders", "1", 5)], at=clock.now())
+            tx.inbox.add_hints([NamedRecord("old.orders", "1", 5)], at=clock.now())
         with pytest.raises(ClockError):
             while scheduler.tick():
                 pass

@@ -33,12 +33,12 @@ from crossdock.services.scheduler import run_notices
 from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state import DeadLetterFilter, create, parse_url
+from crossdock.state import RecordFilter, create_or_upgrade, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 
 Before = Callable[[], object]
-ALL = DeadLetterFilter()
+ALL = RecordFilter()
 WHEN = ["failed", "degraded", "recovered", "late"]
 CONFIG = """\
 platform: {{base_url: "{base_url}", tenant: {tenant}, auth: {{kind: api_key, token: env:KEY}}}}
@@ -75,7 +75,7 @@ class ServiceCase:
         self.folder, self._caplog = folder, caplog
         self.clock = ManualClock(BEGIN - timedelta(milliseconds=5))  # a run starts so soon after it is due
         self.url = parse_url("sqlite:///state.db", folder)
-        create(self.url, PIN)
+        create_or_upgrade(self.url, PIN)
         jobs = jobs or {"nightly": job(schedule={"every": "1s", "catch_up": "latest"})}
         self.project: Project = project(self.url, folder, jobs)
         if config is not None:
@@ -249,7 +249,9 @@ def test_people_are_told_once_of_the_same_open_records(
 
     def drop() -> None:
         with closing(case.project.open_state()) as state, state.begin() as tx:
-            tx.dead_letters.drop("wms.products", [each.identity.key_hash for each in tx.dead_letters.chosen(ALL)])
+            tx.dead_letters.drop(
+                "wms.products", [each.identity.key_hash for each in tx.dead_letters.rejected_matching(ALL)]
+            )
 
     case.looks(nothing, lambda: put("1.csv"), nothing, nothing, lambda: put("2.csv"), nothing, drop, nothing)
     notices = [exact_json.loads(post.body) for post in receiver.posts]

@@ -21,7 +21,7 @@ from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state import RunResult, StateUrl, create
+from crossdock.state import RunResult, StateUrl, create_or_upgrade
 from crossdock.state.upkeep import retention
 from crossdock.testing.manual_clock import ManualClock
 
@@ -33,7 +33,7 @@ class RetentionCase:
     """A project with a retention period of one week, and a clock."""
 
     def __init__(self, url: StateUrl, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-        create(url, PIN)
+        create_or_upgrade(url, PIN)
         self.clock, self._caplog = ManualClock(BEGIN), caplog
         self.project: Project = replace(project(url, folder, {"a": job()}), retention=WEEK)
         caplog.set_level("INFO", logger=LOGGER.name)
@@ -110,7 +110,7 @@ def test_it_waits_for_a_run(case: RetentionCase) -> None:
 def test_a_clock_that_was_ahead_does_not_stop_it(case: RetentionCase) -> None:
     """If the last time lies in the future, it is applied again."""
     with closing(case.project.open_state()) as state, state.begin() as tx:
-        tx.retention.applied(case.clock.now() + 30 * DAY)
+        tx.retention.record_applied(case.clock.now() + 30 * DAY)
     case.old_runs(3)
     RetentionTask(case.clock).run(case.project)
     assert case.runs() == 1
@@ -146,6 +146,6 @@ def test_a_purged_state_is_the_same_as_one_by_hand(case: RetentionCase) -> None:
     """What the scheduler removes is what 'crossdock state purge' counts for the same age."""
     case.old_runs(3)
     with case.project.read_state() as tx:
-        counted = tx.retention.count(case.project.retention_ages(WEEK, case.clock.now()))
+        counted = tx.retention.count_removable(case.project.retention_ages(WEEK, case.clock.now()))
     RetentionTask(case.clock).run(case.project)
     assert case.runs() == 4 - counted.runs_removed

@@ -79,8 +79,8 @@ def test_the_counts_of_a_report_are_what_is_listed(filled: CommandLine) -> None:
         tx.dead_letters.put([dead_letter(6, stream=stream, key="")], run_id=1, at=AT)
         bound = binding(7)
         tx.bindings.put(SCOPE, [bound], run_id=1, at=AT)
-        tx.unverified.distrust(SCOPE, [bound])
-        counts = tx.open_records.counts([stream], {SCOPE: stream})[stream]
+        tx.unverified.mark_bindings(SCOPE, [bound])
+        counts = tx.open_record_counts.by_stream([stream], {SCOPE: stream})[stream]
     listed = filled.run("records", "list", "--json").json
     states = Counter(item["state"].replace("-", "_") for item in listed)
     expected = {"rejected": 2, "waiting": 1, "in_doubt": 1, "pending": 2, "unverified": 1}

@@ -67,7 +67,7 @@ def test_a_run_in_progress_shows_its_progress_and_can_be_stopped(site: Site) -> 
     """Only operators are offered to stop it; the page is loaded again by itself."""
     with closing(site.state()) as state, state.exclusive("test:0"), state.begin() as tx:
         run = tx.runs.start(business_date="2026-04-02", at=NOW - timedelta(minutes=1), job="nightly")
-        tx.runs.count_requests(run, requests=1200, throttled=0)
+        tx.runs.store_request_counts(run, requests=1200, throttled=0)
     with closing(site.state()) as state, state.exclusive("test:0"):
         shown = site.visit(f"runs/{run}")
         assert "In progress: 1,200 requests in 1 min 0 s, 20.0 a second; its end is unknown" in shown
@@ -145,7 +145,7 @@ def test_the_calendar_leads_to_the_runs_of_a_date(site: Site) -> None:
     with closing(site.state()) as state, state.begin() as tx:
         for hour in (0, 0, 1):
             newest = tx.runs.start(business_date=f"2026-03-3{hour}", at=NOW, command="sync")
-        tx.scheduled_runs.counted_since("nightly", NOW - timedelta(days=3))
+        tx.scheduled_runs.register_job("nightly", NOW - timedelta(days=3))
         tx.scheduled_runs.begin(DueRun("nightly", NOW, NOW.date()), at=NOW)
     shown = site.visit("runs/calendar")
     assert {f"/t/acme/runs/{newest}", "/t/acme/runs?date=2026-03-30&manual=1"} <= links(shown)

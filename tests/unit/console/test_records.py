@@ -19,7 +19,7 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent
 from crossdock.console.people import Role
 from crossdock.runs.planning.references import key_hashes
 from crossdock.state import FileFacts, NamedRecord, PendingApproval
-from crossdock.state.tables.pending_approvals import packed
+from crossdock.state.tables.pending_approvals import packed_key_hashes
 from crossdock.values.record_keys import key_text
 from crossdock.values.state_words import RecordState
 
@@ -55,10 +55,10 @@ def fill(command_line: CommandLine) -> None:
         statuses = ("pending", "in_doubt", "handed_over", "overdue")
         made = [intent(n, status=status, **record(f"I{n}")) for n, status in enumerate(statuses)]
         tx.intents.add(made, run_id=run, fence=1, at=AT)
-        tx.inbox.hint([NamedRecord(STREAM, "H5", key_hashes(["H5"])["H5"])], at=AT)
+        tx.inbox.add_hints([NamedRecord(STREAM, "H5", key_hashes(["H5"])["H5"])], at=AT)
         known = [binding(n, key=f"U{n}", key_hash=key_hashes([f"U{n}"])[f"U{n}"]) for n in range(3)]
         tx.bindings.put(SCOPE, known, run_id=run, at=AT)
-        tx.unverified.distrust(SCOPE, known)
+        tx.unverified.mark_bindings(SCOPE, known)
 
 
 def test_numbers_are_those_of_the_command(command_line: CommandLine, visitor: Visitor) -> None:
@@ -176,8 +176,12 @@ def test_what_waits_for_approval_names_its_records(command_line: CommandLine, vi
     fill(command_line)
     hashes = [key_hashes([key])[key] for key in ("U0", "U1")]
     with closing(command_line.state()) as state, state.begin() as tx:
-        tx.approvals.ask(PendingApproval(STREAM, "delete product of wms on the platform", packed([*hashes, 7]), AT))
-        tx.approvals.ask(PendingApproval("old.products", "delete product in old", packed([7]), AT))
+        tx.pending_approvals.request_approval(
+            PendingApproval(STREAM, "delete product of wms on the platform", packed_key_hashes([*hashes, 7]), AT)
+        )
+        tx.pending_approvals.request_approval(
+            PendingApproval("old.products", "delete product in old", packed_key_hashes([7]), AT)
+        )
     page = opened(visitor, "approvals")
     assert "delete product of wms on the platform, 3 records" in page.text
     assert "U0 , U1 and 1 more" in page.text
@@ -194,7 +198,9 @@ def test_texts_of_others_are_shown_and_not_executed(command_line: CommandLine, v
         tx.dead_letters.put([dead_letter(1, **(facts | {"raw": raw}))], run_id=run, at=AT)
         tx.waiting_records.put([waiting(1, waits_for=[], **record("2", source=HOSTILE))], run_id=run, at=AT)
         tx.intake.accept(STREAM, "v1", [FileFacts(HOSTILE, "aa", 1, AT, "2026")], at=AT)
-        tx.approvals.ask(PendingApproval(STREAM, HOSTILE, packed([facts["key_hash"]]), AT))
+        tx.pending_approvals.request_approval(
+            PendingApproval(STREAM, HOSTILE, packed_key_hashes([facts["key_hash"]]), AT)
+        )
     addresses = [
         *("records", "records/rejected", "records/waiting", "files", "approvals"),
         f"records/rejected?stream={STREAM}&reason=bad_value&by=file",

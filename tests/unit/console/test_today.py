@@ -19,7 +19,7 @@ from crossdock.console import remedies
 from crossdock.console.people import Role
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.state import DueRun, PendingApproval, RunResult, State, Transaction
-from crossdock.state.tables.pending_approvals import packed
+from crossdock.state.tables.pending_approvals import packed_key_hashes
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_messages import RunMessage
@@ -99,9 +99,9 @@ def test_a_job_that_only_waits_for_an_approval_is_one_thing_to_do(site: Site) ->
     """Its error says the same as the approval; once that is given, the next run makes the changes."""
     error = RunMessage("error", "wms.products", "40 of 42 known records would be updated", "refused")
     site.ran("nightly", DUE.date(), error, status="incomplete")
-    held = PendingApproval("wms.products", "update product in wms", packed(range(40)), NOW)
+    held = PendingApproval("wms.products", "update product in wms", packed_key_hashes(range(40)), NOW)
     with closing(site.state()) as state, state.begin() as tx:
-        tx.approvals.ask(held)
+        tx.pending_approvals.request_approval(held)
     assert site.todo() == [
         [
             "40 changes of wms.products beyond a limit wait for a decision.",
@@ -109,7 +109,7 @@ def test_a_job_that_only_waits_for_an_approval_is_one_thing_to_do(site: Site) ->
         ]
     ]
     with closing(site.state()) as state, state.begin() as tx:
-        tx.approvals.approve(held, at=NOW)
+        tx.pending_approvals.approve(held, at=NOW)
     assert site.row("nightly")[-1].startswith("Start it again to make the changes that were approved")
 
 

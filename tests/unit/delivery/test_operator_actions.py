@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.state import DeadLetterFacts, DeadLetterFilter, Intent, RecordIdentity, Scope, State, Step, WaitingRecord
+from crossdock.state import DeadLetterFacts, Intent, RecordFilter, RecordIdentity, Scope, State, Step, WaitingRecord
 from crossdock.writing.delivery import operator_actions
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
@@ -44,7 +44,7 @@ def unsettled(state: State, *intents: Intent) -> list[Intent]:
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.intents.add(intents, run_id=run_id, fence=1, at=AT)
-        return operator_actions.undecided_intents(tx, DeadLetterFilter(STREAM))
+        return operator_actions.undecided_intents(tx, RecordFilter(STREAM))
 
 
 def test_a_half_made_record_is_given_up_whole(state: State) -> None:
@@ -53,12 +53,12 @@ def test_a_half_made_record_is_given_up_whole(state: State) -> None:
     with state.begin() as tx:
         tx.waiting_records.put([waiting(1, 77)], run_id=1, at=AT)
         with pytest.raises(ConfigError, match="is in doubt"):
-            operator_actions.drop(tx, [], tx.waiting_records.chosen(DeadLetterFilter(STREAM)), found, at=AT)
+            operator_actions.drop(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), found, at=AT)
         operator_actions.settle_as_not_delivered(tx, found, at=AT)
-        operator_actions.drop(tx, [], tx.waiting_records.chosen(DeadLetterFilter(STREAM)), [], at=AT)
+        operator_actions.drop(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), [], at=AT)
     with state.begin() as tx:
         assert tx.dead_letters.facts(STREAM) == [DeadLetterFacts(1, 77, None, "dropped", "whole")]
-        assert (tx.waiting_records.chosen(DeadLetterFilter(STREAM)), tx.intents.unsettled()) == ([], [])
+        assert (tx.waiting_records.matching(RecordFilter(STREAM)), tx.intents.unsettled()) == ([], [])
 
 
 def test_what_did_not_happen_is_as_if_never_sent(state: State) -> None:
@@ -93,7 +93,7 @@ def test_a_pending_operation_can_be_given_up(state: State) -> None:
         one.status, one.first_sent_at = "pending", None
         tx.intents.add([one, intent(2)], run_id=run_id, fence=1, at=AT)
     with state.begin() as tx:
-        found = operator_actions.pending_intents(tx, DeadLetterFilter(STREAM))
+        found = operator_actions.pending_intents(tx, RecordFilter(STREAM))
         assert [each.identity.key for each in found] == ["K1"]
         operator_actions.drop(tx, [], [], found, at=AT)
     with state.begin() as tx:
@@ -109,10 +109,10 @@ def test_a_person_decides_what_a_partner_does_not_acknowledge(state: State) -> N
         each.status, each.target_id = status, each.identity.key  # type: ignore[assignment]  # two of its literals
     assert [each.identity.key for each in unsettled(state, *kept)] == ["K1"]
     with state.begin() as tx:
-        found = operator_actions.undecided_intents(tx, DeadLetterFilter(STREAM, "K2"))
+        found = operator_actions.undecided_intents(tx, RecordFilter(STREAM, "K2"))
         with pytest.raises(ConfigError, match="K2 is not acknowledged yet"):
             operator_actions.drop(tx, [], [], found, at=AT)
         operator_actions.check_id(found, None)
         operator_actions.settle_as_not_delivered(tx, found, at=AT)
     with state.begin() as tx:
-        assert [each.identity.key for each in operator_actions.pending_intents(tx, DeadLetterFilter(STREAM))] == ["K2"]
+        assert [each.identity.key for each in operator_actions.pending_intents(tx, RecordFilter(STREAM))] == ["K2"]

@@ -81,9 +81,9 @@ def test_what_depends_on_no_unverified_binding_verifies_it(state: State) -> None
         tx.intents.add([created, updated], run_id=run, fence=1, at=AT)
         created.status = updated.status = "delivered"
         tx.bindings.put(SCOPE, [binding(1), binding(2)], run_id=run, at=AT)
-        tx.unverified.distrust(SCOPE, [binding(1), binding(2)])
+        tx.unverified.mark_bindings(SCOPE, [binding(1), binding(2)])
         settlement.write(tx, turn, run_id=run, at=AT, doubts=StateDoubts(unverified=True))
-        assert list(tx.unverified.counts()) == [(SCOPE, 1)]
+        assert list(tx.unverified.binding_counts()) == [(SCOPE, 1)]
         assert {n: each.fingerprint for n, each in tx.bindings.get(SCOPE, [1, 2]).items()} == {1: 5, 2: None}
 
 

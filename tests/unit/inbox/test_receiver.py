@@ -20,12 +20,12 @@ from crossdock.errors import ConfigError, StateError
 from crossdock.services.inbox import receiver, webhook_writer
 from crossdock.services.inbox.receiver import Receiver, RefusedCounts
 from crossdock.services.inbox.webhook_writer import WebhookWriter
-from crossdock.state import Pin, State, StateUrl, create
+from crossdock.state import PinnedTenant, State, StateUrl, create_or_upgrade
 from crossdock.state.tables.inbox import Inbox
 from crossdock.values.clock import SystemClock
 
 BODY = b'{"keys": [["1"]]}'
-PIN = Pin("http://127.0.0.1:9", "acme")
+PIN = PinnedTenant("http://127.0.0.1:9", "acme")
 
 
 @dataclass
@@ -63,7 +63,7 @@ def stage(
     open_state: Callable[[], State] | None = None,
     on_hint: Callable[[], object] = lambda: None,
 ) -> Iterator[Stage]:
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     secret, woken, refused = new_secret(), threading.Event(), RefusedCounts()
 
     def wake(_: Collection[str]) -> None:
@@ -195,7 +195,7 @@ def test_an_unreadable_body_is_no_error_of_the_sender(each: Stage) -> None:
     assert each.refused.pop_counts() == {("depot", "unreadable"): 1}
     opened = State(each.url, PIN)
     with opened.read_only() as tx:
-        assert [found.problem for found in tx.inbox.unreadable(limit=5)] == [
+        assert [found.problem for found in tx.inbox.unreadable_webhooks(limit=5)] == [
             "the body is not JSON, or goes beyond its limits"
         ]
     opened.close()
@@ -241,7 +241,7 @@ def test_what_fails_after_a_webhook_was_stored_changes_no_answer(
     def fails(*_: object) -> int:
         raise RuntimeError
 
-    monkeypatch.setattr(Inbox, "forget", fails)
+    monkeypatch.setattr(Inbox, "remove_old_webhooks", fails)
     with stage(tmp_path, state_url, on_hint=fails) as opened:
         for number in range(3):
             assert opened.send(name=f"msg_{number}").status_code == 200

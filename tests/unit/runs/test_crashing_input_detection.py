@@ -9,16 +9,16 @@ import pytest
 
 from crossdock.errors import RefusedError
 from crossdock.runs.crashing_input_detection import marked_reading
-from crossdock.state import Pin, State, create, parse_url
-from crossdock.state.sidecar_files.input_marks import ReadingMark
+from crossdock.state import PinnedTenant, State, create_or_upgrade, parse_url
+from crossdock.state.sidecar_files.reading_marks import ReadingMark
 from crossdock.values.clock import SystemClock
 
-PIN = Pin("https://api.example.com", "acme")
+PIN = PinnedTenant("https://api.example.com", "acme")
 
 
 def opened(folder: Path) -> State:
     url = parse_url("sqlite:///state.db", folder)
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     return State(url, PIN, keys=folder / "keys")
 
 
@@ -40,7 +40,7 @@ def test_an_input_that_was_cut_off_is_tried_first(tmp_path: Path, name: str, tim
             with state.read_only() as tx:
                 found = tx.crashing_inputs.get(mark)
                 assert found
-                assert found.is_to_be_tried == (number + 1 == times)
+                assert found.needs_trial_process == (number + 1 == times)
         refused = pytest.raises(RefusedError, match=f"killed the process {times + 1} times") if kills else nullcontext()
         with marked_reading(state, clock, kill) as reading, refused, reading.of("wms.p"):
             if name:
@@ -49,4 +49,4 @@ def test_an_input_that_was_cut_off_is_tried_first(tmp_path: Path, name: str, tim
         assert tried == ["wms.p"]
         with state.read_only() as tx:
             assert [each.name for each in tx.crashing_inputs.list_set_aside()] == [name] * kills
-            assert tx.crashing_inputs.any() == kills
+            assert tx.crashing_inputs.has_any() == kills

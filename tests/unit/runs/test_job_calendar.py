@@ -34,7 +34,7 @@ def scheduled(tx: Transaction, day: int, status: Status = "done", *, after: time
     """A run of the job for one day of the month that begins *after* it was due, and takes an hour."""
     run = DueRun("nightly", due(day), date(2026, 11, day))
     began = run.due + after
-    tx.scheduled_runs.counted_since("nightly", due(2) - timedelta(hours=1))
+    tx.scheduled_runs.register_job("nightly", due(2) - timedelta(hours=1))
     assert tx.scheduled_runs.begin(run, at=began)
     run_id = tx.runs.start(business_date=run.business_date.isoformat(), at=began, job="nightly")
     at = began + timedelta(hours=1)

@@ -27,7 +27,7 @@ def night(tx: Transaction, day: date, status: str = "done", **streams: dict[str,
     """A scheduled run at noon; *streams* have the numbers of records delivered, and open at its end."""
     at = datetime.combine(day, datetime.min.time(), UTC) + timedelta(hours=12)
     run = DueRun("nightly", at, day)
-    tx.scheduled_runs.counted_since("nightly", at)
+    tx.scheduled_runs.register_job("nightly", at)
     assert tx.scheduled_runs.begin(run, at=at)
     run_id = tx.runs.start(business_date=day.isoformat(), at=at, job="nightly")
     tally: dict[str, Any] = {

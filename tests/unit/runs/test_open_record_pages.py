@@ -14,14 +14,14 @@ from crossdock.errors import ConfigError
 from crossdock.runs import open_record_pages, open_records
 from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.waiting_groups import waiting_groups
-from crossdock.state import DeadLetterFilter, NamedRecord, State, Transaction
+from crossdock.state import NamedRecord, RecordFilter, State, Transaction
 
-ALL = DeadLetterFilter()
+ALL = RecordFilter()
 SCOPES = {SCOPE: "wms.products"}
 KINDS = ("rejected", "waiting", "pending", "in-doubt", "inbox", "unverified")
 
 
-def pages(tx: Transaction, kind: str, limit: int, choice: DeadLetterFilter = ALL, **more: Any) -> list[list[str]]:
+def pages(tx: Transaction, kind: str, limit: int, choice: RecordFilter = ALL, **more: Any) -> list[list[str]]:
     """The streams and keys of each page."""
     found, after = list[list[str]](), ""
     while not found or after:
@@ -41,12 +41,12 @@ def fill(state: State) -> None:
             code = ("conflict", "bad_value")[number % 2]
             tx.dead_letters.put([dead_letter(number, code=code, **facts)], run_id=run, at=at)
             tx.waiting_records.put([waiting(number, **facts)], run_id=run, at=at)
-            tx.inbox.hint([NamedRecord(stream, f"|{number}", number)], at=at)
+            tx.inbox.add_hints([NamedRecord(stream, f"|{number}", number)], at=at)
             statuses = {"status": "in_doubt" if number > 5 else "sending" if number > 2 else "pending"}
             made = [intent(number, **statuses), intent(10 + number, status="in_doubt")]
             tx.intents.add(made[: 2 if number < 6 else 1], run_id=run, fence=1, at=at)
         tx.bindings.put(SCOPE, [binding(number) for number in range(1, 10)], run_id=run, at=AT)
-        tx.unverified.distrust(SCOPE, [binding(number) for number in range(1, 8)])
+        tx.unverified.mark_bindings(SCOPE, [binding(number) for number in range(1, 8)])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,7 +78,7 @@ def test_groups_have_all_records(state: State, kind: str) -> None:
         groups = open_record_pages.groups(tx, kind, ALL, SCOPES, waits)
         assert sum(each.number for each in groups) == open_records.count(tx, kind, ALL, SCOPES)
         for each in groups:
-            choice = DeadLetterFilter(each.choice["stream"], code=each.choice.get("reason"))
+            choice = RecordFilter(each.choice["stream"], code=each.choice.get("reason"))
             group = open_record_pages.waiting_group(tx, {}, each.choice.get("group", ""))
             assert [len(found) for found in pages(tx, kind, 50, choice, group=group)] == [each.number]
 
@@ -104,12 +104,12 @@ def test_records_are_chosen_by_file_and_message(state: State) -> None:
     letters = [dead_letter(1, message="is No_number"), dead_letter(2, source="g.csv"), dead_letter(3, message="50 %")]
     with state.begin() as tx:
         tx.dead_letters.put(letters, run_id=run, at=AT)
-        tx.inbox.hint([NamedRecord("wms.a", "1", 1)], at=AT)
+        tx.inbox.add_hints([NamedRecord("wms.a", "1", 1)], at=AT)
 
-        def numbers(choice: DeadLetterFilter) -> list[int]:
+        def numbers(choice: RecordFilter) -> list[int]:
             return [open_records.count(tx, kind, choice, SCOPES) for kind in ("rejected", "inbox")]
 
-        assert numbers(DeadLetterFilter(text="no_NUMBER")) == [1, 0]
-        assert numbers(DeadLetterFilter(text="%")) == [1, 0]
-        assert numbers(DeadLetterFilter(source="g.csv")) == [1, 0]
+        assert numbers(RecordFilter(text="no_NUMBER")) == [1, 0]
+        assert numbers(RecordFilter(text="%")) == [1, 0]
+        assert numbers(RecordFilter(source="g.csv")) == [1, 0]
         assert numbers(replace(ALL, handed_over_in="g.csv")) == [0, 0]

@@ -9,7 +9,7 @@ from tests.report_page import AT, dead_letter, sqlite_state, start, waiting
 
 from crossdock.runs.planning.references import key_hashes
 from crossdock.runs.waiting_groups import waiting_groups
-from crossdock.state import DeadLetterFilter, Scope, WaitingRecord
+from crossdock.state import RecordFilter, Scope, WaitingRecord
 
 STREAM = "wms.accounts"
 SCOPES = {STREAM: Scope("platform", "ledger_account", "wms")}
@@ -29,7 +29,7 @@ def groups(
         tx.waiting_records.put(records, run_id=run, at=AT)
         letters = [dead_letter(1, stream=STREAM, key=key, key_hash=key_hashes([key])[key]) for key in rejected]
         tx.dead_letters.put(letters, run_id=run, at=AT)
-        found = waiting_groups(tx, SCOPES, DeadLetterFilter())
+        found = waiting_groups(tx, SCOPES, RecordFilter())
     return [([key for *_, key in each.roots], each.number, [key for *_, key in each.rejected]) for each in found]
 
 

@@ -15,7 +15,7 @@ from tests.unit.scheduling.wallclock import utc
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.services.scheduler.due_jobs import DueJobs
-from crossdock.state import DueRun, State, Transaction, create, parse_url
+from crossdock.state import DueRun, State, Transaction, create_or_upgrade, parse_url
 
 BEGIN = utc(2026, 6, 1)
 NOW = utc(2026, 6, 4, 3)
@@ -38,11 +38,11 @@ def jobs(**settings: dict[str, Any]) -> DueJobs:
 def state(tmp_path: Path) -> Iterator[State]:
     """A state that has counted the jobs *a* and *b* since *BEGIN*."""
     url = parse_url("sqlite:///state.db", tmp_path)
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     with closing(State(url, PIN)) as opened:
         with opened.begin() as tx:
             for name in "ab":
-                tx.scheduled_runs.counted_since(name, BEGIN)
+                tx.scheduled_runs.register_job(name, BEGIN)
         yield opened
 
 
@@ -74,7 +74,7 @@ def test_a_run_that_had_to_wait_stays_on_time(state: State) -> None:
 def test_a_paused_job_has_nothing_to_do(state: State) -> None:
     """Its runs are neither started nor skipped."""
     with state.begin() as tx:
-        tx.scheduled_runs.pause("a", NOW, paused=True)
+        tx.scheduled_runs.set_paused("a", NOW, paused=True)
         (plan,) = jobs(a={}).plans(tx.scheduled_runs, NOW, {"a": BEGIN})
     assert (plan.starts, plan.skipped) == ([], [])
 

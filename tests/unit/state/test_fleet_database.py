@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, text
 from tests.conftest import PIN
 
 from crossdock.errors import StateBusyError, StateError
-from crossdock.state import ScheduledRun, StateUrl, create
+from crossdock.state import ScheduledRun, StateUrl, create_or_upgrade
 from crossdock.state.db import run_lease
 from crossdock.state.fleet_database import FleetDatabase, JobFacts
 
@@ -29,11 +29,11 @@ def database(state_url: StateUrl) -> Iterator[FleetDatabase]:
 def test_what_was_written_is_read_by_the_next_leader(database: FleetDatabase, state_url: StateUrl) -> None:
     """Exactly, also from another process; the last word counts."""
     with database.leading("first") as leader:
-        leader.write({"acme": [JobFacts("a", SINCE, paused=True)], "bolt": FACTS})
-        leader.write({"acme": FACTS})
+        leader.write_jobs({"acme": [JobFacts("a", SINCE, paused=True)], "bolt": FACTS})
+        leader.write_jobs({"acme": FACTS})
     with closing(FleetDatabase(state_url)) as other, other.leading("second") as leader:
         assert other.jobs() == {name: {each.job: each for each in FACTS} for name in ("acme", "bolt")}
-        leader.forget(["bolt", "unknown"])
+        leader.forget_tenants(["bolt", "unknown"])
         assert list(other.jobs()) == ["acme"]
 
 
@@ -58,15 +58,15 @@ def test_a_leader_that_was_overtaken_writes_nothing(
         monkeypatch.setattr(run_lease, "_GRACE_S", 0.0)
         with other.leading("host:2") as new:
             with pytest.raises(StateError, match="has taken over"):
-                leader.write({"acme": FACTS})
-            new.write({})
+                leader.write_jobs({"acme": FACTS})
+            new.write_jobs({})
             assert other.jobs() == {}
         sleeper.__exit__(None, None, None)
 
 
 def test_the_state_of_a_tenant_is_no_database_of_a_fleet(state_url: StateUrl) -> None:
     """Their leases would be one."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     with pytest.raises(StateError, match="is the state of a tenant"):
         FleetDatabase(state_url)
 
@@ -74,7 +74,7 @@ def test_the_state_of_a_tenant_is_no_database_of_a_fleet(state_url: StateUrl) ->
 def test_the_table_of_another_version_is_made_anew(database: FleetDatabase, state_url: StateUrl) -> None:
     """What it knew is read from the states again."""
     with database.leading("host:1") as leader:
-        leader.write({"acme": FACTS})
+        leader.write_jobs({"acme": FACTS})
     engine = create_engine(state_url)
     with engine.begin() as connection:
         connection.execute(text("ALTER TABLE fleet_jobs ADD COLUMN another TEXT"))
@@ -82,4 +82,4 @@ def test_the_table_of_another_version_is_made_anew(database: FleetDatabase, stat
     with closing(FleetDatabase(state_url)) as other:
         assert other.jobs() == {}
         with other.leading("host:2") as leader:
-            leader.write({"acme": FACTS})
+            leader.write_jobs({"acme": FACTS})

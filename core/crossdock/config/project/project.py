@@ -29,18 +29,18 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.state import (
     AuditEntry,
-    Pin,
+    PinnedTenant,
     Recipients,
     Scope,
     SharedBucket,
     State,
     StateUrl,
     Transaction,
-    create,
+    create_or_upgrade,
     parse_url,
 )
 from crossdock.state.db.schema import VERSION
-from crossdock.state.upkeep.removable_rows import Ages
+from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_durations import span
@@ -257,13 +257,13 @@ class Project:
     # ---- state
 
     @property
-    def pin(self) -> Pin:
-        return Pin(self.platform.base_url, self.platform.tenant)
+    def pin(self) -> PinnedTenant:
+        return PinnedTenant(self.platform.base_url, self.platform.tenant)
 
-    def retention_ages(self, older_than: timedelta, now: datetime) -> Ages:
+    def retention_ages(self, older_than: timedelta, now: datetime) -> PurgeTimes:
         """Return the limits for rows that are *older_than* that and no longer protect an idempotency key."""
         kept_s = max(target.kept_s for target in self.targets(SystemClock()).values())
-        return Ages.at(now, older_than, keys_kept_s=int(kept_s))
+        return PurgeTimes.at(now, older_than, keys_kept_s=int(kept_s))
 
     def init(self) -> bool:
         """Create the state and return True, or upgrade an existing one. The audit log has both."""
@@ -273,7 +273,7 @@ class Project:
             entry = AuditEntry.new("init", "state", at=SystemClock().now(), before=before, after={"version": VERSION})
             tx.audit_log.put(entry)
 
-        return create(self.state_url, self.pin, log)
+        return create_or_upgrade(self.state_url, self.pin, log)
 
     def open_state(self, *, read_only: bool = False) -> State:
         return State(self.state_url, self.pin, read_only=read_only, keys=self.beside_spool("keys"))

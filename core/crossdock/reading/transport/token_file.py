@@ -64,7 +64,7 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        kept = fence_files.of_user("tokens", str(path.resolve()))
+        kept = fence_files.path_in_user_folder("tokens", str(path.resolve()))
         self._newest = [path.with_name(f"{path.name}.newest"), *kept]
 
     def read(self) -> StoredTokens | None:

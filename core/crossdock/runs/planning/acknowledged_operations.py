@@ -77,13 +77,13 @@ class AcknowledgedOperations:
     def _batch_id(self, wanted: str | int) -> int | None:
         if wanted not in self._batches:
             with self._state.read_only() as tx:
-                self._batches[wanted] = tx.batches.identified(self._target.name, wanted)
+                self._batches[wanted] = tx.batches.find_id(self._target.name, wanted)
         return self._batches[wanted]
 
     @cached_property
     def _handed_over(self) -> _Operations:
         with self._state.read_only() as tx:
-            awaited = tx.intents.awaited_at(self._target.name)
+            awaited = tx.intents.awaiting_acknowledgement(self._target.name)
         found = _Operations()
         found.add((intent, self._name(intent)) for intent in awaited)
         return found
@@ -117,10 +117,10 @@ class AcknowledgedOperations:
     def _settled_about(self, said: Mapping[str, Any], batch: int | None) -> Sequence[Intent]:
         if batch is None:
             with self._state.read_only() as tx:
-                return tx.intents.settled_as(self._target.name, said["record"])
+                return tx.intents.settled_on_record(self._target.name, said["record"])
         if self._settled_batch is None or self._settled_batch[0] != batch:
             with self._state.read_only() as tx:
-                settled = tx.intents.settled_in(batch)
+                settled = tx.intents.settled_in_batch(batch)
             self._settled_batch = batch, _Operations()
             self._settled_batch[1].add((intent, self._name(intent)) for intent in settled)
         return self._settled_batch[1].about(said, batch)

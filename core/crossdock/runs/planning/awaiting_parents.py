@@ -54,7 +54,9 @@ class AwaitingParents:
         if permitted is None:
             return {}
         with self.state.read_only() as tx:
-            return tx.waiting_records.since(self.bound.name, self.bound.context.run.clock.now() - span(permitted))
+            return tx.waiting_records.waiting_since(
+                self.bound.name, self.bound.context.run.clock.now() - span(permitted)
+            )
 
     def add_idle(self, idle: Idle) -> None:
         """Hold waiting records that are not decided until something that they wait for comes."""
@@ -112,7 +114,7 @@ class AwaitingParents:
             yield from [self._held.pop(each).read for each in some if each in self._held]
             idle = [each for each in some if self._idle.pop(each, None) is not None]
             with self.state.read_only() as tx:
-                waiting = tx.waiting_records.among(self.bound.name, idle)
+                waiting = tx.waiting_records.records_among(self.bound.name, idle)
             yield from kept_records(self.bound.stream, ((each.identity, each.raw) for each in waiting))
 
     def pop(self, key_hash: int) -> KeyedRecord:
@@ -144,7 +146,9 @@ class AwaitingParents:
         for start in range(0, len(found), _AT_ONCE):
             some = found[start : start + _AT_ONCE]
             with self.state.read_only() as tx:
-                stored = tx.waiting_records.among(self.bound.name, [each for each in some if each in self._idle])
+                stored = tx.waiting_records.records_among(
+                    self.bound.name, [each for each in some if each in self._idle]
+                )
             for waiting in stored:
                 missing = self._idle.pop(waiting.identity.key_hash)
                 yield self._missing_reference(waiting.identity, waiting.raw, missing)
@@ -167,7 +171,7 @@ class AwaitingParents:
         idle = [key_hash for key_hash, held in self._held.items() if not held.opened]
         if idle and self.version is not None:
             with self.state.begin() as tx:
-                tx.waiting_records.put_idle(self.bound.name, idle, self.version)
+                tx.waiting_records.mark_idle(self.bound.name, idle, self.version)
 
     def discard(self) -> int:
         """Remove all records. Return how many still wait."""
@@ -187,7 +191,7 @@ class AwaitingParents:
         """Drop opened records whose first step was rejected: they are dead letters now."""
         if self.references.is_plan:
             return  # a plan sends nothing, so a dead letter is from an earlier run
-        for key_hash in tx.dead_letters.among(self.bound.name, self._opened()):
+        for key_hash in tx.dead_letters.key_hashes_among(self.bound.name, self._opened()):
             del self._held[key_hash]
 
     def _has_missing(self, value: Any) -> bool:

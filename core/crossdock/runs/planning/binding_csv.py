@@ -48,11 +48,11 @@ def import_bindings(
             fresh = _new_bindings(tx, scope, rows[start : start + PART])
             tx.bindings.put(scope, fresh, run_id=run_id, at=at)
             if targets[scope.target].resources[scope.resource].holds_records:
-                tx.unverified.distrust(scope, fresh)
+                tx.unverified.mark_bindings(scope, fresh)
             number += len(fresh)
         for name, kind in targets[scope.target].resources.items():
             if scope.resource in kind.parents and kind.holds_records:
-                tx.unverified.declare_resource(scope.target, name)  # which of them refer to these is unknown
+                tx.unverified.mark_resource(scope.target, name)  # which of them refer to these is unknown
     tx.runs.finish(run_id, RunResult("done"), at=at)
     return number
 
@@ -60,7 +60,7 @@ def import_bindings(
 def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Binding]:
     hashes = key_hashes([key for _, key, _ in rows])
     known = tx.bindings.ids(scope, list(hashes.values()))
-    unsettled = {intent.identity.key_hash for intent in tx.intents.unsettled_in(scope)}
+    unsettled = {intent.identity.key_hash for intent in tx.intents.unsettled_in_scope(scope)}
     found = tx.bindings.owners(scope.target, scope.resource, [target_id for *_, target_id in rows])
     owners = {target_id: (namespace, key) for target_id, namespace, _, key in found}
     fresh = []

@@ -50,7 +50,7 @@ class Contributions:
         """Yield what was contributed to records that were created again since: their rows may not be read again."""
         if self._by_id:
             return
-        found = tx.bindings.of_records_created_again(self._scope)
+        found = tx.bindings.contributions_to_recreated_records(self._scope)
         wholes = tx.bindings.get(self._scope.whole, [mine.key_hash for mine in found])
         for mine in found:
             key_hash, key = mine.key_hash, mine.key

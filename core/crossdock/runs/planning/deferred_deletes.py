@@ -68,7 +68,7 @@ class DeferredDeletes:
             return gone
         with self._state.read_only() as tx:
             ids = [each.target_id for each in tx.bindings.get(bound.scope, gone.removed).values()]
-            for each in tx.unrecorded_references.to(self._target, resource, ids):
+            for each in tx.unrecorded_references.references_to(self._target, resource, ids):
                 self._shown[each.by_resource, each.by_id].append(each)
         self._deleted[resource].update({each: set() for each in ids})
         self._deferred[bound.name] = bound, gone
@@ -128,7 +128,7 @@ class DeferredDeletes:
 
     def _add_unread(self, tx: Transaction) -> None:
         """Count each list that had to be read, and could not be, as a record that refers to all."""
-        for name in tx.unrecorded_references.unread(self._target):
+        for name in tx.unrecorded_references.unread_resources(self._target):
             who = Referrer(Scope(self._target, name, ""), 0, "", is_open=True)
             for parent in self._kinds[name].parents:
                 self._add(who, ((parent, each) for each in self._deleted.get(parent, ())))
@@ -155,7 +155,7 @@ class DeferredDeletes:
         with self._state.read_only() as tx:
             for name, kind in self._kinds.items():
                 ids = [each for parent in kind.parents for each in self._deleted.get(parent, ())]
-                for scope, key_hash, key, payload in tx.bindings.naming(self._target, name, ids) if ids else ():
+                for scope, key_hash, key, payload in tx.bindings.referring_to(self._target, name, ids) if ids else ():
                     if (scope, key_hash) not in self._planned:
                         self._add(Referrer(scope, key_hash, key), self._among(kind, payload))
             self._add_open(tx)

@@ -57,7 +57,7 @@ class OwnWrites:
         for namespace, key_hashes in owned.items():
             for binding in tx.bindings.get(Scope(target, resource, namespace), key_hashes).values():
                 written[binding.target_id] = binding.key, dict(binding.payload)
-        for target_id, payload in tx.bindings.contributed(target, resource, list(written)):
+        for target_id, payload in tx.bindings.contributed_payloads(target, resource, list(written)):
             written[target_id][1].update(payload)
         return written
 

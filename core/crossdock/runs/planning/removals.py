@@ -21,7 +21,7 @@ from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.runs.planning.snapshot_proof import SnapshotFacts, blocker
 from crossdock.state import Binding, Intent, PastSnapshot, PendingApproval, RecordIdentity, State, Transaction
-from crossdock.state.tables.pending_approvals import packed
+from crossdock.state.tables.pending_approvals import packed_key_hashes
 from crossdock.values.records import Reason, Record
 from crossdock.values.tally import Term
 from crossdock.writing.delivery.operations import Operation
@@ -153,7 +153,7 @@ class _Earlier(NamedTuple):
 
 
 def _wanted(bound: BoundStream, key_hashes: Sequence[int], at: datetime) -> PendingApproval:
-    return PendingApproval(bound.name, f"{bound.stream.on_gone} {bound.records}", packed(key_hashes), at)
+    return PendingApproval(bound.name, f"{bound.stream.on_gone} {bound.records}", packed_key_hashes(key_hashes), at)
 
 
 def _within_limits(
@@ -218,7 +218,9 @@ def _held_back(tx: Transaction, bound: BoundStream) -> set[int]:
 def _steps(tx: Transaction, bound: BoundStream, keys: pl.Series) -> pl.DataFrame:
     schema = {KEY_HASH: fingerprint.HASH, _STEP: pl.String}
     return pl.concat(  # in parts: tuples of a whole table would exceed the memory bound
-        pl.DataFrame(list(tx.snapshots.steps(bound.scope, part[KEY_HASH].to_list())), schema=schema, orient="row")
+        pl.DataFrame(
+            list(tx.snapshots.accepted_steps(bound.scope, part[KEY_HASH].to_list())), schema=schema, orient="row"
+        )
         for part in keys.to_frame(KEY_HASH).iter_slices(PART)
     )
 
@@ -238,7 +240,7 @@ def _without(keys: pl.Series, others: pl.Series, terms: Counter[Term], term: Ter
 
 def _excess(tx: Transaction, bound: BoundStream, number: int, past: Sequence[PastSnapshot]) -> str | None:
     """Return a clause that names the limit that *number* removals exceed; None if they are within both."""
-    present = past[0].present or 0 if past else tx.snapshots.present(bound.scope)
+    present = past[0].present or 0 if past else tx.snapshots.count_present(bound.scope)
     limits, present = bound.stream.gone, max(present, number)  # a restored state has found some again
     if number > limits.at_most:
         return f"{_gone(number)}, more than gone.at_most ({limits.at_most:,})"
@@ -249,14 +251,14 @@ def _excess(tx: Transaction, bound: BoundStream, number: int, past: Sequence[Pas
 
 def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, unsettled: Sequence[Intent]) -> bool:
     """Return whether exactly these records are approved, or these and others that a stopped run has removed already."""
-    approved = tx.approvals.get(bound.name)
+    approved = tx.pending_approvals.get(bound.name)
     if approved is None or approved.approved_at is None or approved.what != wanted.what:
         return False
     approved_keys, wanted_keys = set(approved.key_hashes), set(wanted.key_hashes)
     if not wanted_keys <= approved_keys:
         return False
     others = sorted(approved_keys - wanted_keys)
-    present = {key_hash for key_hash, step in tx.snapshots.steps(bound.scope, others) if step != "remove"}
+    present = {key_hash for key_hash, step in tx.snapshots.accepted_steps(bound.scope, others) if step != "remove"}
     removing = {intent.identity.key_hash for intent in unsettled if intent.step == "remove"}
     rejected = {each.key_hash for each in tx.dead_letters.facts(bound.name) if each.step == "remove"}
     return present <= removing | rejected
@@ -264,17 +266,17 @@ def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, u
 
 def _asked(tx: Transaction, bound: BoundStream, fetched: Sequence[int]) -> tuple[list[int], int]:
     """Return the records without *fetched* whose removal waits for approval, and how many count for the limits."""
-    pending = tx.approvals.get(bound.name)
+    pending = tx.pending_approvals.get(bound.name)
     if pending is None or pending.what != _wanted(bound, (), pending.since).what:
         return [], 0
     others = sorted({*pending.key_hashes} - {*fetched})
-    return others, 0 if pending.approved_at else len(tx.inbox.among(bound.name, others))
+    return others, 0 if pending.approved_at else len(tx.inbox.key_hashes_among(bound.name, others))
 
 
 def still_withheld(tx: Transaction, bound: BoundStream) -> RefusedError | None:
     """Return the error of a stream with hints for records whose removal waits for approval; None without any."""
-    pending = tx.approvals.get(bound.name)
-    if pending is None or pending.approved_at or not tx.inbox.among(bound.name, pending.key_hashes):
+    pending = tx.pending_approvals.get(bound.name)
+    if pending is None or pending.approved_at or not tx.inbox.key_hashes_among(bound.name, pending.key_hashes):
         return None
     return RefusedError(
         f"{_gone(pending.number)} and not removed", hint=_how_to_approve(bound, pending), code="removals_refused"

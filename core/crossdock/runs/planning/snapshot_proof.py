@@ -163,7 +163,7 @@ def remember_snapshot(
     content, export = completeness.content(), completeness.export()
     name = (export if unproved else content) or f"run-{run_id}"
     counts = bound.stream.on_gone != "nothing"  # which is slow for many records
-    past = PastSnapshot(rows, tx.snapshots.present(bound.scope) if counts else None)
+    past = PastSnapshot(rows, tx.snapshots.count_present(bound.scope) if counts else None)
     tx.snapshots.remember(bound.name, name, past, at=bound.context.run.clock.now(), instead_of=export)
 
 

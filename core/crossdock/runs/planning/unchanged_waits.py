@@ -94,7 +94,7 @@ class UnchangedWaits:
         return children
 
     def _loaded(self, tx: Transaction, wanted: list[int]) -> list[WaitingRecord]:
-        found = {_key(each): each for each in tx.waiting_records.among(self._bound.name, wanted)}
+        found = {_key(each): each for each in tx.waiting_records.records_among(self._bound.name, wanted)}
         return [found[key_hash] for key_hash in wanted if key_hash in found]
 
 

@@ -14,7 +14,7 @@ ADVICE = f"complete the undo: {RESUME}; or end it as it is: crossdock apply --gi
 
 def refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Scope]) -> dict[str, RefusedError]:
     """Return why those of *names* that are being undone, or that write the same records, are not read, by stream."""
-    since = tx.begun_undos.since()
+    since = tx.begun_undos.begun_at_by_stream()
     undone = _undone_scopes(tx) if since else {}
     found = {}
     for name in sorted(names):
@@ -28,7 +28,7 @@ def _undone_scopes(tx: Transaction) -> dict[tuple[Scope, bool], str]:
     begun = tx.begun_undos.listed()
     names, run, migration = {each.stream for each in begun}, begun[0].plan["run"], tx.migrations.current()
     of_migration = [each.run_id for each in tx.migrations.runs(migration.id)] if migration else []
-    delivered = tx.delivered.scopes(of_migration if run is None else [run])
+    delivered = tx.delivered_history.streams_and_scopes(of_migration if run is None else [run])
     return {_records_of(scope): stream for stream, scope in delivered if stream in names}
 
 
@@ -42,7 +42,7 @@ def check_not_undone(tx: Transaction, stream: str, scopes: Mapping[str, Scope]) 
 
 
 def check_no_undo(tx: Transaction) -> None:
-    for name, begun_at in tx.begun_undos.since().items():
+    for name, begun_at in tx.begun_undos.begun_at_by_stream().items():
         raise _refusal(name, name, instant_text(begun_at))
 
 

@@ -22,7 +22,7 @@ from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import LISTED, Removals
 from crossdock.state import PendingApproval, Scope, State
-from crossdock.state.tables.pending_approvals import KEY_BYTES, packed
+from crossdock.state.tables.pending_approvals import KEY_BYTES, packed_key_hashes
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
@@ -78,7 +78,7 @@ def withheld_updates(
             keys.append(operation.record.key)
     if not digests or not limits.exceeded(before + len(digests), found.known):
         return None
-    wanted = PendingApproval(bound.name, f"update {bound.records}", packed(digests), at)
+    wanted = PendingApproval(bound.name, f"update {bound.records}", packed_key_hashes(digests), at)
     if _is_approved(state, wanted):
         return None
     return WithheldUpdates(wanted, _refusal(bound, found, wanted, keys, members, before))
@@ -116,7 +116,7 @@ def _digest(operation: Operation) -> int:
 def _is_approved(state: State, wanted: PendingApproval) -> bool:
     """Return whether each of these updates is approved. A stopped run has executed the others."""
     with state.read_only() as tx:
-        approved = tx.approvals.get(wanted.stream)
+        approved = tx.pending_approvals.get(wanted.stream)
     if approved is None or approved.approved_at is None or approved.what != wanted.what:
         return False
     return wanted.keys == approved.keys or set(wanted.key_hashes) <= set(approved.key_hashes)

@@ -122,7 +122,7 @@ def _corrections(found: Reconciliation, run_id: int, clock: Clock) -> Callable[[
         at = clock.now()
         for (scope, key_hash), each in found.corrections.items():
             if each.binding is None:
-                tx.bindings.bury(scope, [key_hash], at=at)
+                tx.bindings.mark_deleted(scope, [key_hash], at=at)
             else:
                 tx.bindings.put(scope, [each.binding], run_id=run_id, at=at)
         for intent, (outcome, target_id) in found.settled:

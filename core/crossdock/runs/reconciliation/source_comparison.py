@@ -167,7 +167,7 @@ class SourceComparison:
         """Add all dead letters of the state, as ``records list`` shows them, or those of the sample."""
         for name, scope in self._scopes.items():
             with self._state.read_only() as tx:
-                listed = tx.dead_letters.rejected(name)
+                listed = tx.dead_letters.rejected_records(name)
             chosen = None if self._chosen is None else self._chosen.get(scope, set())
             for identity, code in listed:
                 if chosen is None or identity.key_hash in chosen:
@@ -291,7 +291,7 @@ class SourceComparison:
         for resource, kind in RESOURCES.items():
             if scope.resource in kind.parents:
                 with self._state.read_only() as tx:
-                    payloads = [payload for *_, payload in tx.bindings.naming(scope.target, resource, ids)]
+                    payloads = [payload for *_, payload in tx.bindings.referring_to(scope.target, resource, ids)]
                 found |= {each: resource for payload in payloads for _, each in referred_ids(kind, payload)}
         return found
 

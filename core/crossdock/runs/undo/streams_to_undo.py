@@ -48,7 +48,7 @@ class UndoneStreams:
     ) -> Iterator[UndoneRecord]:
         state, covers = self.session.state, self.covers.get(bound.name)
         with state.read_only() as tx:
-            unsettled = {each.identity.key_hash for each in tx.intents.unsettled_in(bound.scope)}
+            unsettled = {each.identity.key_hash for each in tx.intents.unsettled_in_scope(bound.scope)}
         for each in undone_records(state, bound, self.runs, lambda ids: changed(bound.scope, ids), referred):
             key_hash = None if each.operation is None else each.operation.identity.key_hash
             if key_hash is None or (key_hash not in unsettled and (covers is None or covers(key_hash))):

@@ -22,7 +22,7 @@ from crossdock.runs.undo.streams_to_undo import operations
 from crossdock.runs.undo.undo_decisions import UndoneRecord
 from crossdock.runs.undo.undo_plan import Undo, check_known, of_migration, of_run, planned
 from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
-from crossdock.state.tables.pending_approvals import packed
+from crossdock.state.tables.pending_approvals import packed_key_hashes
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
@@ -115,7 +115,7 @@ class _Application:
         with self._run.opened(set(found.streams)):
             plan, at = self._approved.model_dump(mode="json"), session.clock.now()
             run_id = self._run.report.run
-            begun = [BegunUndo(name, run_id, at, plan, packed(keys[name])) for name in found.streams]
+            begun = [BegunUndo(name, run_id, at, plan, packed_key_hashes(keys[name])) for name in found.streams]
             session.state.run_transaction(lambda tx: tx.begun_undos.begin(begun))
             self._deliver(undo, Counter({name: len(each) for name, each in keys.items()}))
         return self._ended(found.streams)
@@ -123,7 +123,7 @@ class _Application:
     def resume(self, begun: Sequence[BegunUndo]) -> Report:
         names = [each.stream for each in begun]
         with self._session.state.read_only() as tx:
-            delivered = tx.delivered.scopes(sorted(self._undone.runs))
+            delivered = tx.delivered_history.streams_and_scopes(sorted(self._undone.runs))
         check_known(self._session, [each for each in delivered if each[0] in names], self._undone.title)
         with self._run.opened(set(names)):
             self._run.records.read()

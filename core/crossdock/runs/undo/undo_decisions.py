@@ -64,8 +64,8 @@ def undone_records(
     scope, after, wanted = bound.scope, None, sorted(runs)
     while True:
         with state.read_only() as tx:
-            keys = tx.delivered.keys(scope, wanted, after=after, limit=AT_ONCE)
-            histories, bindings = tx.delivered.of_records(scope, keys), _bindings(tx, scope, keys)
+            keys = tx.delivered_history.delivered_key_hashes(scope, wanted, after=after, limit=AT_ONCE)
+            histories, bindings = tx.delivered_history.operations_of_records(scope, keys), _bindings(tx, scope, keys)
         changed_ids = changed([each.target_id for each in bindings.values()])
         page = list[UndoneRecord]()
         for key_hash in keys:

@@ -165,8 +165,8 @@ def _streams(session: Session, undone: UndoneRuns) -> list[str]:
     """Return the streams whose records these runs have delivered, if an undo of them may begin."""
     with session.state.read_only() as tx:
         undo_in_progress.check_no_undo(tx)
-        scopes = tx.delivered.scopes(sorted(undone.runs))
-        left = tx.delivered.unsettled(sorted(undone.runs))
+        scopes = tx.delivered_history.streams_and_scopes(sorted(undone.runs))
+        left = tx.delivered_history.count_unsettled(sorted(undone.runs))
         unverified = {scope for _, scope in scopes if _is_unverified(session, tx, scope)}
     if left:
         hint = (
@@ -185,7 +185,7 @@ def _is_unverified(session: Session, tx: Transaction, scope: Scope) -> bool:
     """Return whether a restored backup, or imported bindings, were not compared with the target yet."""
     kind = session.targets[scope.target].resources.get(scope.resource) if scope.target in session.targets else None
     forgotten = tx.unverified.resources(scope.target) if kind is not None and not kind.write_once else set[str]()
-    return scope.resource in tx.unverified.with_bindings(scope.target) | forgotten
+    return scope.resource in tx.unverified.resources_with_bindings(scope.target) | forgotten
 
 
 def check_known(session: Session, delivered: Iterable[tuple[str, Scope]], title: str) -> None:

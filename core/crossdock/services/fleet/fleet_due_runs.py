@@ -44,10 +44,10 @@ class _Jobs:
     on_time_since: dict[str, datetime]
     version: int
 
-    def paused(self) -> set[str]:
+    def paused_jobs(self) -> set[str]:
         return {name for name, facts in self.facts.items() if facts.paused}
 
-    def counted_since(self, job: str, at: datetime) -> datetime:  # noqa: ARG002  KnownRuns' signature
+    def register_job(self, job: str, at: datetime) -> datetime:  # noqa: ARG002  KnownRuns' signature
         return self.facts[job].since
 
     def last_finished(self, job: str) -> ScheduledRun | None:
@@ -117,7 +117,7 @@ class FleetSchedule:
         if skipped := tuple(each for plan in plans if not plan.starts for each in plan.skipped):
             return DueCall(tenant, skipped=skipped)
         waits = any(plan.starts for plan in plans)
-        if not waits and any(self._is_due(found, job, now) for job in found.paused()):
+        if not waits and any(self._is_due(found, job, now) for job in found.paused_jobs()):
             return DueCall(tenant)
         at = self._next(tenant, now)
         self._push(tenant, now + AGAIN if waits or at <= now else at)
@@ -134,7 +134,7 @@ class FleetSchedule:
         found = self._tenants[tenant]
         if not found.is_known:
             return now
-        paused = found.paused()
+        paused = found.paused_jobs()
         times = [_first_due(config.schedule, _after(found.facts[job])) for job, config in found.configs.items()]
         if paused:
             times = [

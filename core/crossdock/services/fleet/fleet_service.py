@@ -134,7 +134,7 @@ class FleetService:
             self._leader = self._resources.enter_context(database.leading(this_process()))
             self._facts = database.jobs()
             gone = [tenant for tenant in self._facts if tenant not in self._files.tenants]
-            self._leader.forget(gone)
+            self._leader.forget_tenants(gone)
         except StateBusyError:
             self._resources.close()
             if not self._stands_by:
@@ -162,7 +162,7 @@ class FleetService:
             return
         facts, self._facts = self._facts, {}
         try:
-            self._leader.write({name: each.values() for name, each in facts.items()})
+            self._leader.write_jobs({name: each.values() for name, each in facts.items()})
         except StateError as lost:
             LOGGER.warning("this scheduler does not lead the fleet any more: %s", lost)
             self._leader = None

@@ -15,7 +15,7 @@ from crossdock.config.schedules.job_config import JobConfig
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
 from crossdock.state import StateUrl, parse_url
-from crossdock.state.db.database_errors import place_of
+from crossdock.state.db.database_errors import url_without_password
 from crossdock.values import config_file, exact_json
 from crossdock.values.config_models import NAME_FORM, Secret, is_name
 
@@ -98,7 +98,7 @@ def load_tenant(path: Path, base: Base) -> Tenant:
         before,
         loaded.jobs,
         {job: _hosts(loaded, job) for job in loaded.jobs},
-        place_of(loaded.state_url),
+        url_without_password(loaded.state_url),
         loaded.spool,
         loaded.state_url.drivername == "sqlite",
         _credential(loaded.platform),

@@ -104,7 +104,7 @@ def _looked(loaded: Project, call: ScheduledCall) -> CallResult:
             state.run_transaction(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now, recipients=recipients))
     problems = pending_notices.send_pending(loaded, sender(loaded, clock), clock)
     with closing(loaded.open_state()) as state:
-        state.run_transaction(lambda tx: tx.scheduled_runs.notices_sent(call.notified, "fleet"))
+        state.run_transaction(lambda tx: tx.scheduled_runs.remove_sent_notices(call.notified, "fleet"))
         pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
         jobs = state.run_transaction(lambda tx: _job_facts(tx, loaded))
     return CallResult(outcome="looked", jobs=jobs, problems=tuple(problems), pending_notices=pending)
@@ -131,7 +131,7 @@ def _begun(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) 
 def _run(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
     with state_session.open_session(loaded, clock, attempt=Attempt(due_run, waits=True)) as session:
         state = session.state
-        if due_run.job in state.run_read_only(lambda tx: tx.scheduled_runs.paused()):
+        if due_run.job in state.run_read_only(lambda tx: tx.scheduled_runs.paused_jobs()):
             return CallResult(outcome="paused", jobs=state.run_transaction(lambda tx: _job_facts(tx, loaded)))
         check_clock(loaded.platform, clock, loaded.probed_resources[0])
         problems = tuple(pending_notices.notify_of_killed(loaded, sender(loaded, clock), clock, due_run.job))
@@ -179,13 +179,13 @@ def _run_facts(report: Report, event: ScheduledRunEnded) -> RunFacts:
 
 
 def _job_facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
-    paused, now = tx.scheduled_runs.paused(), SystemClock().now()
+    paused, now = tx.scheduled_runs.paused_jobs(), SystemClock().now()
     pending = [*tx.scheduled_runs.pending_notices("own"), *tx.scheduled_runs.pending_notices("fleet")]
     jobs = {each.job for each in pending}
     return tuple(
         JobFacts(
             name,
-            tx.scheduled_runs.counted_since(name, now),
+            tx.scheduled_runs.register_job(name, now),
             name in paused,
             (tx.scheduled_runs.expected_seconds_and_requests(name) or (None,))[0],
             tx.scheduled_runs.last_finished(name),

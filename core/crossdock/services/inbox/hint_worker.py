@@ -255,7 +255,7 @@ class _Part:
     def deliver(self) -> Collection[str] | None:
         """Deliver a part. Return the streams of other records to fetch because of it; None if nothing is due."""
         now = self._clock.now()
-        due = self._state.run_read_only(lambda tx: tx.inbox.due(now, self._streams, limit=TOGETHER))
+        due = self._state.run_read_only(lambda tx: tx.inbox.due_records(now, self._streams, limit=TOGETHER))
         if not due:
             return None
         fewest = sorted(due, key=attrgetter("attempts"))  # those that were not tried alone come first
@@ -328,7 +328,7 @@ class _Part:
                 done.append(hint)
 
         def settle(tx: Transaction) -> None:
-            tx.inbox.hint(sorted(result.elsewhere), at=now)
+            tx.inbox.add_hints(sorted(result.elsewhere), at=now)
             tx.inbox.remove_fetched(done)
             tx.inbox.retry_later(again)
 

@@ -143,7 +143,7 @@ class WebhookWriter:
         if self._forgot_at is None or now - self._forgot_at >= FORGET_EVERY_S:
             self._forgot_at = now  # also if it fails: to try after each webhook would delay the next ones
             before = self._clock.now() - KEPT
-            if self._opened().run_transaction(lambda tx: tx.inbox.forget(before)) >= REMOVED_AT_ONCE:
+            if self._opened().run_transaction(lambda tx: tx.inbox.remove_old_webhooks(before)) >= REMOVED_AT_ONCE:
                 self._forgot_at = None
 
     def _opened(self) -> State:

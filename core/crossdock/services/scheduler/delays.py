@@ -35,7 +35,9 @@ def delay(tx: Transaction, jobs: Mapping[str, JobConfig], name: str, day: date, 
         what = f"job {run.job}" if run.job else run.command or "started by hand"
         since = instant_text(run.started_at)
         return Delay(f"run {run.id} ({what}) has been in progress since {since}, and it begins after that", run=run)
-    last = max((each.started_at for each in tx.scheduled_runs.latest().values() if each.started_at), default=None)
+    last = max(
+        (each.started_at for each in tx.scheduled_runs.latest_by_job().values() if each.started_at), default=None
+    )
     since = "" if last is None else f"; the last scheduled run began at {instant_text(last)}"
     return Delay(f"no scheduler has started it, and no run is in its way{since}")
 
@@ -45,4 +47,4 @@ def _has_ended(tx: Transaction, job: JobConfig, name: str, day: date, now: datet
     if found:
         return all(each.finished for each in found)
     is_due = any(each.business_date == day for each in due(job.schedule, now - DATES_AHEAD, now))
-    return not is_due or name in tx.scheduled_runs.paused()
+    return not is_due or name in tx.scheduled_runs.paused_jobs()

@@ -32,9 +32,9 @@ class DueJob:
 class KnownRuns(Protocol):
     """The known scheduled runs of a state: see `ScheduledRuns` in `crossdock.state.tables`."""
 
-    def paused(self) -> set[str]: ...
+    def paused_jobs(self) -> set[str]: ...
 
-    def counted_since(self, job: str, at: datetime) -> datetime: ...
+    def register_job(self, job: str, at: datetime) -> datetime: ...
 
     def last_finished(self, job: str) -> ScheduledRun | None: ...
 
@@ -51,7 +51,7 @@ class DueJobs:
         Runs due after *on_time_since* were not missed; earlier ones are subject to `catch_up`. The only write to the
         state is the start time of a new job.
         """
-        paused = known.paused()
+        paused = known.paused_jobs()
         return [
             DueJob(name, now) if name in paused else self._plan(known, name, now, on_time_since[name])
             for name in ordered(self._jobs)
@@ -88,13 +88,13 @@ class DueJobs:
 
     def _is_to_come(self, known: KnownRuns, job: str, day: date, now: datetime) -> bool:
         last = known.last_finished(job)
-        if job in known.paused() or (last is not None and last.business_date >= day):
+        if job in known.paused_jobs() or (last is not None and last.business_date >= day):
             return False
         return any(one.business_date == day for one in due(self._jobs[job].schedule, now, now + DATES_AHEAD))
 
     def _plan(self, known: KnownRuns, name: str, now: datetime, on_time_since: datetime) -> DueJob:
         job = self._jobs[name]
-        since, last = known.counted_since(name, now), known.last_finished(name)
+        since, last = known.register_job(name, now), known.last_finished(name)
         after = Due(last.due, last.business_date) if last else since
         asked = list(due_after(job.schedule, after, now))
         on_time = [one for one in asked if one.instant > on_time_since]

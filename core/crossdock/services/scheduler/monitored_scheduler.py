@@ -139,7 +139,7 @@ class Service:
             suppress(CrossdockError),
             self.project.read_state() as tx,
         ):  # a state that cannot be read was reported above
-            failing = sum(number for _, number in tx.inbox.failing())
+            failing = sum(number for _, number in tx.inbox.failing_counts())
             self._metrics.inbox(tx.inbox.count() - failing, failing)
         report_refused(self._webhooks.refused, self._metrics)
         slow = self._webhooks.hint_worker.slow()

@@ -128,7 +128,7 @@ def remember(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded, 
     if not delivered:
         tx.scheduled_runs.add_pending_notice(PendingNotice(event.run_id, event.job, event.due), [recipients])
         return
-    tx.scheduled_runs.notices_sent([event.run_id, *_covered(tx, recipients, event)], recipients)
+    tx.scheduled_runs.remove_sent_notices([event.run_id, *_covered(tx, recipients, event)], recipients)
 
 
 def _remember(project: Project, event: ScheduledRunEnded, *, delivered: bool) -> None:

@@ -48,9 +48,9 @@ class RetentionTask:
         assert project.retention is not None
         ages = project.retention_ages(project.retention, now)
         with project.exclusive_state() as state:
-            purged, is_whole = purge.purge_batches(state, ages, batches=BATCHES)
+            purged, is_whole = purge.purge_in_batches(state, ages, batches=BATCHES)
             if is_whole:
-                state.run_transaction(lambda tx: tx.retention.applied(now))
+                state.run_transaction(lambda tx: tx.retention.record_applied(now))
                 self._next = now + EVERY
         counts = [f"{number:,} {name.replace('_', ' ')}" for name, number in asdict(purged).items() if number]
         if counts:

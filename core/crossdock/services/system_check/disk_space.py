@@ -22,7 +22,7 @@ the raw form, the payload and the request of each record.
 def findings(loaded: Project) -> Iterator[Finding]:
     """Yield for each disk that a run writes to whether the free space is enough for the largest files so far."""
     with loaded.read_state() as tx:
-        read = sum(size for stream, size in tx.intake.largest().items() if stream in loaded.scopes)
+        read = sum(size for stream, size in tx.intake.largest_sizes().items() if stream in loaded.scopes)
     needs = [("spool", loaded.spool, COPIES), ("temporary files", Path(tempfile.gettempdir()), PLANNED)]
     if loaded.state_url.drivername == "sqlite":
         needs.append(("state", Path(loaded.state_url.database or "").parent, STORED))

@@ -60,7 +60,7 @@ for _name in ("sqlalchemy", "psycopg"):  # they log what they also raise; withou
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
-def place_of(url: URL) -> str:
+def url_without_password(url: URL) -> str:
     """Return the address without its password."""
     return url.render_as_string(hide_password=True)
 
@@ -73,12 +73,12 @@ def translated(url: URL) -> Iterator[None]:
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         hint = "pip install 'crossdock[postgres]'"
         raise StateError(
-            "PostgreSQL needs its driver", where=place_of(url), hint=hint, code="library_missing"
+            "PostgreSQL needs its driver", where=url_without_password(url), hint=hint, code="library_missing"
         ) from error
     except DBAPIError as error:
         cause = error.orig or error
         reason = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
-        raise _unusable(url, reason, _advice(cause)) from None
+        raise _unusable_state_error(url, reason, _advice(cause)) from None
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def translated_os_errors(url: URL) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _unusable(url, error.strerror or str(error), _SYSTEM.get(error.errno or 0, _DISK)) from error
+        raise _unusable_state_error(url, error.strerror or str(error), _SYSTEM.get(error.errno or 0, _DISK)) from error
 
 
 def is_transient(error: DBAPIError) -> bool:
@@ -98,8 +98,10 @@ def is_transient(error: DBAPIError) -> bool:
     return error.connection_invalidated or unreached or code in _TRANSIENT or code.startswith("08")
 
 
-def _unusable(url: URL, reason: str, hint: str) -> StateError:
-    return StateError(f"the state cannot be used: {reason}", where=place_of(url), hint=hint, code="state_unusable")
+def _unusable_state_error(url: URL, reason: str, hint: str) -> StateError:
+    return StateError(
+        f"the state cannot be used: {reason}", where=url_without_password(url), hint=hint, code="state_unusable"
+    )
 
 
 def _advice(cause: BaseException) -> str:

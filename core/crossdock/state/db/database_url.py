@@ -29,15 +29,15 @@ def parse_url(text: str, folder: Path, *, where: str = "state") -> URL:
             code="database_address_invalid",
         )
     if url.drivername == "sqlite":
-        return _sqlite(url, folder, where)
+        return _checked_sqlite_url(url, folder, where)
     if url.drivername in {"postgresql", "postgresql+psycopg"}:
-        return _postgresql(url.set(drivername="postgresql+psycopg"), where)
+        return _checked_postgresql_url(url.set(drivername="postgresql+psycopg"), where)
     raise ConfigError(
         "must be a SQLite file or a PostgreSQL database", where=where, hint=_FORMS, code="database_address_invalid"
     )
 
 
-def _sqlite(url: URL, folder: Path, where: str) -> URL:
+def _checked_sqlite_url(url: URL, folder: Path, where: str) -> URL:
     name = url.database or ""
     if name in {"", ":memory:"} or "\0" in name or url.host or url.port or url.username or url.query:
         problem = "must be a SQLite file, three slashes before its path and no parameters, or a PostgreSQL database"
@@ -50,7 +50,7 @@ def _sqlite(url: URL, folder: Path, where: str) -> URL:
         ) from None
 
 
-def _postgresql(url: URL, where: str) -> URL:
+def _checked_postgresql_url(url: URL, where: str) -> URL:
     try:
         url.get_dialect()().create_connect_args(url)
     except (ArgumentError, ValueError, TypeError):

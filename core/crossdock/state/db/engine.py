@@ -19,8 +19,8 @@ from sqlalchemy.engine import URL
 from sqlalchemy.util import LRUCache
 
 from crossdock.errors import StateError
-from crossdock.state.db import migrations, schema
-from crossdock.state.db.database_errors import place_of, translated, translated_os_errors
+from crossdock.state.db import schema, schema_migrations
+from crossdock.state.db.database_errors import translated, translated_os_errors, url_without_password
 from crossdock.values.local_files import create_private
 
 StateUrl = URL
@@ -40,15 +40,15 @@ _REQUEST_BYTES = 128 << 10  # Linux may ignore the rest of a larger request
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class PinnedTenant:
     """The one address and tenant that a state belongs to (law 1)."""
 
     base_url: str
     tenant: str
 
 
-def create(url: URL, pin: Pin, changed: Callable[[Connection, int], None]) -> bool:
-    """Create the state and return True, or upgrade an existing one: see `crossdock.state.store.create`."""
+def create_or_upgrade(url: URL, pin: PinnedTenant, changed: Callable[[Connection, int], None]) -> bool:
+    """Create the state and return True, or upgrade an existing one: see `crossdock.state.open_state.create`."""
     if url.drivername == "sqlite":
         _create_file(url, restrict=True)
     engine = _engine(url, read_only=False)
@@ -59,30 +59,30 @@ def create(url: URL, pin: Pin, changed: Callable[[Connection, int], None]) -> bo
                 schema.metadata.create_all(connection)
                 facts = {"version": str(schema.VERSION), "base_url": pin.base_url, "tenant": pin.tenant}
                 connection.execute(insert(schema.meta), [{"name": n, "value": v} for n, v in facts.items()])
-                migrations.seed(connection)
+                schema_migrations.seed(connection)
                 changed(connection, 0)
-            elif (version := _check(connection, url, pin)) < schema.VERSION:
-                migrations.migrate(connection, migrations.MIGRATIONS)
+            elif (version := _check_pin_and_version(connection, url, pin)) < schema.VERSION:
+                schema_migrations.migrate(connection, schema_migrations.MIGRATIONS)
                 changed(connection, version)
     finally:
         engine.dispose()
     return created
 
 
-def open_engine(url: URL, pin: Pin, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:
+def open_engine(url: URL, pin: PinnedTenant, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:
     """Open a state that `create` made. Raises StateError if it has another pin or version."""
     if url.drivername == "sqlite" and not Path(url.database or "").is_file():
-        raise _missing(url)
+        raise _missing_state_error(url)
     engine = _engine(url, read_only=read_only, waits_s=waits_s)
     try:
         with translated(url), engine.begin() as connection:
             if not inspect(connection).has_table(schema.meta.name):
-                raise _missing(url)
-            version = _check(connection, url, pin)
+                raise _missing_state_error(url)
+            version = _check_pin_and_version(connection, url, pin)
             if version < schema.VERSION:
                 raise StateError(
                     f"the state has version {version}, this crossdock needs {schema.VERSION}",
-                    where=place_of(url),
+                    where=url_without_password(url),
                     hint="'crossdock init' upgrades it and keeps its data",
                     code="state_outdated",
                 )
@@ -100,10 +100,10 @@ def open_shared(url: URL) -> Engine:
     return _sqlite_engine(url, read_only=False, synchronous="NORMAL")
 
 
-def identity(engine: Engine, url: URL) -> str:
+def state_id(engine: Engine, url: URL) -> str:
     """Return the identity of a state, which its copies share."""
     with translated(url), read_only_connection(engine) as connection:
-        return _facts(connection)[migrations.IDENTITY]
+        return _read_meta(connection)[schema_migrations.IDENTITY]
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def _create_file(url: URL, *, restrict: bool) -> None:
         with suppress(FileExistsError):
             create_private(path).close()
         if not path.is_file():
-            raise StateError("is not a regular file", where=place_of(url), code="state_unusable")
+            raise StateError("is not a regular file", where=url_without_password(url), code="state_unusable")
         if restrict:
             path.chmod(0o600)
 
@@ -198,17 +198,17 @@ def _set_wal_mode(connection: sqlite3.Connection) -> None:
             return
 
 
-def _facts(connection: Connection) -> dict[str, str]:
+def _read_meta(connection: Connection) -> dict[str, str]:
     return {name: value for name, value in connection.execute(select(schema.meta.c.name, schema.meta.c.value))}
 
 
-def _check(connection: Connection, url: URL, pin: Pin) -> int:
-    facts = _facts(connection)
-    found = Pin(facts["base_url"], facts["tenant"])
+def _check_pin_and_version(connection: Connection, url: URL, pin: PinnedTenant) -> int:
+    facts = _read_meta(connection)
+    found = PinnedTenant(facts["base_url"], facts["tenant"])
     if found != pin:
         raise StateError(
             f"belongs to tenant {found.tenant!r} of {found.base_url}, not to tenant {pin.tenant!r} of {pin.base_url}",
-            where=place_of(url),
+            where=url_without_password(url),
             hint="each address and tenant needs its own state: change the state or the address in the config",
             code="state_of_another_tenant",
         )
@@ -216,35 +216,35 @@ def _check(connection: Connection, url: URL, pin: Pin) -> int:
     if version > schema.VERSION:
         raise StateError(
             f"the state has version {version}, this crossdock supports versions up to {schema.VERSION}",
-            where=place_of(url),
+            where=url_without_password(url),
             hint="use the crossdock version that wrote it, or a newer one",
             code="state_newer",
         )
     return version
 
 
-def _missing(url: URL) -> StateError:
+def _missing_state_error(url: URL) -> StateError:
     return StateError(
         "there is no state here",
-        where=place_of(url),
+        where=url_without_password(url),
         hint="create it with 'crossdock init'. If it was lost, restore it: with an empty state all records are sent",
         code="state_missing",
     )
 
 
-class SharedDialect(SQLiteDialect_pysqlite):
+class CacheSharingDialect(SQLiteDialect_pysqlite):
     """All instances are equal, since a process has one SQLite, and no engine sets options of its dialect."""
 
     supports_statement_cache = True  # SQLAlchemy asks each dialect for it
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SharedDialect)
+        return isinstance(other, CacheSharingDialect)
 
     def __hash__(self) -> int:
-        return hash(SharedDialect)
+        return hash(CacheSharingDialect)
 
 
-registry.register(DRIVER.replace("+", "."), __name__, SharedDialect.__name__)
+registry.register(DRIVER.replace("+", "."), __name__, CacheSharingDialect.__name__)
 
 
 def read_ahead(url: URL, rows: int) -> None:
@@ -257,12 +257,15 @@ def read_ahead(url: URL, rows: int) -> None:
     with suppress(OSError):
         state = Path(url.database or "").stat()
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if state.st_size < min(2 * rows * _SEEK_BYTES, memory // 2) and (descriptor := _opened(state)) is not None:
+        if (
+            state.st_size < min(2 * rows * _SEEK_BYTES, memory // 2)
+            and (descriptor := _descriptor_of_open_file(state)) is not None
+        ):
             for start in range(0, state.st_size, _REQUEST_BYTES):
                 os.posix_fadvise(descriptor, start, _REQUEST_BYTES, os.POSIX_FADV_WILLNEED)
 
 
-def _opened(file: os.stat_result) -> int | None:
+def _descriptor_of_open_file(file: os.stat_result) -> int | None:
     """Return SQLite's own descriptor: closing another would release its locks (sqlite.org/howtocorrupt.html, 2.2)."""
     for entry in Path("/proc/self/fd").iterdir():
         with suppress(OSError):  # closed in the meantime

@@ -23,10 +23,10 @@ from sqlalchemy.exc import DBAPIError
 
 from crossdock.errors import StateBusyError, StateError
 from crossdock.state.db import sql_statements
-from crossdock.state.db.database_errors import place_of, translated_os_errors
+from crossdock.state.db.database_errors import translated_os_errors, url_without_password
 from crossdock.state.db.engine import read_only_connection
-from crossdock.state.db.migrations import LONG_AGO
 from crossdock.state.db.schema import leases as table
+from crossdock.state.db.schema_migrations import LONG_AGO
 from crossdock.values.clock import SystemClock
 from crossdock.values.local_files import is_alive, open_private
 from crossdock.values.repeated_calls import call_repeatedly
@@ -38,8 +38,10 @@ _LEASE = table.c.name == "run"  # one lease for all runs of a state
 _HELD = update(table).where(_LEASE, table.c.fence == bindparam("held"))
 _LAST = select(table).where(_LEASE)
 _RENEW = {
-    "sqlite": sql_statements.Bulk(_HELD.values(until=bindparam("later"))),
-    "postgresql": sql_statements.Bulk(_HELD.values(until=func.clock_timestamp() + bindparam("length", type_=Interval))),
+    "sqlite": sql_statements.BulkStatement(_HELD.values(until=bindparam("later"))),
+    "postgresql": sql_statements.BulkStatement(
+        _HELD.values(until=func.clock_timestamp() + bindparam("length", type_=Interval))
+    ),
 }
 
 
@@ -58,13 +60,13 @@ class Lease:
         if _RENEW[connection.dialect.name].run(connection, {"held": [self.fence], **until}) != 1:
             raise StateError(
                 "another run has taken over because this one was suspended for too long",
-                where=place_of(self.url),
+                where=url_without_password(self.url),
                 hint="this run has written nothing since; 'crossdock runs' shows the other one",
                 code="run_taken_over",
             )
 
 
-def fence(engine: Engine) -> int:
+def current_fence(engine: Engine) -> int:
     with read_only_connection(engine) as connection:
         return int(connection.execute(_LAST).one().fence)
 
@@ -128,7 +130,7 @@ def _refuse_if_held(last: Row[Any], now: datetime, url: URL) -> None:
     if now < last.until <= now + timedelta(seconds=LEASE_S):
         raise StateBusyError(
             f"another run is using this state ({last.owner})",
-            where=place_of(url),
+            where=url_without_password(url),
             hint="wait until it ends; 'crossdock runs' shows it",
         )
 

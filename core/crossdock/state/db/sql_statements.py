@@ -52,12 +52,12 @@ class _Compiled:
     constants: Mapping[str, Any]
 
 
-def unindexed(column: Column[Any]) -> ColumnElement[str]:
+def without_index(column: Column[Any]) -> ColumnElement[str]:
     """Return a text column without its index, which SQLite, as it has no statistics, would prefer to a better one."""
     return column.concat(literal_column("''"))
 
 
-def sorted_by(connection: Connection, number: Column[int]) -> ColumnElement[int]:
+def order_without_index(connection: Connection, number: Column[int]) -> ColumnElement[int]:
     """Return *number* to order the rows by that a condition finds.
 
     For the first of many rows, PostgreSQL would read the whole table in this order until it has found them.
@@ -65,7 +65,7 @@ def sorted_by(connection: Connection, number: Column[int]) -> ColumnElement[int]
     return number + literal_column("0") if connection.dialect.name == "postgresql" else number
 
 
-class Bulk:
+class BulkStatement:
     """A statement that is compiled once for each database and then executed for rows of plain values.
 
     SQLAlchemy's conversions by row and cell cost several times what the databases need to write the row. Values of the
@@ -93,14 +93,16 @@ class Bulk:
         if dialect.name not in self._compiled:
             self._compiled[dialect.name] = self._compile(dialect)
         compiled = self._compiled[dialect.name]
-        rows = list(zip(*_cells(compiled, columns, {**compiled.constants, **(fixed or {})}, count), strict=True))
+        rows = list(
+            zip(*_parameter_columns(compiled, columns, {**compiled.constants, **(fixed or {})}, count), strict=True)
+        )
         return connection.exec_driver_sql(compiled.text, rows, execution_options={"preserve_rowcount": True}).rowcount
 
     def _compile(self, dialect: Dialect) -> _Compiled:
         new_dialect: Callable[..., Dialect] = type(dialect)
         positional = new_dialect(paramstyle=_PARAMSTYLES[dialect.name])
         given = self._statement
-        statement = given if isinstance(given, Update | Delete) else given(_insert(dialect.name))
+        statement = given if isinstance(given, Update | Delete) else given(_insert_of_dialect(dialect.name))
         compiled: Any = statement.compile(dialect=positional, column_keys=self._columns)
         names = compiled.positiontup or []
         binds = {name: compiled.binds[name] for name in names}
@@ -111,7 +113,7 @@ class Bulk:
         return _Compiled(compiled.string, names, converters, constants)
 
 
-def _cells(
+def _parameter_columns(
     compiled: _Compiled, columns: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any], count: int
 ) -> Iterator[Iterable[Any]]:
     for name in compiled.names:
@@ -137,7 +139,7 @@ def _converted(convert: Convert, values: Iterable[Any]) -> Iterator[Any]:
         yield result
 
 
-class ByKey:
+class QueryByKeys:
     """A query for the rows of many keys: hashes, which are sent as one parameter, or texts.
 
     Results are converted by column: conversion by cell takes as long as the database itself. PostgreSQL is made to use
@@ -182,14 +184,14 @@ class ByKey:
         else:
             found = connection.execute(self._postgresql, {**parameters, "keys": list(keys)}).all()
         columns = zip(self._kinds, zip(*found, strict=True), strict=False)  # empty if nothing was found
-        return zip(*(_loaded(kind, column, dialect) for kind, column in columns), strict=True)
+        return zip(*(_converted_results(kind, column, dialect) for kind, column in columns), strict=True)
 
 
-def _loaded(kind: TypeDecorator[Any] | None, column: Sequence[Any], dialect: Dialect) -> Iterable[Any]:
+def _converted_results(kind: TypeDecorator[Any] | None, column: Sequence[Any], dialect: Dialect) -> Iterable[Any]:
     return map(partial(kind.process_result_value, dialect=dialect), column) if kind else column
 
 
-def by_column(items: Iterable[Any], *names: str, **others: str) -> dict[str, list[Any]]:
+def as_columns(items: Iterable[Any], *names: str, **others: str) -> dict[str, list[Any]]:
     """Return the attributes *names* of all *items* as columns. *others* map a parameter to another attribute name."""
     listed = list(items)
     attributes = {name: name for name in names} | others
@@ -200,11 +202,11 @@ def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any
     """Insert *rows*, or overwrite those whose primary key exists. All rows have the same columns."""
     if rows:
         names = tuple(rows[0])
-        upserting(table, names).run(connection, {name: [row[name] for row in rows] for name in names})
+        upsert_statement(table, names).run(connection, {name: [row[name] for row in rows] for name in names})
 
 
 @cache
-def upserting(table: Table, names: tuple[str, ...], *, ready: tuple[str, ...] = ()) -> Bulk:
+def upsert_statement(table: Table, names: tuple[str, ...], *, ready: tuple[str, ...] = ()) -> BulkStatement:
     def build(insert: Any) -> Insert:
         statement = insert(table)
         keys = [column.name for column in table.primary_key]
@@ -216,14 +218,14 @@ def upserting(table: Table, names: tuple[str, ...], *, ready: tuple[str, ...] = 
         )
         return built
 
-    return Bulk(build, names, ready=ready)
+    return BulkStatement(build, names, ready=ready)
 
 
-def inserting(table: Table, names: Sequence[str], *, unless: str) -> Bulk:
-    return Bulk(lambda insert: insert(table).on_conflict_do_nothing(index_elements=[unless]), names)
+def insert_or_ignore_statement(table: Table, names: Sequence[str], *, unless: str) -> BulkStatement:
+    return BulkStatement(lambda insert: insert(table).on_conflict_do_nothing(index_elements=[unless]), names)
 
 
-class Ids:
+class IdAllocator:
     """Allocates ids for new rows of a table. PostgreSQL has a sequence, and SQLite has one writer at a time."""
 
     def __init__(self, table: Table) -> None:
@@ -239,7 +241,7 @@ class Ids:
         return connection.execute(self._next, {"count": count}).scalars().all()
 
 
-def _insert(dialect: str) -> Any:
+def _insert_of_dialect(dialect: str) -> Any:
     return import_module(f"sqlalchemy.dialects.{dialect}").insert  # does not load the other dialect
 
 

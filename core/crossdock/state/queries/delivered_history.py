@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, exists, func, select
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts, intents
 from crossdock.state.tables.intents import UNSETTLED
-from crossdock.state.tables.record_identity import Scope, Step, within
+from crossdock.state.tables.record_identity import Scope, Step, in_scope
 from crossdock.values import exact_json
 
 
@@ -34,7 +34,7 @@ class DeliveredOperation(NamedTuple):
     after: dict[str, Any]
 
 
-class DeliveredRecord(NamedTuple):
+class DeliveredOperationFacts(NamedTuple):
     """An operation that a target has confirmed *at* some time, without its data."""
 
     id: int
@@ -52,21 +52,21 @@ class DeliveredHistory:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def keys(self, scope: Scope, run_ids: Sequence[int], *, after: int | None, limit: int) -> list[int]:
+    def delivered_key_hashes(self, scope: Scope, run_ids: Sequence[int], *, after: int | None, limit: int) -> list[int]:
         """Return the next *limit* key hashes *after* one, ascending, for which one of *run_ids* delivered something."""
-        query = select(intents.c.key_hash).distinct().where(within(intents, scope), intents.c.status == "delivered")
+        query = select(intents.c.key_hash).distinct().where(in_scope(intents, scope), intents.c.status == "delivered")
         query = query.where(intents.c.run_id.in_(run_ids))
         if after is not None:
             query = query.where(intents.c.key_hash > after)
         return list(self._connection.execute(query.order_by(intents.c.key_hash).limit(limit)).scalars())
 
-    def of_records(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, list[DeliveredOperation]]:
+    def operations_of_records(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, list[DeliveredOperation]]:
         """Return what any run has delivered for each of *key_hashes*, oldest first, as far as retention keeps it."""
         names = ("key_hash", "key", "run_id", "operation", "step", "before", "untouched", "status")
         own = attempts.c.intent_id == intents.c.id, attempts.c.outcome == "in_doubt"
         content = intents.c.after, intents.c.body
         query = select(*content, *(intents.c[name] for name in names), exists().where(*own)).where(
-            within(intents, scope), intents.c.status.in_(("delivered", "replaced"))
+            in_scope(intents, scope), intents.c.status.in_(("delivered", "replaced"))
         )
         found: dict[int, list[DeliveredOperation]] = {key_hash: [] for key_hash in key_hashes}
         retried: set[int] = set()
@@ -83,35 +83,35 @@ class DeliveredHistory:
                     retried.add(key_hash)
         return found
 
-    def counts(self, run_ids: Sequence[int]) -> list[tuple[str, str, int]]:
+    def operation_counts(self, run_ids: Sequence[int]) -> list[tuple[str, str, int]]:
         """Return how often *run_ids* have delivered each operation to a target, by stream."""
         columns = (intents.c.stream, intents.c.operation)
         query = select(*columns, func.count()).where(*_delivered_by(run_ids)).group_by(*columns).order_by(*columns)
         return [(stream, operation, number) for stream, operation, number in self._connection.execute(query)]
 
-    def of_run(
+    def operations_of_run(
         self, run_id: int, *, stream: str | None, operation: str | None, after: int, limit: int
-    ) -> list[DeliveredRecord]:
+    ) -> list[DeliveredOperationFacts]:
         """Return at most *limit* delivered operations of a run with an id *after* this one, in their order."""
         names = ("id", "stream", "key", "operation", "settled_at", "target", "target_id", "source", "line")
         query = select(*(intents.c[name] for name in names)).where(*_delivered_by([run_id]))
         for name, value in (("stream", stream), ("operation", operation)):
             query = query if value is None else query.where(intents.c[name] == value)
-        order = sql_statements.sorted_by(self._connection, intents.c.id)
+        order = sql_statements.order_without_index(self._connection, intents.c.id)
         rows = self._connection.execute(query.where(intents.c.id > after).order_by(order).limit(limit))
-        return [DeliveredRecord(*row) for row in rows]
+        return [DeliveredOperationFacts(*row) for row in rows]
 
-    def unsettled(self, run_ids: Sequence[int]) -> int:
+    def count_unsettled(self, run_ids: Sequence[int]) -> int:
         query = select(func.count()).select_from(intents)
         query = query.where(intents.c.run_id.in_(run_ids), intents.c.status.in_(UNSETTLED))
         return int(self._connection.execute(query).scalar_one())
 
-    def scopes(self, run_ids: Sequence[int]) -> set[tuple[str, Scope]]:
+    def streams_and_scopes(self, run_ids: Sequence[int]) -> set[tuple[str, Scope]]:
         names = (intents.c[name] for name in ("stream", *Scope.__slots__))
         query = select(*names).distinct().where(intents.c.run_id.in_(run_ids), intents.c.status == "delivered")
         return {(stream, Scope(*rest)) for stream, *rest in self._connection.execute(query)}
 
 
 def _delivered_by(run_ids: Sequence[int]) -> list[ColumnElement[bool]]:
-    status = sql_statements.unindexed(intents.c.status)  # most operations have it
+    status = sql_statements.without_index(intents.c.status)  # most operations have it
     return [intents.c.run_id.in_(run_ids), status == "delivered", intents.c.untouched.is_not(True)]

@@ -24,12 +24,14 @@ class MigrationOutcome:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def dead_letters(self, streams: Collection[str]) -> list[DeadLetterCount]:
+    def dead_letter_counts(self, streams: Collection[str]) -> list[DeadLetterCount]:
         by = dead_letters.c.stream, dead_letters.c.code, dead_letters.c.status
         query = select(*by, func.count()).where(dead_letters.c.stream.in_(streams)).group_by(*by).order_by(*by)
         return [DeadLetterCount(*row) for row in self._connection.execute(query)]
 
-    def file_places(self, group: DeadLetterCount, *, limit: int, reads_files: bool = False) -> list[tuple[str, int]]:
+    def dead_letter_places(
+        self, group: DeadLetterCount, *, limit: int, reads_files: bool = False
+    ) -> list[tuple[str, int]]:
         """Return file and line of dead letters. A stream that *reads_files* reads nothing else."""
         source, line = dead_letters.c.source, dead_letters.c.line
         is_file = exists().where(taken_files.c.stream == dead_letters.c.stream, taken_files.c.name == source)
@@ -55,7 +57,7 @@ class MigrationOutcome:
         query = select(last.c.settled_at).where(last.c.settled_at > since)
         return list(self._connection.execute(query).scalars())
 
-    def untouched(self, migration_id: int) -> dict[str, int]:
+    def untouched_counts(self, migration_id: int) -> dict[str, int]:
         """Return the number of operations that wrote nothing, because the target held the record already, by stream."""
         own = migration_runs.c.run_id == intents.c.run_id, migration_runs.c.migration_id == migration_id
         query = select(intents.c.stream, func.count()).where(
@@ -64,7 +66,7 @@ class MigrationOutcome:
         rows = self._connection.execute(query.group_by(intents.c.stream).order_by(intents.c.stream))
         return {stream: number for stream, number in rows}
 
-    def written_since(self, streams: Collection[str], at: datetime) -> int:
+    def count_written_since(self, streams: Collection[str], at: datetime) -> int:
         query = select(func.count()).where(
             intents.c.stream.in_(streams), or_(intents.c.created_at > at, intents.c.settled_at > at)
         )

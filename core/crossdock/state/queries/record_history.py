@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, literal, select, 
 
 from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, source_is, waiting_records
 from crossdock.state.tables.batches import Batches
-from crossdock.state.tables.record_identity import Scope, within
+from crossdock.state.tables.record_identity import Scope, in_scope
 from crossdock.values import exact_json
 
 if TYPE_CHECKING:
@@ -59,21 +59,25 @@ class RecordHistory:
     def streams(self) -> set[str]:
         return {stream for table in _STREAMED for (stream,) in self._distinct(table, ("stream",))}
 
-    def of_name(self, name: str) -> set[FoundRecord]:
+    def records_by_id_or_idempotency_key(self, name: str) -> set[FoundRecord]:
         """Return the records with this id at their target, now or earlier, or with this idempotency key."""
         conditions = (
             (bindings, bindings.c.target_id == name),
             (intents, intents.c.target_id == name),
             (intents, intents.c.idempotency_key == name),
         )
-        return {found for table, condition in conditions for found in self._found(table, condition)}
+        return {found for table, condition in conditions for found in self._found_records(table, condition)}
 
-    def with_keys(self, scopes: Iterable[Scope], streams: Iterable[str], key_hashes: Iterable[int]) -> set[FoundRecord]:
+    def records_with_keys(
+        self, scopes: Iterable[Scope], streams: Iterable[str], key_hashes: Iterable[int]
+    ) -> set[FoundRecord]:
         keys = list(key_hashes)
-        places = [(table, within(table, scope)) for scope in scopes for table in _SCOPED]
+        places = [(table, in_scope(table, scope)) for scope in scopes for table in _SCOPED]
         places += [(table, table.c.stream == stream) for stream in streams for table in _STREAMED]
         return {
-            found for table, place in places for found in self._found(table, and_(place, table.c.key_hash.in_(keys)))
+            found
+            for table, place in places
+            for found in self._found_records(table, and_(place, table.c.key_hash.in_(keys)))
         }
 
     def records_up_to_line(self, source: str, line: int) -> tuple[int, set[FoundRecord]]:
@@ -85,41 +89,41 @@ class RecordHistory:
         found: set[FoundRecord] = set()
         for table, condition in of_source.items():
             if first_line and lines[table] == first_line:
-                found.update(self._found(table, and_(condition, table.c.line == first_line)))
+                found.update(self._found_records(table, and_(condition, table.c.line == first_line)))
         return first_line, found
 
     def bindings(self, scope: Scope, key_hash: int) -> list[dict[str, Any]]:
-        return self._rows(bindings, and_(within(bindings, scope), bindings.c.key_hash == key_hash))
+        return self._rows(bindings, and_(in_scope(bindings, scope), bindings.c.key_hash == key_hash))
 
     def dead_letters(self, stream: str, key_hash: int) -> list[dict[str, Any]]:
-        return self._rows(dead_letters, _of_stream(dead_letters, stream, key_hash))
+        return self._rows(dead_letters, _is_record_of_stream(dead_letters, stream, key_hash))
 
     def waits(self, stream: str, key_hash: int) -> list[dict[str, Any]]:
-        return self._rows(waiting_records, _of_stream(waiting_records, stream, key_hash))
+        return self._rows(waiting_records, _is_record_of_stream(waiting_records, stream, key_hash))
 
     def operations(self, scope: Scope, key_hash: int) -> list[dict[str, Any]]:
         """Return the record's intents, oldest first, each with its attempts as ``sendings``, and its stored batch as
         ``file``.
         """
-        found = self._rows(intents, and_(within(intents, scope), intents.c.key_hash == key_hash))
+        found = self._rows(intents, and_(in_scope(intents, scope), intents.c.key_hash == key_hash))
         files = Batches(self._connection).facts({row["batch_id"] for row in found if row["batch_id"] is not None})
         for row in found:
             row["file"] = files.get(row["batch_id"])
             row["sendings"] = self._rows(attempts, attempts.c.intent_id == row["id"])
         return sorted(found, key=lambda row: row["id"])
 
-    def changes(self, scope: Scope, key_hash: int) -> dict[int, tuple[dict[str, Any], dict[str, Any]]]:
+    def payloads_of_updates(self, scope: Scope, key_hash: int) -> dict[int, tuple[dict[str, Any], dict[str, Any]]]:
         """Return the payloads before and after each update, by the id of its intent. They contain personal data."""
         fields = intents.c.id, intents.c.before, intents.c.after
-        query = select(*fields).where(within(intents, scope), intents.c.key_hash == key_hash)
+        query = select(*fields).where(in_scope(intents, scope), intents.c.key_hash == key_hash)
         return {
             number: (before, after) for number, before, after in self._connection.execute(query) if before and after
         }
 
-    def contents(self, scope: Scope, key_hash: int) -> list[DeliveredContent]:
+    def delivered_contents(self, scope: Scope, key_hash: int) -> list[DeliveredContent]:
         """Return what the target held after each delivered operation, oldest first. It contains personal data."""
         names = ("id", "run_id", "operation", "settled_at", "before", "after", "body")
-        query = select(*(intents.c[name] for name in names)).where(within(intents, scope))
+        query = select(*(intents.c[name] for name in names)).where(in_scope(intents, scope))
         delivered = query.where(intents.c.key_hash == key_hash, intents.c.status == "delivered").order_by(intents.c.id)
         found = list[DeliveredContent]()
         for number, run_id, operation, at, before, after, body in self._connection.execute(delivered):
@@ -148,7 +152,7 @@ class RecordHistory:
         query = select(table.c.line).where(condition, table.c.line <= line)
         return self._connection.execute(query.order_by(table.c.line.desc()).limit(1)).scalar() or 0
 
-    def _found(self, table: Table, condition: ColumnElement[bool]) -> Iterator[FoundRecord]:
+    def _found_records(self, table: Table, condition: ColumnElement[bool]) -> Iterator[FoundRecord]:
         names = [name for name in (*Scope.__slots__, "stream") if name in table.c]
         query = select(*(table.c[name] for name in names), table.c.key_hash).where(condition).distinct()
         for row in self._connection.execute(query).mappings():
@@ -161,5 +165,5 @@ class RecordHistory:
         return [dict(row) for row in self._connection.execute(select(*columns).where(condition)).mappings()]
 
 
-def _of_stream(table: Table, stream: str, key_hash: int) -> ColumnElement[bool]:
+def _is_record_of_stream(table: Table, stream: str, key_hash: int) -> ColumnElement[bool]:
     return and_(table.c.stream == stream, table.c.key_hash == key_hash)

@@ -13,9 +13,9 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, sel
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings, dead_letters, intents, runs, waiting_records
 from crossdock.state.tables.intents import UNSETTLED
-from crossdock.state.tables.record_identity import Scope, within
+from crossdock.state.tables.record_identity import Scope, in_scope
 from crossdock.state.tables.run_history import RunRecord
-from crossdock.state.tables.unverified_parts import Unverified
+from crossdock.state.tables.unverified_parts import UnverifiedParts
 from crossdock.values import exact_json
 from crossdock.values.tally import OpenCounts
 
@@ -24,7 +24,7 @@ _IS_LIVE = bindings.c.deleted_at.is_(None)
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class ReasonCount:
     """The dead letters with one reason code. The run itself rejected *own* of them."""
 
     code: str
@@ -33,7 +33,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamReason:
+class StreamReasonCount:
     """The dead letters of one stream with one reason code, as in `Reason`."""
 
     stream: str
@@ -43,7 +43,7 @@ class StreamReason:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class DeliveredUpdate:
     """A delivered update with the payloads before and after it, which may contain personal data."""
 
     stream: str
@@ -59,11 +59,11 @@ class FirstOperations:
 
     number: int
     are_all: bool
-    updates: Sequence[Update]
+    updates: Sequence[DeliveredUpdate]
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class StreamDelivery:
     """The settled operations of one stream, from the first write to the last settlement."""
 
     stream: str
@@ -72,13 +72,15 @@ class Delivery:
     ended: datetime
 
 
-def by_code(found: Iterable[StreamReason]) -> list[Reason]:
+def summed_by_code(found: Iterable[StreamReasonCount]) -> list[ReasonCount]:
     """Sum up *found* over all streams, the most frequent reason first."""
     records, own = Counter[str](), Counter[str]()
     for each in found:
         records[each.code] += each.records
         own[each.code] += each.own
-    return [Reason(code, records[code], own[code]) for code in sorted(records, key=lambda code: (-records[code], code))]
+    return [
+        ReasonCount(code, records[code], own[code]) for code in sorted(records, key=lambda code: (-records[code], code))
+    ]
 
 
 class RunDetails:
@@ -87,16 +89,16 @@ class RunDetails:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def reasons(self, run_id: int) -> list[Reason]:
+    def reasons(self, run_id: int) -> list[ReasonCount]:
         """Count the dead letters of *run_id* and earlier runs by reason, the most frequent first."""
-        return by_code(self.reasons_by_stream(run_id))
+        return summed_by_code(self.reasons_by_stream(run_id))
 
-    def reasons_by_stream(self, run_id: int) -> list[StreamReason]:
+    def reasons_by_stream(self, run_id: int) -> list[StreamReasonCount]:
         """Do the same as `reasons`, by stream and reason. It reads all dead letters: there is no index by reason."""
         by = dead_letters.c.stream, dead_letters.c.code
         records, own = func.count(), func.count().filter(dead_letters.c.run_id == run_id)
         query = select(*by, records, own).where(_rejected_until(run_id)).group_by(*by).order_by(records.desc(), *by)
-        return [StreamReason(*row) for row in self._connection.execute(query)]
+        return [StreamReasonCount(*row) for row in self._connection.execute(query)]
 
     def reasons_by_month(self, first: date, last: date) -> dict[tuple[str, str], int]:
         """Count what runs for the business dates from *first* to *last* rejected, by month and reason.
@@ -110,16 +112,16 @@ class RunDetails:
         query = query.where(dead_letters.c.status == "rejected", dates).group_by(*by)
         return {(of, code): number for of, code, number in self._connection.execute(query)}
 
-    def refused(self, run_id: int, code: str, *, limit: int) -> list[Row]:
+    def rejected_with_reason(self, run_id: int, code: str, *, limit: int) -> list[Row]:
         """Return at most *limit* dead letters of *run_id* and earlier runs with one reason, the run's own first."""
         order = (dead_letters.c.run_id.desc(), *(dead_letters.c[name] for name in ("stream", "source", "line", "key")))
         names = ("stream", "key", "stage", "pointer", "message", "source", "line", "run_id")
         return self._rows(dead_letters, names, and_(_rejected_until(run_id), dead_letters.c.code == code), order, limit)
 
-    def refused_later(self, run_id: int) -> int:
+    def count_rejected_later(self, run_id: int) -> int:
         return self._count(dead_letters, and_(dead_letters.c.run_id > run_id, dead_letters.c.status == "rejected"))
 
-    def waiting(self, *, limit: int) -> tuple[int, list[Row]]:
+    def oldest_waiting(self, *, limit: int) -> tuple[int, list[Row]]:
         names = ("stream", "key", "waits_for", "source", "line", "since")
         order = (waiting_records.c.since, waiting_records.c.stream, waiting_records.c.key)
         return self._count(waiting_records, true()), self._rows(waiting_records, names, true(), order, limit)
@@ -130,14 +132,14 @@ class RunDetails:
         unsettled = intents.c.status == status
         return self._count(intents, unsettled), self._rows(intents, names, unsettled, (intents.c.id,), limit)
 
-    def unsent(self) -> int:
+    def count_unsent(self) -> int:
         """Count the operations that the next run sends, or sends again."""
         return self._count(intents, intents.c.status.in_(("pending", "sending")))
 
     def first_operations(self, run_id: int, *, limit: int) -> FirstOperations:
         """Return what the first *limit* operations of a run updated, as far as retention keeps their payloads."""
         of_run = select(intents.c.id).where(intents.c.run_id == run_id)
-        of_run = of_run.order_by(sql_statements.sorted_by(self._connection, intents.c.id))
+        of_run = of_run.order_by(sql_statements.order_without_index(self._connection, intents.c.id))
         ids = list(self._connection.execute(of_run.limit(limit + 1)).scalars())
         number = min(len(ids), limit)
         if not number:
@@ -147,19 +149,19 @@ class RunDetails:
             intents.c.run_id == run_id,
             intents.c.id <= ids[number - 1],
             intents.c.operation == "update",
-            sql_statements.unindexed(intents.c.status) == "delivered",
+            sql_statements.without_index(intents.c.status) == "delivered",
         )
         found = self._connection.execute(query.order_by(intents.c.id))
-        return FirstOperations(number, len(ids) == number, [each for row in found if (each := _update(*row))])
+        return FirstOperations(number, len(ids) == number, [each for row in found if (each := _delivered_update(*row))])
 
-    def deliveries(self, run: RunRecord) -> list[Delivery]:
+    def deliveries(self, run: RunRecord) -> list[StreamDelivery]:
         """Return what *run* settled, by stream, slowest first, without operations that were purged since."""
         settled = and_(intents.c.run_id == run.id, intents.c.settled_at.is_not(None))
         if run.finished_at is not None:
             settled = and_(settled, intents.c.settled_at <= run.finished_at)  # settled later by an operator
         times = func.min(intents.c.created_at), func.max(intents.c.settled_at)
         query = select(intents.c.stream, func.count(), *times).where(settled).group_by(intents.c.stream)
-        found = [Delivery(*row) for row in self._connection.execute(query)]
+        found = [StreamDelivery(*row) for row in self._connection.execute(query)]
         return sorted(found, key=lambda each: (each.began - each.ended, each.stream))
 
     def _count(self, table: Table, condition: ColumnElement[bool]) -> int:
@@ -177,7 +179,7 @@ class RunDetails:
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
 
-def _update(
+def _delivered_update(
     target: str,
     resource: str,
     namespace: str,
@@ -186,16 +188,16 @@ def _update(
     before: dict[str, Any] | None,
     after: dict[str, Any] | None,
     body: bytes | None,
-) -> Update | None:
+) -> DeliveredUpdate | None:
     held = exact_json.loads(body) if after is None and body else after
-    return Update(stream, Scope(target, resource, namespace), key, before, held) if before and held else None
+    return DeliveredUpdate(stream, Scope(target, resource, namespace), key, before, held) if before and held else None
 
 
 def _rejected_until(run_id: int) -> ColumnElement[bool]:
     return and_(dead_letters.c.run_id <= run_id, dead_letters.c.status == "rejected")
 
 
-class KnownRecords:
+class KnownRecordCounts:
     """Counts that read an index entry of each record, which takes about a second for a million."""
 
     def __init__(self, connection: Connection) -> None:
@@ -203,7 +205,7 @@ class KnownRecords:
 
     def delivered(self, scope: Scope) -> int:
         query = select(func.count()).select_from(bindings)
-        return int(self._connection.execute(query.where(within(bindings, scope), _IS_LIVE)).scalar_one())
+        return int(self._connection.execute(query.where(in_scope(bindings, scope), _IS_LIVE)).scalar_one())
 
     def not_delivered(self, stream: str, scope: Scope) -> int:
         """Count the open records that the target does not have. One that is open in several states counts once."""
@@ -211,29 +213,29 @@ class KnownRecords:
             dead_letters.c.stream == stream, dead_letters.c.status == "rejected"
         )
         waiting = select(waiting_records.c.key_hash).where(waiting_records.c.stream == stream)
-        unsettled = select(intents.c.key_hash).where(within(intents, scope), intents.c.status.in_(UNSETTLED))
+        unsettled = select(intents.c.key_hash).where(in_scope(intents, scope), intents.c.status.in_(UNSETTLED))
         keys = union(rejected, waiting, unsettled).subquery()
-        has = exists().where(within(bindings, scope), _IS_LIVE, bindings.c.key_hash == keys.c.key_hash)
+        has = exists().where(in_scope(bindings, scope), _IS_LIVE, bindings.c.key_hash == keys.c.key_hash)
         return int(self._connection.execute(select(func.count()).select_from(keys).where(~has)).scalar_one())
 
 
-class OpenRecords:
-    def __init__(self, connection: Connection, unverified: Unverified) -> None:
+class OpenRecordCounts:
+    def __init__(self, connection: Connection, unverified: UnverifiedParts) -> None:
         self._connection, self._unverified = connection, unverified
 
-    def counts(self, streams: Collection[str], writers: Mapping[Scope, str] | None = None) -> dict[str, OpenCounts]:
+    def by_stream(self, streams: Collection[str], writers: Mapping[Scope, str] | None = None) -> dict[str, OpenCounts]:
         """Count the open records of each of *streams*, in their order.
 
         A record that waits for its second step while its first one is unsettled counts in both states. Operations of a
         renamed stream count for the stream in *writers*.
         """
         found: dict[str, dict[str, int]] = {name: {} for name in streams}
-        for stream, state, number in self._numbers(writers or {}):
+        for stream, state, number in self._counts_by_stream_and_state(writers or {}):
             if stream in found:
                 found[stream][state] = found[stream].get(state, 0) + number
         return {name: OpenCounts(**numbers) for name, numbers in found.items()}
 
-    def _numbers(self, writers: Mapping[Scope, str]) -> Iterator[tuple[str, str, int]]:
+    def _counts_by_stream_and_state(self, writers: Mapping[Scope, str]) -> Iterator[tuple[str, str, int]]:
         rejected = select(dead_letters.c.stream, func.count()).where(dead_letters.c.status == "rejected")
         for stream, number in self._connection.execute(rejected.group_by(dead_letters.c.stream)):
             yield stream, "rejected", number
@@ -246,6 +248,6 @@ class OpenRecords:
             if status != "handed_over":
                 state = status if status in {"in_doubt", "overdue"} else "pending"
                 yield writers.get(Scope(*scope), stream), state, number
-        for each, number in self._unverified.counts():
+        for each, number in self._unverified.binding_counts():
             if each in writers:
                 yield writers[each], "unverified", number

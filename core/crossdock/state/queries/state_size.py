@@ -47,7 +47,7 @@ class Unsettled:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class StateContents:
     """The contents of a state. *size* is in bytes on disk, with log or indexes; *free* is None on PostgreSQL."""
 
     size: int
@@ -62,49 +62,51 @@ class StateSize:
     def __init__(self, connection: Connection, bindings: Bindings) -> None:
         self._connection, self._bindings = connection, bindings
 
-    def contents(self) -> Contents:
+    def contents(self) -> StateContents:
         """Return the contents with exact counts. Counting bindings takes about ten seconds for ten million."""
-        return Contents(
+        return StateContents(
             self.size(),
-            self._integer("PRAGMA freelist_count") * self._integer("PRAGMA page_size") if self._is_file else None,
+            self._query_integer("PRAGMA freelist_count") * self._query_integer("PRAGMA page_size")
+            if self._is_sqlite
+            else None,
             tuple(self._size_of_table(table) for table in metadata.sorted_tables),
             self._bindings.count(),
-            self._unsettled(),
-            self._oldest(),
+            self._unsettled_counts(),
+            self._oldest_unsettled(),
         )
 
     def size(self) -> int:
-        if not self._is_file:
-            return sum(self._integer(f"SELECT pg_total_relation_size('{name}')") for name in metadata.tables)
+        if not self._is_sqlite:
+            return sum(self._query_integer(f"SELECT pg_total_relation_size('{name}')") for name in metadata.tables)
         query = "SELECT file FROM pragma_database_list WHERE name = 'main'"
         path = self._connection.exec_driver_sql(query).scalar_one()
         return sum(map(_file_size, (Path(path), Path(f"{path}-wal"))))
 
     @property
-    def _is_file(self) -> bool:
+    def _is_sqlite(self) -> bool:
         return self._connection.dialect.name == "sqlite"
 
     def _size_of_table(self, table: Table) -> TableSize:
         rows = self._connection.execute(select(func.count()).select_from(table)).scalar_one()
-        if self._is_file:
-            return TableSize(table.name, rows, self._estimated(table, rows))
-        return TableSize(table.name, rows, self._integer(f"SELECT pg_table_size('{table.name}')"))
+        if self._is_sqlite:
+            return TableSize(table.name, rows, self._estimated_size(table, rows))
+        return TableSize(table.name, rows, self._query_integer(f"SELECT pg_table_size('{table.name}')"))
 
-    def _unsettled(self) -> dict[str, int]:
+    def _unsettled_counts(self) -> dict[str, int]:
         status = intents.c.status
         query = select(status, func.count().label("number")).where(status.in_(UNSETTLED)).group_by(status)
         return {row.status: row.number for row in self._connection.execute(query)}
 
-    def _oldest(self) -> Unsettled | None:
+    def _oldest_unsettled(self) -> Unsettled | None:
         fields = (intents.c.stream, intents.c.status, intents.c.created_at)
         query = select(*fields).where(intents.c.status.in_(UNSETTLED)).order_by(intents.c.created_at).limit(1)
         row = self._connection.execute(query).first()
         return None if row is None else Unsettled(*row)
 
-    def _integer(self, query: str) -> int:
+    def _query_integer(self, query: str) -> int:
         return int(self._connection.exec_driver_sql(query).scalar_one())
 
-    def _estimated(self, table: Table, rows: int) -> int:
+    def _estimated_size(self, table: Table, rows: int) -> int:
         """Estimate from rows at regular distances: reading the whole table could take minutes."""
         number: ColumnElement[int] = literal_column("rowid", Integer)
         first, last = (self._connection.execute(select(end(number)).select_from(table)).scalar() for end in _ENDS)

@@ -20,7 +20,7 @@ from crossdock.values.local_files import replace_file
 NAME = "fence.json"
 
 
-def of_user(identity: str, where: str) -> Sequence[Path]:
+def path_in_user_folder(identity: str, where: str) -> Sequence[Path]:
     """Return the file in the user's folder (XDG Base Directory Specification). A copy elsewhere is another state."""
     with suppress(RuntimeError):  # there is no home
         folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
@@ -36,7 +36,7 @@ class FenceFiles:
         self._paths, self._identity = paths, identity
 
     @property
-    def fence(self) -> int:
+    def highest_fence(self) -> int:
         """The fence of the last run that sent something; 0 if there was none."""
         return max(map(self._fence_in, self._paths), default=0)
 
@@ -49,7 +49,7 @@ class FenceFiles:
 
     def check(self, fence: int, where: str) -> None:
         """Raise RefusedError if a run with a higher fence than *fence* has sent something."""
-        if fence < self.fence:
+        if fence < self.highest_fence:
             raise RefusedError(
                 "the state is older than the last run here and does not know what was sent since",
                 where=where,

@@ -22,8 +22,8 @@ from sqlalchemy import ColumnElement, Connection, case, null, select
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings
-from crossdock.state.tables.key_index_stamps import KeyIndexChange, Touched
-from crossdock.state.tables.record_identity import Scope, within, within_given
+from crossdock.state.tables.key_index_stamps import KeyIndexChange, ScopeChanges
+from crossdock.state.tables.record_identity import Scope, in_given_scope, in_scope
 from crossdock.values.local_files import create_private, replace_file
 from crossdock.values.records import own_column
 
@@ -58,7 +58,7 @@ class KeyIndex:
         journal = self._journals.get(scope)
         return journal.last if journal else 0
 
-    def committed(self, touched: dict[Scope, Touched]) -> None:
+    def record_committed_changes(self, touched: dict[Scope, ScopeChanges]) -> None:
         for scope, touch in touched.items():
             journal = self._journals.setdefault(scope, _Journal(touch.before, touch.before, []))
             changes = journal.changes
@@ -70,7 +70,7 @@ class KeyIndex:
 
     def load(self, scope: Scope, stamp: int) -> pl.DataFrame | None:
         """Return the index of *scope* if its file is intact and has *stamp*."""
-        note = self._note(scope, stamp)
+        note = self._read_metadata(scope, stamp)
         try:
             with self._path(scope).with_name(note["file"]).open("rb") as data:
                 if note["crc32"] != _crc32(data):
@@ -80,12 +80,12 @@ class KeyIndex:
         except (OSError, ValueError, KeyError, TypeError, PolarsError):
             return None
 
-    def height(self, scope: Scope, stamp: int) -> int:
+    def key_count(self, scope: Scope, stamp: int) -> int:
         """Return the number of keys in the file of *scope* if it has *stamp*, otherwise 0."""
-        keys = self._note(scope, stamp).get("keys")
+        keys = self._read_metadata(scope, stamp).get("keys")
         return keys if isinstance(keys, int) else 0
 
-    def _note(self, scope: Scope, stamp: int) -> dict[str, Any]:
+    def _read_metadata(self, scope: Scope, stamp: int) -> dict[str, Any]:
         try:
             note = json.loads(self._path(scope).with_suffix(".json").read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -104,7 +104,7 @@ class KeyIndex:
         frame = None
         if journal is not None and journal.changes is not None and journal.last == stamp:
             frame = self.load(scope, journal.base)
-            frame = None if frame is None else merged(frame, journal.changes)
+            frame = None if frame is None else with_changes(frame, journal.changes)
         elif journal is None:
             frame = self.load(scope, stamp)
             if frame is not None and order is None:
@@ -120,7 +120,9 @@ class KeyIndex:
         path = self._path(scope).with_suffix(".json")
         data = path.with_name(f"{path.stem}-{stamp:x}-{secrets.token_hex(4)}.arrow")
         with create_private(data) as file:
-            _narrow(frame).write_ipc_stream(file)  # a stream can be read without holding both file and frame in memory
+            _with_narrow_fingerprints(frame).write_ipc_stream(
+                file
+            )  # a stream can be read without holding both file and frame in memory
         with data.open("rb") as written:
             crc32 = _crc32(written)
         note = {"format": _FORMAT, "stamp": stamp, "keys": frame.height, "file": data.name, "crc32": crc32}
@@ -152,14 +154,14 @@ _COLUMNS: tuple[ColumnElement[Any], ...] = (bindings.c.key_hash, _VERIFIED_FP, b
 def from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
     """Return the live bindings of *scope*: `KEY_HASH`, `KNOWN_FP`, and `KNOWN_POSITION` if any has one."""
     stored = [sql_statements.as_stored(column) for column in _COLUMNS]
-    query = select(*stored).where(within(bindings, scope), bindings.c.deleted_at.is_(None))
+    query = select(*stored).where(in_scope(bindings, scope), bindings.c.deleted_at.is_(None))
     result = connection.execute(query.execution_options(yield_per=_BATCH))
     frames = [_frame([tuple(row) for row in part]) for part in result.partitions()]
     return _without_empty_position(pl.concat(frames) if frames else _frame([]))
 
 
-_OF_KEYS = sql_statements.ByKey(
-    select(*_COLUMNS).where(within_given(bindings), bindings.c.deleted_at.is_(None)), bindings.c.key_hash
+_OF_KEYS = sql_statements.QueryByKeys(
+    select(*_COLUMNS).where(in_given_scope(bindings), bindings.c.deleted_at.is_(None)), bindings.c.key_hash
 )
 
 
@@ -179,12 +181,12 @@ def _without_empty_position(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.drop(KNOWN_POSITION) if frame[KNOWN_POSITION].null_count() == frame.height else frame
 
 
-def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
+def _with_narrow_fingerprints(frame: pl.DataFrame) -> pl.DataFrame:
     fits = frame.schema[KNOWN_FP] == pl.UInt64 or (frame[KNOWN_FP] < 2**64).all()
     return frame.cast({KNOWN_FP: pl.UInt64}) if fits else frame
 
 
-def merged(frame: pl.DataFrame, changes: list[KeyIndexChange]) -> pl.DataFrame:
+def with_changes(frame: pl.DataFrame, changes: list[KeyIndexChange]) -> pl.DataFrame:
     """Apply *changes* to *frame*. The last change of each key counts, and new keys are appended."""
     latest = {change.key_hash: change for change in changes}
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String, _LIVE: pl.Boolean}

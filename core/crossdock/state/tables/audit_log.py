@@ -60,7 +60,7 @@ class AuditEntry:
         actor = current_actor()
         return cls(uuid4().hex, at, actor.name, actor.address, action, subject, actor.reason, before, after)
 
-    def without(self, error: CrossdockError) -> Self:
+    def ended_by(self, error: CrossdockError) -> Self:
         """Return what came of it instead: *error* has prevented it, or ended it."""
         is_refusal = isinstance(error, ConfigError | RefusedError | StateBusyError)
         text = "; ".join(line.strip() for line in str(error).splitlines())
@@ -92,14 +92,14 @@ class AuditLog:
         """Store *entry*, or how it ended if it is stored as ``begun``. One that has ended stays as it is."""
         known = self._connection.execute(select(table.c.outcome).where(table.c.token == entry.token)).scalar()
         row = {name: getattr(entry, name) for name in AuditEntry.__slots__ if name != "id"}
-        row |= {name: _fitting(row[name], longest) for name, longest in _LONGEST.items()}
+        row |= {name: _shortened(row[name], longest) for name, longest in _LONGEST.items()}
         if known is None:
             self._connection.execute(insert(table).values(row))
         elif known == "begun":
             del row["at"]  # it stays when it began
             self._connection.execute(update(table).where(table.c.token == entry.token).values(row))
 
-    def end_of_killed(self, run_id: int) -> None:
+    def record_killed_run(self, run_id: int) -> None:
         """Record that the run of a person was killed."""
         of_run = table.c.subject == f"run {run_id}", table.c.outcome == "begun"
         changes = {"outcome": "failed", "error": UNRECORDED.message}
@@ -107,7 +107,7 @@ class AuditLog:
 
     def listed(self, choice: AuditFilter, *, limit: int, before: int | None = None) -> list[AuditEntry]:
         """Return the latest entries, newest first; of those that are older than the one with the id *before*."""
-        query = self._chosen(select(*_FIELDS), choice).order_by(table.c.at.desc(), table.c.id.desc()).limit(limit)
+        query = self._filtered(select(*_FIELDS), choice).order_by(table.c.at.desc(), table.c.id.desc()).limit(limit)
         if before is not None:
             at = self._connection.execute(select(table.c.at).where(table.c.id == before)).scalar()
             if at is None:
@@ -116,27 +116,29 @@ class AuditLog:
         return [AuditEntry(*row) for row in self._connection.execute(query)]
 
     def count(self, choice: AuditFilter) -> int:
-        return int(self._connection.execute(self._chosen(select(func.count()).select_from(table), choice)).scalar_one())
+        return int(
+            self._connection.execute(self._filtered(select(func.count()).select_from(table), choice)).scalar_one()
+        )
 
-    def _chosen(self, query: Select[Any], choice: AuditFilter) -> Select[Any]:
+    def _filtered(self, query: Select[Any], choice: AuditFilter) -> Select[Any]:
         conditions: list[ColumnElement[bool]] = []
         if choice.person is not None:
             conditions.append(table.c.person == printable(choice.person))
         if choice.action is not None:
-            conditions.append(table.c.action.in_(self._actions(printable(choice.action))))
+            conditions.append(table.c.action.in_(self._actions_in_group(printable(choice.action))))
         if choice.since is not None:
             conditions.append(table.c.at >= choice.since)
         if choice.until is not None:
             conditions.append(table.c.at < choice.until)
         if choice.subject is not None:
-            conditions.append(table.c.subject == _fitting(choice.subject, LONGEST_SUBJECT))
+            conditions.append(table.c.subject == _shortened(choice.subject, LONGEST_SUBJECT))
         return query.where(*conditions)
 
-    def _actions(self, named: str) -> list[str]:
+    def _actions_in_group(self, named: str) -> list[str]:
         """Return the command *named*, or those of the group, for a look-up by the index."""
         known = self._connection.execute(select(table.c.action).distinct()).scalars()
         return [each for each in known if f"{each} ".startswith(f"{named} ")]
 
 
-def _fitting(text: str, longest: int) -> str:
+def _shortened(text: str, longest: int) -> str:
     return printable(text)[:longest]

@@ -66,7 +66,9 @@ class OverdueBatch(NamedTuple):
 _FIELDS = tuple(batches.c[name] for name in StoredBatch.__slots__)
 _THIS = intents.c.id == bindparam("row")
 _MEMBER = ("batch_id", "place", "target_id")
-_ASSIGN = sql_statements.Bulk(update(intents).where(_THIS).values({name: bindparam(f"new_{name}") for name in _MEMBER}))
+_ASSIGN = sql_statements.BulkStatement(
+    update(intents).where(_THIS).values({name: bindparam(f"new_{name}") for name in _MEMBER})
+)
 
 
 class Batches:
@@ -75,15 +77,15 @@ class Batches:
 
     def next_number(self, target: str, first: int) -> int:
         """Return the number of the next batch of *target*, at least *first*."""
-        return max(first, 1 + self._last((target, _ANY)))
+        return max(first, 1 + self._last_number((target, _ANY)))
 
-    def _last(self, targets: Sequence[str]) -> int:
+    def _last_number(self, targets: Sequence[str]) -> int:
         last = select(func.max(sequences.c.last)).where(sequences.c.target.in_(targets))
         return self._connection.execute(last).scalar() or 0
 
-    def leave_gap(self) -> None:
+    def leave_gap_in_numbers(self) -> None:
         """Leave out `GAP` numbers of each target: a restored backup does not know which were used since."""
-        sql_statements.upsert(self._connection, sequences, [{"target": _ANY, "last": self._last((_ANY,))}])
+        sql_statements.upsert(self._connection, sequences, [{"target": _ANY, "last": self._last_number((_ANY,))}])
         self._connection.execute(update(sequences).values(last=sequences.c.last + GAP))
 
     def by_key(self, key: str) -> StoredBatch | None:
@@ -100,11 +102,11 @@ class Batches:
         added = self._connection.execute(batches.insert().values(facts).returning(batches.c.id)).scalar_one()
         return StoredBatch(added, *(getattr(batch, name) for name in StoredBatch.__slots__ if name != "id"))
 
-    def assign(self, batch: StoredBatch, members: Sequence[Intent]) -> None:
+    def assign_operations(self, batch: StoredBatch, members: Sequence[Intent]) -> None:
         """Make *members*, which are stored, the operations of *batch*, in this order, and write their ids."""
         for place, intent in enumerate(members):
             intent.batch_id, intent.place = batch.id, place
-        columns = sql_statements.by_column(members, row="id", **{f"new_{name}": name for name in _MEMBER})
+        columns = sql_statements.as_columns(members, row="id", **{f"new_{name}": name for name in _MEMBER})
         _ASSIGN.run(self._connection, columns)
 
     def get(self, ids: Collection[int]) -> Mapping[int, StoredBatch]:
@@ -124,7 +126,7 @@ class Batches:
             found.update((number, BatchFacts(*facts)) for number, *facts in rows)
         return found
 
-    def handed_over(self, ids: Collection[int], *, at: datetime, due_at: datetime | None) -> None:
+    def mark_handed_over(self, ids: Collection[int], *, at: datetime, due_at: datetime | None) -> None:
         """Store when batches were handed over, once, and when their acknowledgement is due."""
         for part in sql_statements.chunks(list(ids)):
             first = batches.c.id.in_(part), batches.c.handed_over_at.is_(None)
@@ -139,14 +141,14 @@ class Batches:
         is_late = intents.c.status == "handed_over", intents.c.batch_id.in_(late)
         self._connection.execute(update(intents).where(*is_late).values(status="overdue"))
 
-    def overdue(self) -> list[OverdueBatch]:
+    def overdue_batches(self) -> list[OverdueBatch]:
         """Return the batches with operations that are overdue, oldest first."""
         own = intents.c.batch_id == batches.c.id, intents.c.status == "overdue"
         fields = intents.c.stream, batches.c.target, batches.c.name, batches.c.due_at
         query = select(*fields, func.count()).where(*own).group_by(*fields, batches.c.id).order_by(batches.c.id)
         return [OverdueBatch(*row) for row in self._connection.execute(query)]
 
-    def late(self, *, at: datetime, limit: int) -> list[tuple[OverdueBatch, bool]]:
+    def late_batches(self, *, at: datetime, limit: int) -> list[tuple[OverdueBatch, bool]]:
         """Return the first batches whose acknowledgement is late *at*, and whether a run has marked them as overdue."""
         own = intents.c.batch_id == batches.c.id, intents.c.status.in_(AWAITED), batches.c.due_at < at
         fields = intents.c.stream, batches.c.target, batches.c.name, batches.c.due_at
@@ -154,7 +156,7 @@ class Batches:
         rows = self._connection.execute(query.order_by(batches.c.due_at, batches.c.id).limit(limit))
         return [(OverdueBatch(*row), status == "overdue") for *row, status in rows]
 
-    def identified(self, target: str, wanted: str | int) -> int | None:
+    def find_id(self, target: str, wanted: str | int) -> int | None:
         """Return the id of the batch of *target* with this name, in upper or lower case, or this number."""
         exact = batches.c.name if isinstance(wanted, str) else batches.c.number
         query = select(func.max(batches.c.id)).where(batches.c.target == target)

@@ -47,7 +47,7 @@ class BegunUndos:
         query = select(*(table.c[name] for name in BegunUndo.__slots__)).order_by(table.c.stream)
         return [BegunUndo(*row) for row in self._connection.execute(query)]
 
-    def since(self) -> dict[str, datetime]:
+    def begun_at_by_stream(self) -> dict[str, datetime]:
         query = select(table.c.stream, table.c.begun_at).order_by(table.c.stream)
         return {stream: begun_at for stream, begun_at in self._connection.execute(query)}
 

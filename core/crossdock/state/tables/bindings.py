@@ -23,8 +23,8 @@ from sqlalchemy import (
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings as table
-from crossdock.state.tables.key_index_stamps import KeyIndexChange, Stamps
-from crossdock.state.tables.record_identity import CONTRIBUTION, Scope, Step, within_given
+from crossdock.state.tables.key_index_stamps import KeyIndexChange, KeyIndexStamps
+from crossdock.state.tables.record_identity import CONTRIBUTION, Scope, Step, in_given_scope
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.values import exact_json
 
@@ -62,7 +62,7 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedBinding:
     """A `Binding` to write in the form of delivery: *payload* is canonical JSON text."""
 
     scope: Scope
@@ -85,20 +85,20 @@ _COLUMNS = {name: name for name in Binding.__slots__ if name not in {"fingerprin
 _COLUMNS |= {"record_fp": "fingerprint"}
 _SCOPE = {name: f"scope.{name}" for name in Scope.__slots__}
 _FIELDS = tuple(table.c["record_fp" if name == "fingerprint" else name] for name in Binding.__slots__)
-_HERE = within_given(table)
+_HERE = in_given_scope(table)
 _IS_LIVE = table.c.deleted_at.is_(None)
 _IS_WHOLE = ~table.c.namespace.contains(CONTRIBUTION)
-_GET = sql_statements.ByKey(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
-_IDS = sql_statements.ByKey(select(table.c.key_hash, table.c.target_id).where(_HERE, _IS_LIVE), table.c.key_hash)
+_GET = sql_statements.QueryByKeys(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
+_IDS = sql_statements.QueryByKeys(select(table.c.key_hash, table.c.target_id).where(_HERE, _IS_LIVE), table.c.key_hash)
 _OF_RESOURCE = table.c.target == bindparam("target"), table.c.resource == bindparam("resource")
-_target, _resource = (sql_statements.unindexed(table.c[name]) for name in ("target", "resource"))
+_target, _resource = (sql_statements.without_index(table.c[name]) for name in ("target", "resource"))
 _AMONG_IDS = _target == bindparam("target"), _resource == bindparam("resource"), _IS_LIVE
-_OF_ID = sql_statements.ByKey(
+_OF_ID = sql_statements.QueryByKeys(
     select(table.c.target_id, table.c.namespace, table.c.key_hash, table.c.key).where(*_AMONG_IDS, _IS_WHOLE),
     table.c.target_id,
 )
-_BOUND = sql_statements.ByKey(select(table.c.namespace, *_FIELDS).where(*_AMONG_IDS), table.c.target_id)
-_CONTRIBUTED = sql_statements.ByKey(
+_BOUND = sql_statements.QueryByKeys(select(table.c.namespace, *_FIELDS).where(*_AMONG_IDS), table.c.target_id)
+_CONTRIBUTED = sql_statements.QueryByKeys(
     select(table.c.target_id, table.c.payload).where(*_AMONG_IDS, ~_IS_WHOLE), table.c.target_id
 )
 _TO_ONE_ID = update(table).where(
@@ -107,18 +107,18 @@ _TO_ONE_ID = update(table).where(
     table.c.target_id == bindparam("of_id"),
     _IS_LIVE,
 )
-_RENEW = sql_statements.Bulk(_TO_ONE_ID.values(etag=bindparam("renewed"), changed_at=bindparam("then")))
-_DOUBT_CHANGE = sql_statements.Bulk(_TO_ONE_ID.values(changed_at=None))
-_COUNTERS = sql_statements.ByKey(select(table.c.key_hash, table.c.counter).where(_HERE), table.c.key_hash)
-_BURY = sql_statements.Bulk(
+_RENEW = sql_statements.BulkStatement(_TO_ONE_ID.values(etag=bindparam("renewed"), changed_at=bindparam("then")))
+_DOUBT_CHANGE = sql_statements.BulkStatement(_TO_ONE_ID.values(changed_at=None))
+_COUNTERS = sql_statements.QueryByKeys(select(table.c.key_hash, table.c.counter).where(_HERE), table.c.key_hash)
+_BURY = sql_statements.BulkStatement(
     update(table)
     .where(_HERE, table.c.key_hash == bindparam("gone"))
     .values(deleted_at=bindparam("at"), payload={}, etag=None, changed_at=None, unverified=None)
 )
-_VERIFY = sql_statements.Bulk(
+_VERIFY = sql_statements.BulkStatement(
     update(table).where(_HERE, table.c.key_hash == bindparam("verified")).values(unverified=None)
 )
-_MAP_AGAIN = sql_statements.Bulk(
+_MAP_AGAIN = sql_statements.BulkStatement(
     update(table).where(_HERE, table.c.key_hash == bindparam("created"), _IS_LIVE).values(record_fp=None)
 )
 _RECORD = table.alias("record")
@@ -135,20 +135,20 @@ _CREATED_AGAIN = select(*_FIELDS).where(
         _RECORD.c.deleted_at.is_(None),
     ),
 )
-_DISTRUST = sql_statements.Bulk(
+_DISTRUST = sql_statements.BulkStatement(
     update(table).where(_HERE, table.c.key_hash == bindparam("doubted")).values(unverified=True)
 )
-_DOUBT = sql_statements.Bulk(
+_DOUBT = sql_statements.BulkStatement(
     update(table)
     .where(_HERE, table.c.key_hash == bindparam("doubted"))
     .values(record_fp=None, step="import", payload={}, etag=None, changed_at=None)
 )
 _FIXED = ("run_id", "updated_at", "deleted_at")
-_PUT = sql_statements.upserting(table, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("payload",))
+_PUT = sql_statements.upsert_statement(table, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("payload",))
 
 
 class Bindings:
-    def __init__(self, connection: Connection, stamps: Stamps) -> None:
+    def __init__(self, connection: Connection, stamps: KeyIndexStamps) -> None:
         self._connection, self._stamps = connection, stamps
         self._untrimmed = UntrimmedKeys(connection)
 
@@ -200,14 +200,14 @@ class Bindings:
         """Write bindings of one scope. An unverified binding stays unverified."""
         if not items:
             return
-        self._stamps.changed(scope, [_key_index_change(item) for item in items])
-        columns = sql_statements.by_column(items, **_COLUMNS)
+        self._stamps.record_changes(scope, [_key_index_change(item) for item in items])
+        columns = sql_statements.as_columns(items, **_COLUMNS)
         columns["payload"] = [exact_json.dumps(payload).decode() for payload in columns["payload"]]
         fixed = {**scope.columns, "run_id": run_id, "updated_at": at, "deleted_at": None}
         _PUT.run(self._connection, columns, fixed)
         self._untrimmed.add(scope, [(item.key_hash, item.key) for item in items])
 
-    def accept(self, items: Sequence[Accepted], *, run_id: int, at: datetime) -> None:
+    def put_accepted(self, items: Sequence[AcceptedBinding], *, run_id: int, at: datetime) -> None:
         """Write what the target accepted. An unverified binding stays unverified."""
         if not items:
             return
@@ -215,47 +215,47 @@ class Bindings:
         for item in items:
             scopes[item.scope].append(_key_index_change(item))
         for scope, changes in scopes.items():
-            self._stamps.changed(scope, changes)
-        columns = sql_statements.by_column(items, **_SCOPE, **_COLUMNS)
+            self._stamps.record_changes(scope, changes)
+        columns = sql_statements.as_columns(items, **_SCOPE, **_COLUMNS)
         _PUT.run(self._connection, columns, {"run_id": run_id, "updated_at": at, "deleted_at": None})
         for item in items:
             self._untrimmed.add(item.scope, [(item.key_hash, item.key)])
 
-    def bury(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
+    def mark_deleted(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
         """Mark records that the target no longer has as deleted. Their counters are kept."""
         if key_hashes:
-            self._stamps.changed(
+            self._stamps.record_changes(
                 scope, [KeyIndexChange(key_hash, None, None, is_live=False) for key_hash in key_hashes]
             )
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
 
-    def created_again(self, scope: Scope, key_hashes: Sequence[int]) -> None:
+    def remap_contributions(self, scope: Scope, key_hashes: Sequence[int]) -> None:
         """Make streams contribute again to these records: their rows would count as unchanged for ever."""
-        for each in self._stamps.contributions(scope):
-            self._stamps.changed(each, self._without_fingerprint(each, key_hashes))
+        for each in self._stamps.contribution_scopes(scope):
+            self._stamps.record_changes(each, self._changes_without_fingerprint(each, key_hashes))
             _MAP_AGAIN.run(self._connection, {"created": key_hashes}, each.columns)
 
-    def of_records_created_again(self, scope: Scope) -> list[Binding]:
+    def contributions_to_recreated_records(self, scope: Scope) -> list[Binding]:
         """Return the contributions of *scope* to records that were deleted and created again."""
         of = {**scope.columns, "of": scope.whole.namespace}
         found = [Binding(*row) for row in self._connection.execute(_CREATED_AGAIN, of)]
         return [binding for binding in found if not binding.unverified]
 
-    def _without_fingerprint(self, scope: Scope, key_hashes: Sequence[int]) -> list[KeyIndexChange]:
+    def _changes_without_fingerprint(self, scope: Scope, key_hashes: Sequence[int]) -> list[KeyIndexChange]:
         return [KeyIndexChange(key_hash, None, each.position) for key_hash, each in self.get(scope, key_hashes).items()]
 
-    def distrust(self, scope: Scope, items: Sequence[Binding | Accepted]) -> None:
-        self._stamps.changed(scope, [KeyIndexChange(item.key_hash, None, item.position) for item in items])
+    def mark_unverified(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
+        self._stamps.record_changes(scope, [KeyIndexChange(item.key_hash, None, item.position) for item in items])
         _DISTRUST.run(self._connection, {"doubted": [item.key_hash for item in items]}, scope.columns)
 
-    def distrust_all(self, target: str, resource: str) -> None:
+    def mark_all_unverified(self, target: str, resource: str) -> None:
         whole = table.c.target == target, table.c.resource == resource, _IS_LIVE
         self._connection.execute(update(table).where(*whole).values(unverified=True))
-        self._stamps.changed_throughout(target, resource)
+        self._stamps.record_change_of_all(target, resource)
 
-    def verified(self, scope: Scope, items: Sequence[Binding | Accepted]) -> None:
+    def mark_verified(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
         if items:
-            self._stamps.changed(scope, [_key_index_change(item) for item in items])
+            self._stamps.record_changes(scope, [_key_index_change(item) for item in items])
             _VERIFY.run(self._connection, {"verified": [item.key_hash for item in items]}, scope.columns)
 
     def unverified(self, target: str, resource: str, *, after: tuple[str, int] | None, limit: int) -> list[Bound]:
@@ -263,7 +263,7 @@ class Bindings:
         query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, table.c.unverified.is_(True))
         return self._page(query, target, resource, after, limit)
 
-    def doubt(self, target: str, resource: str, beginning: str) -> None:
+    def clear_payloads(self, target: str, resource: str, beginning: str) -> None:
         """Clear the payloads of records whose keys have this prefix: something else has changed them at the target."""
         names = tuple(table.c[name] for name in Scope.__slots__)
         begins = table.c.key.startswith(beginning, autoescape=True)
@@ -273,14 +273,14 @@ class Bindings:
         for *columns, key_hash in self._connection.execute(query):
             found[Scope(*columns)].append(key_hash)
         for scope, key_hashes in found.items():
-            self._stamps.changed(scope, [KeyIndexChange(key_hash, None, None) for key_hash in key_hashes])
+            self._stamps.record_changes(scope, [KeyIndexChange(key_hash, None, None) for key_hash in key_hashes])
             _DOUBT.run(self._connection, {"doubted": key_hashes}, scope.columns)
 
-    def contributed(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    def contributed_payloads(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yield target id and last payload of each contribution to the target's records *target_ids*, in any order."""
         return _CONTRIBUTED.rows(self._connection, {"target": target, "resource": resource}, target_ids)
 
-    def renew_versions(self, items: Sequence[Accepted]) -> None:
+    def renew_versions(self, items: Sequence[AcceptedBinding]) -> None:
         """Write the versions that the target's records have after these contributions."""
         columns: dict[str, Sequence[Any]] = {
             "of_target": [item.scope.target for item in items],
@@ -291,13 +291,13 @@ class Bindings:
         }
         _RENEW.run(self._connection, columns)
 
-    def doubt_changes(self, records: Sequence[tuple[str, str, str]]) -> None:
+    def clear_change_times(self, records: Sequence[tuple[str, str, str]]) -> None:
         """Clear the change times of records (target, resource, id), which others have changed since."""
         names = ("of_target", "of_resource", "of_id")
         columns: dict[str, Sequence[Any]] = {name: [each[n] for each in records] for n, name in enumerate(names)}
         _DOUBT_CHANGE.run(self._connection, columns)
 
-    def naming(
+    def referring_to(
         self, target: str, resource: str, ids: Sequence[str]
     ) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
         """Yield scope, key hash, key and payload of the live bindings whose payload has one of the texts *ids*."""
@@ -316,7 +316,7 @@ class Bindings:
     def idempotency_counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
-    def newest_change(self, target: str) -> datetime | None:
+    def newest_change_time(self, target: str) -> datetime | None:
         """Return when *target* last changed a record, by its own clock and its answers; None if unknown."""
         newest = select(func.max(table.c.changed_at)).where(table.c.target == target)
         text: str | None = self._connection.execute(newest).scalar()
@@ -337,5 +337,5 @@ class Bindings:
         return {resource: number for resource, number in self._connection.execute(query)}
 
 
-def _key_index_change(item: Binding | Accepted) -> KeyIndexChange:
+def _key_index_change(item: Binding | AcceptedBinding) -> KeyIndexChange:
     return KeyIndexChange(item.key_hash, item.fingerprint, item.position)

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import suspected_inputs as table
-from crossdock.state.sidecar_files.input_marks import ReadingMark
+from crossdock.state.sidecar_files.reading_marks import ReadingMark
 
 _MOST = 6
 """How often in a row processes may be killed at one place of an input that has killed no other process."""
@@ -29,7 +29,7 @@ class SuspectedInput:
     set_aside_at: datetime | None
 
     @property
-    def is_to_be_tried(self) -> bool:
+    def needs_trial_process(self) -> bool:
         """Whether another process must read it first. Reading a stream without files again may cost many requests."""
         return bool(self.name) or self.killed > 1
 
@@ -42,10 +42,10 @@ class CrashingInputs:
         self._connection = connection
 
     def get(self, mark: ReadingMark) -> SuspectedInput | None:
-        row = self._connection.execute(select(*_FIELDS).where(*_is(mark))).first()
+        row = self._connection.execute(select(*_FIELDS).where(*_is_input(mark))).first()
         return None if row is None else SuspectedInput(*row)
 
-    def any(self) -> bool:
+    def has_any(self) -> bool:
         return self._connection.execute(select(table.c.stream).limit(1)).first() is not None
 
     def list_set_aside(self) -> list[SuspectedInput]:
@@ -63,11 +63,11 @@ class CrashingInputs:
 
     def set_aside(self, mark: ReadingMark, *, at: datetime) -> int:
         """Set *mark* aside after it killed another process. Return how many processes it has killed."""
-        killed = update(table).where(*_is(mark)).values(set_aside_at=at, killed=table.c.killed + 1)
+        killed = update(table).where(*_is_input(mark)).values(set_aside_at=at, killed=table.c.killed + 1)
         return int(self._connection.execute(killed.returning(table.c.killed)).scalar_one())
 
     def forget(self, mark: ReadingMark) -> None:
-        self._connection.execute(delete(table).where(*_is(mark)))
+        self._connection.execute(delete(table).where(*_is_input(mark)))
 
     def readmit(self, stream: str) -> int:
         """Let the inputs of *stream* that are set aside be read once more, and return their number."""
@@ -75,7 +75,7 @@ class CrashingInputs:
         return self._connection.execute(found.values(killed=1, here=1, set_aside_at=None)).rowcount
 
 
-def _is(mark: ReadingMark) -> tuple[ColumnElement[bool], ...]:
+def _is_input(mark: ReadingMark) -> tuple[ColumnElement[bool], ...]:
     return table.c.stream == mark.stream, table.c.digest == _digest(mark)
 
 

@@ -20,7 +20,7 @@ class Cursors:
     def version(self, stream: str) -> str | None:
         return self._connection.execute(select(cursors.c.version).where(cursors.c.stream == stream)).scalar()
 
-    def reset(self, stream: str, version: str, value: str | None) -> None:
+    def put_or_forget(self, stream: str, version: str, value: str | None) -> None:
         if value is not None:
             self.put(stream, version, value)
         else:

@@ -28,7 +28,7 @@ from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts, batches, hints, intents, runs, source_is, waiting_records
 from crossdock.state.db.schema import dead_letters as table
 from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
-from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, Step, of_stream
+from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, Step, in_given_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class DeadLetterFacts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetterFilter:
+class RecordFilter:
     """A choice of records. None does not restrict them.
 
     Attributes:
@@ -82,7 +82,7 @@ class DeadLetterFilter:
             any_table.c[name] == value for name, value in given.items() if value is not None and name in any_table.c
         ]
         if self.stream is not None:
-            found.append(self._less_selective(any_table.c.stream) == self.stream)
+            found.append(self._unindexed_if_less_selective(any_table.c.stream) == self.stream)
         if self.since is not None and any_table is table:
             found.append(table.c.refused_at >= self.since)
         if self.source is not None and "source" in any_table.c:
@@ -94,17 +94,17 @@ class DeadLetterFilter:
             found.append(intents.c.batch_id.in_(named))
         return found
 
-    def status(self, any_table: Table) -> ColumnElement[str]:
+    def status_column(self, any_table: Table) -> ColumnElement[str]:
         """Return the column of the status, to compare with it."""
-        return self._less_selective(any_table.c.status)
+        return self._unindexed_if_less_selective(any_table.c.status)
 
-    def _less_selective(self, column: Column[str]) -> ColumnElement[str]:
+    def _unindexed_if_less_selective(self, column: Column[str]) -> ColumnElement[str]:
         """Return *column* without its index if the index of files or of batches finds fewer records."""
         has_file = self.source is not None or self.handed_over_in is not None
-        return sql_statements.unindexed(column) if has_file else column
+        return sql_statements.without_index(column) if has_file else column
 
 
-def _attempt_says(text: str) -> ColumnElement[bool]:
+def _attempt_message_contains(text: str) -> ColumnElement[bool]:
     of_intent = attempts.c.intent_id == intents.c.id
     return exists().where(of_intent, attempts.c.message.icontains(text, autoescape=True))
 
@@ -113,11 +113,11 @@ _SAYS: Mapping[Table, Callable[[str], ColumnElement[bool]]] = {
     table: lambda text: table.c.message.icontains(text, autoescape=True),
     waiting_records: lambda text: type_coerce(waiting_records.c.waits_for, Text).icontains(text, autoescape=True),
     hints: lambda text: hints.c.error.icontains(text, autoescape=True),
-    intents: _attempt_says,
+    intents: _attempt_message_contains,
 }
 
 
-ALL = DeadLetterFilter()
+ALL = RecordFilter()
 
 
 class DeadLetterPlace(NamedTuple):
@@ -147,18 +147,18 @@ class DeadLetterGroup(NamedTuple):
 _PLAIN = tuple(name for name in DeadLetter.__slots__ if name != "identity")
 _COLUMNS = IDENTITY | {name: name for name in _PLAIN}
 _DELETE = DeleteByKey(table)
-_PUT = sql_statements.upserting(table, (*_COLUMNS, "first_run_id", "attempts", "run_id", "refused_at"))
-_ATTEMPTS = sql_statements.ByKey(
-    select(table.c.key_hash, table.c.first_run_id, table.c.run_id, table.c.attempts).where(of_stream(table)),
+_PUT = sql_statements.upsert_statement(table, (*_COLUMNS, "first_run_id", "attempts", "run_id", "refused_at"))
+_ATTEMPTS = sql_statements.QueryByKeys(
+    select(table.c.key_hash, table.c.first_run_id, table.c.run_id, table.c.attempts).where(in_given_stream(table)),
     table.c.key_hash,
 )
-_CODES = sql_statements.ByKey(
-    select(table.c.key_hash, table.c.code, table.c.status).where(of_stream(table)), table.c.key_hash
+_CODES = sql_statements.QueryByKeys(
+    select(table.c.key_hash, table.c.code, table.c.status).where(in_given_stream(table)), table.c.key_hash
 )
 
 
-def _of(status: str, choice: DeadLetterFilter) -> list[ColumnElement[bool]]:
-    return [choice.status(table) == status, *choice.conditions(table)]
+def _conditions(status: str, choice: RecordFilter) -> list[ColumnElement[bool]]:
+    return [choice.status_column(table) == status, *choice.conditions(table)]
 
 
 class DeadLetters:
@@ -173,7 +173,7 @@ class DeadLetters:
             rows = _ATTEMPTS.rows(self._connection, {"stream": stream}, key_hashes)
             known = {key_hash: facts for key_hash, *facts in rows}
             found = [known.get(key_hash, [run_id, 0, 0]) for key_hash in key_hashes]
-            columns = sql_statements.by_column(group, **_COLUMNS)
+            columns = sql_statements.as_columns(group, **_COLUMNS)
             columns["first_run_id"] = [first_run for first_run, _, _ in found]
             # a transaction that is retried counts once
             columns["attempts"] = [attempts + (last_run != run_id) for _, last_run, attempts in found]
@@ -184,17 +184,17 @@ class DeadLetters:
         query = select(*fields).where(table.c.stream == stream)
         return [DeadLetterFacts(*row) for row in self._connection.execute(query)]
 
-    def rejected(self, stream: str) -> list[tuple[RecordIdentity, str]]:
+    def rejected_records(self, stream: str) -> list[tuple[RecordIdentity, str]]:
         """Return the rejected records of *stream* with their reason codes, in the order of their places."""
         query = select(*(table.c[name] for name in IDENTITY), table.c.code)
         query = query.where(table.c.stream == stream, table.c.status == "rejected")
         found = self._connection.execute(query.order_by(table.c.source, table.c.line, table.c.key))
         return [(RecordIdentity.of_row(row), row.code) for row in found]
 
-    def chosen(self, choice: DeadLetterFilter) -> list[DeadLetter]:
+    def rejected_matching(self, choice: RecordFilter) -> list[DeadLetter]:
         """Return the rejected dead letters of *choice*, oldest first, including those of rows without a key."""
         fields = [table.c[name] for name in _COLUMNS]
-        query = select(*fields).where(*_of("rejected", choice))
+        query = select(*fields).where(*_conditions("rejected", choice))
         found = self._connection.execute(query.order_by(table.c.refused_at, table.c.key))
         return [DeadLetter(RecordIdentity.of_row(row), *(getattr(row, name) for name in _PLAIN)) for row in found]
 
@@ -209,13 +209,13 @@ class DeadLetters:
             condition = (table.c.stream == stream) & table.c.key_hash.in_(part)
             self._connection.execute(update(table).where(condition).values(status="dropped"))
 
-    def among(self, stream: str, key_hashes: Sequence[int]) -> set[int]:
+    def key_hashes_among(self, stream: str, key_hashes: Sequence[int]) -> set[int]:
         return {key_hash for key_hash, *_ in _ATTEMPTS.rows(self._connection, {"stream": stream}, key_hashes)}
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
-    def put_keyless(
+    def replace_keyless(
         self, stream: str, rejected: Sequence[DeadLetter], sources: Sequence[str] | None, *, run_id: int, at: datetime
     ) -> None:
         """Replace the keyless dead letters of *sources*, or of all with None, except dropped ones."""
@@ -228,28 +228,28 @@ class DeadLetters:
         for part in [None] if sources is None else sql_statements.chunks(sources):
             self._connection.execute(earlier if part is None else earlier.where(table.c.source.in_(part)))
 
-    def listed(self, *, limit: int, status: str = "rejected", choice: DeadLetterFilter = ALL) -> list[dict[str, Any]]:
+    def listed(self, *, limit: int, status: str = "rejected", choice: RecordFilter = ALL) -> list[dict[str, Any]]:
         """Return all columns of at most *limit* dead letters of *status* and *choice*, by stream and newest first."""
         order = (table.c.stream, table.c.refused_at.desc(), table.c.key)
-        query = select(table).where(*_of(status, choice)).order_by(*order).limit(limit)
+        query = select(table).where(*_conditions(status, choice)).order_by(*order).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
     def page(
-        self, status: str, choice: DeadLetterFilter, *, after: DeadLetterPlace | None, limit: int
+        self, status: str, choice: RecordFilter, *, after: DeadLetterPlace | None, limit: int
     ) -> list[dict[str, Any]]:
         """Return at most *limit* dead letters *after* a place, by stream and reason, longest rejected first."""
         order = tuple(table.c[name] for name in DeadLetterPlace._fields)
-        query = select(table).where(*_of(status, choice)).order_by(*order).limit(limit)
+        query = select(table).where(*_conditions(status, choice)).order_by(*order).limit(limit)
         if after is not None:
             place = (literal(value, column.type) for value, column in zip(after, order, strict=True))
             query = query.where(tuple_(*order) > tuple_(*place))
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
-    def groups(self, status: str, choice: DeadLetterFilter, *, by_source: bool, limit: int) -> list[DeadLetterGroup]:
+    def groups(self, status: str, choice: RecordFilter, *, by_source: bool, limit: int) -> list[DeadLetterGroup]:
         """Count the dead letters of *choice* by stream and reason, and by file, the largest groups first."""
         by = [table.c.stream, table.c.code, *([table.c.source] if by_source else [])]
         facts = func.count().label("number"), func.min(table.c.first_run_id).label("first_run_id")
-        query = select(*by, *facts).where(*_of(status, choice)).group_by(*by)
+        query = select(*by, *facts).where(*_conditions(status, choice)).group_by(*by)
         found = query.order_by(facts[0].desc(), *by).limit(limit).subquery()
         source = found.c.source if by_source else null()
         columns = found.c.stream, found.c.code, source, found.c.number, found.c.first_run_id, runs.c.started_at
@@ -257,22 +257,22 @@ class DeadLetters:
         rows = self._connection.execute(joined.order_by(found.c.number.desc(), found.c.stream, found.c.code))
         return [DeadLetterGroup(*row) for row in rows]
 
-    def count(self, choice: DeadLetterFilter, *, status: str = "rejected") -> int:
-        query = select(func.count()).select_from(table).where(*_of(status, choice))
+    def count(self, choice: RecordFilter, *, status: str = "rejected") -> int:
+        query = select(func.count()).select_from(table).where(*_conditions(status, choice))
         return int(self._connection.execute(query).scalar_one())
 
-    def counts(self, choice: DeadLetterFilter) -> dict[str, int]:
+    def counts_by_status(self, choice: RecordFilter) -> dict[str, int]:
         """Count the dead letters of *choice* by status."""
         # SQLite would read each row by its place in the index of the status, although it has to read almost all
         by_index = choice.key is None and choice.source is None and choice.text is None
-        status = table.c.status if by_index else sql_statements.unindexed(table.c.status)
+        status = table.c.status if by_index else sql_statements.without_index(table.c.status)
         query = select(status, func.count()).where(*choice.conditions(table)).group_by(status)
         return {name: number for name, number in self._connection.execute(query)}
 
-    def reasons(self, choice: DeadLetterFilter) -> list[tuple[str, str, int]]:
+    def reason_counts(self, choice: RecordFilter) -> list[tuple[str, str, int]]:
         """Count the rejected dead letters of *choice* by stream and reason code, the most frequent first."""
         number = func.count().label("number")
-        query = select(table.c.stream, table.c.code, number).where(*_of("rejected", choice))
+        query = select(table.c.stream, table.c.code, number).where(*_conditions("rejected", choice))
         query = query.group_by(table.c.stream, table.c.code)
         found = self._connection.execute(query.order_by(number.desc(), table.c.stream, table.c.code))
         return [(stream, code, count) for stream, code, count in found]

@@ -81,7 +81,7 @@ class FinishedImport:
 _IS_UNDONE = (table.c.status == "undone").label("is_undone")
 _FACTS = tuple(table.c.get(name, _IS_UNDONE) for name in FileFacts.__slots__)
 _NEW = tuple(name for name in FileFacts.__slots__ if name not in {"accepted_at", "seen_at", "is_undone"})
-_SEEN = sql_statements.Bulk(
+_SEEN = sql_statements.BulkStatement(
     update(table)
     .where(
         table.c.stream == bindparam("reader"),
@@ -92,20 +92,22 @@ _SEEN = sql_statements.Bulk(
 )
 
 
-class Intake:
+class FileIntake:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def done(self, stream: str, version: str) -> dict[str, FileFacts]:
+    def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
         """Return the finished files, also undone ones, by content hash, oldest first; none if *version* is not last."""
         if not self._is_last(stream, version):
             return {}
-        return self._listed(table.c.stream == stream, table.c.version == version, table.c.status != "accepted")
+        return self._files_by_content_hash(
+            table.c.stream == stream, table.c.version == version, table.c.status != "accepted"
+        )
 
-    def unfinished(self, stream: str) -> dict[str, FileFacts]:
-        return self._listed(table.c.stream == stream, table.c.status == "accepted")
+    def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
+        return self._files_by_content_hash(table.c.stream == stream, table.c.status == "accepted")
 
-    def forgotten(self, stream: str, version: str) -> Digests:
+    def digests_of_removed_files(self, stream: str, version: str) -> Digests:
         """Return the files that *stream* finished under *version* and of which retention kept only the digests."""
         if not self._is_last(stream, version):
             return Digests()
@@ -118,7 +120,7 @@ class Intake:
     def mark_seen(self, stream: str, version: str, content_hashes: list[str], *, at: datetime) -> None:
         _SEEN.run(self._connection, {"content": content_hashes}, {"reader": stream, "under": version, "at": at})
 
-    def known(self, stream: str) -> list[FileFacts]:
+    def known_files(self, stream: str) -> list[FileFacts]:
         """Return all files that *stream* has accepted under any version and that retention keeps, oldest first."""
         query = select(*_FACTS).where(table.c.stream == stream).order_by(table.c.accepted_at, table.c.stamp)
         return [FileFacts(*row) for row in self._connection.execute(query)]
@@ -155,7 +157,7 @@ class Intake:
         found = self._connection.execute(query.order_by(table.c.accepted_at, table.c.stream, table.c.name).limit(limit))
         return [(stream, FileFacts(*facts)) for stream, *facts in found]
 
-    def largest(self) -> dict[str, int]:
+    def largest_sizes(self) -> dict[str, int]:
         query = select(table.c.stream, func.max(table.c.size)).group_by(table.c.stream)
         return {stream: size for stream, size in self._connection.execute(query)}
 
@@ -164,13 +166,13 @@ class Intake:
         row = self._connection.execute(query.order_by(table.c.accepted_at.desc()).limit(1)).first()
         return None if row is None else FinishedImport(*row)
 
-    def passed(self, stream: str) -> set[FileDescription]:
+    def passed_over(self, stream: str) -> set[FileDescription]:
         """Return the older snapshots that *stream* has passed over and its source still lists."""
         query = select(passed_files.c.name, passed_files.c.size, passed_files.c.modified_at)
         rows = self._connection.execute(query.where(passed_files.c.stream == stream))
         return {(name, size, modified_at) for name, size, modified_at in rows}
 
-    def pass_over(self, stream: str, files: set[FileDescription]) -> None:
+    def set_passed_over(self, stream: str, files: set[FileDescription]) -> None:
         self._connection.execute(delete(passed_files).where(passed_files.c.stream == stream))
         rows = [{"stream": stream, "name": name, "size": size, "modified_at": at} for name, size, at in sorted(files)]
         sql_statements.upsert(self._connection, passed_files, rows)
@@ -199,9 +201,9 @@ class Intake:
 
     def forget(self, stream: str) -> None:
         self._connection.execute(delete(table).where(table.c.stream == stream))
-        self.pass_over(stream, set())
+        self.set_passed_over(stream, set())
         removed_input_digests.forget(self._connection, stream)
 
-    def _listed(self, *conditions: ColumnElement[bool]) -> dict[str, FileFacts]:
+    def _files_by_content_hash(self, *conditions: ColumnElement[bool]) -> dict[str, FileFacts]:
         query = select(*_FACTS).where(*conditions).order_by(table.c.accepted_at, table.c.stamp)
         return {row.content_hash: FileFacts(*row) for row in self._connection.execute(query)}

@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Insert, bindparam, delete, func, literal, sel
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import hints, webhooks
-from crossdock.state.tables.dead_letters import ALL, DeadLetterFilter
-from crossdock.state.tables.record_identity import DeleteByKey, of_stream
+from crossdock.state.tables.dead_letters import ALL, RecordFilter
+from crossdock.state.tables.record_identity import DeleteByKey, in_given_stream
 
 REMOVED_AT_ONCE = 1_000  # webhooks in one transaction
 
@@ -107,7 +107,7 @@ _NEW = (*NamedRecord._fields, "number", "first_at", "last_at", "due_at", "attemp
 _RECEIVED = tuple(column.name for column in webhooks.c)
 
 
-def _receive(insert: Any) -> Insert:
+def _receive_statement(insert: Any) -> Insert:
     statement = insert(webhooks)
     changes = {name: statement.excluded[name] for name in ("received_at", "topic", "problem")}
     keys = [column.name for column in webhooks.primary_key]
@@ -117,10 +117,10 @@ def _receive(insert: Any) -> Insert:
     return received
 
 
-_RECEIVE = sql_statements.Bulk(_receive, _RECEIVED)
+_RECEIVE = sql_statements.BulkStatement(_receive_statement, _RECEIVED)
 
 
-def _hint(insert: Any) -> Insert:
+def _hint_statement(insert: Any) -> Insert:
     statement = insert(hints)
     changes = {name: statement.excluded[name] for name in ("last_at", "due_at", "attempts")}
     keys = [column.name for column in hints.primary_key]
@@ -130,15 +130,15 @@ def _hint(insert: Any) -> Insert:
     return hinted
 
 
-_HINT = sql_statements.Bulk(_hint, _NEW)
-_AMONG = sql_statements.ByKey(select(hints.c.key_hash).where(of_stream(hints)), hints.c.key_hash)
+_HINT = sql_statements.BulkStatement(_hint_statement, _NEW)
+_AMONG = sql_statements.QueryByKeys(select(hints.c.key_hash).where(in_given_stream(hints)), hints.c.key_hash)
 _THIS = hints.c.stream == bindparam("of"), hints.c.key_hash == bindparam("this")
 _SAME = *_THIS, hints.c.number == bindparam("fetched")  # without a new hint
-_DONE = sql_statements.Bulk(delete(hints).where(*_SAME))
-_AGAIN = sql_statements.Bulk(
+_DONE = sql_statements.BulkStatement(delete(hints).where(*_SAME))
+_AGAIN = sql_statements.BulkStatement(
     update(hints).where(*_SAME).values(due_at=bindparam("later"), attempts=bindparam("failed"), error=bindparam("why"))
 )
-_HASTEN = sql_statements.Bulk(update(hints).where(*_THIS).values(due_at=bindparam("now")))
+_HASTEN = sql_statements.BulkStatement(update(hints).where(*_THIS).values(due_at=bindparam("now")))
 _DELETE = DeleteByKey(hints)
 
 
@@ -151,7 +151,7 @@ class Inbox:
     def receive(self, received: Sequence[ReceivedWebhook], *, at: datetime) -> None:
         """Store webhooks and their records. A copy only replaces one that could not be read."""
         new = [each for each in received if self._is_new(each, at)]
-        self.hint([record for each in new for record in each.records], at=at)
+        self.add_hints([record for each in new for record in each.records], at=at)
 
     def _is_new(self, received: ReceivedWebhook, at: datetime) -> bool:
         values = received.connection, received.delivery, at, received.topic, received.problem
@@ -159,21 +159,21 @@ class Inbox:
             _RECEIVE.run(self._connection, {name: [value] for name, value in zip(_RECEIVED, values, strict=True)}) > 0
         )
 
-    def hint(self, records: Sequence[NamedRecord], *, at: datetime) -> None:
+    def add_hints(self, records: Sequence[NamedRecord], *, at: datetime) -> None:
         """Schedule *records* to be fetched at once, even if earlier attempts failed."""
-        columns = sql_statements.by_column(dict.fromkeys(records), *NamedRecord._fields)
+        columns = sql_statements.as_columns(dict.fromkeys(records), *NamedRecord._fields)
         _HINT.run(self._connection, columns, {"number": 1, "first_at": at, "last_at": at, "due_at": at, "attempts": 0})
 
-    def receives(self, connection: str) -> bool:
+    def has_readable_webhook(self, connection: str) -> bool:
         query = select(webhooks.c.delivery).where(webhooks.c.connection == connection, webhooks.c.problem.is_(None))
         return self._connection.execute(query.limit(1)).first() is not None
 
-    def unreadable(self, *, limit: int) -> list[UnreadableWebhook]:
+    def unreadable_webhooks(self, *, limit: int) -> list[UnreadableWebhook]:
         columns = (webhooks.c[name] for name in UnreadableWebhook._fields)
         query = select(*columns).where(webhooks.c.problem.is_not(None)).order_by(webhooks.c.received_at.desc())
         return [UnreadableWebhook(*row) for row in self._connection.execute(query.limit(limit))]
 
-    def forget(self, before: datetime) -> int:
+    def remove_old_webhooks(self, before: datetime) -> int:
         """Remove some webhooks that were received before then, and return their number."""
         old = select(webhooks.c.connection, webhooks.c.delivery).where(webhooks.c.received_at < before)
         rows = self._connection.execute(old.limit(REMOVED_AT_ONCE)).all()
@@ -184,7 +184,7 @@ class Inbox:
 
     # ---- to fetch
 
-    def due(self, now: datetime, streams: Collection[str], *, limit: int) -> list[HintedRecord]:
+    def due_records(self, now: datetime, streams: Collection[str], *, limit: int) -> list[HintedRecord]:
         """Return at most *limit* records of *streams* to fetch now, longest due first."""
         found = list[HintedRecord]()
         for stream in streams:  # one after the other, so that each is read in the order of an index
@@ -210,29 +210,27 @@ class Inbox:
 
     def remove_fetched(self, done: Sequence[HintedRecord]) -> None:
         """Remove *done*, except those with a new hint."""
-        columns = sql_statements.by_column(done, of="stream", this="key_hash", fetched="number")
+        columns = sql_statements.as_columns(done, of="stream", this="key_hash", fetched="number")
         _DONE.run(self._connection, columns)
 
     def retry_later(self, failed: Sequence[HintedRecord]) -> None:
         """Store when *failed* are fetched again, except those with a new hint, which are due at once."""
-        columns = sql_statements.by_column(
+        columns = sql_statements.as_columns(
             failed, of="stream", this="key_hash", fetched="number", later="due_at", failed="attempts", why="error"
         )
         _AGAIN.run(self._connection, columns)
 
-    def hasten(self, stream: str, key_hashes: Sequence[int], *, at: datetime) -> None:
+    def make_due_now(self, stream: str, key_hashes: Sequence[int], *, at: datetime) -> None:
         """Make those of these records due *at* this time that are to be fetched anyway."""
         _HASTEN.run(self._connection, {"this": key_hashes}, {"of": stream, "now": at})
 
     def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
-    def among(self, stream: str, key_hashes: Sequence[int]) -> Collection[int]:
+    def key_hashes_among(self, stream: str, key_hashes: Sequence[int]) -> Collection[int]:
         return {key_hash for (key_hash,) in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)}
 
-    def listed(
-        self, *, limit: int, choice: DeadLetterFilter = ALL, after: HintPlace | None = None
-    ) -> list[HintedRecord]:
+    def listed(self, *, limit: int, choice: RecordFilter = ALL, after: HintPlace | None = None) -> list[HintedRecord]:
         """Return at most *limit* records to fetch *after* a place, longest waiting first."""
         order = tuple(hints.c[name] for name in HintPlace._fields)
         query = select(*_FIELDS).where(*choice.conditions(hints)).order_by(*order).limit(limit)
@@ -240,11 +238,11 @@ class Inbox:
             query = query.where(tuple_(*order) > tuple_(literal(after.first_at, hints.c.first_at.type), *after[1:]))
         return [HintedRecord(*row) for row in self._connection.execute(query)]
 
-    def count(self, choice: DeadLetterFilter = ALL) -> int:
+    def count(self, choice: RecordFilter = ALL) -> int:
         query = select(func.count()).select_from(hints).where(*choice.conditions(hints))
         return int(self._connection.execute(query).scalar_one())
 
-    def groups(self, choice: DeadLetterFilter) -> list[HintGroup]:
+    def groups(self, choice: RecordFilter) -> list[HintGroup]:
         """Count the records of *choice* by stream, the most first."""
         number = func.count().label("number")
         query = select(hints.c.stream, number, func.min(hints.c.first_at), func.max(hints.c.error))
@@ -252,16 +250,16 @@ class Inbox:
         rows = self._connection.execute(query.order_by(number.desc(), hints.c.stream))
         return [HintGroup(*row) for row in rows]
 
-    def failing(self) -> Iterator[tuple[str, int]]:
+    def failing_counts(self) -> Iterator[tuple[str, int]]:
         query = select(hints.c.stream, func.count()).where(hints.c.error.is_not(None)).group_by(hints.c.stream)
         yield from ((stream, number) for stream, number in self._connection.execute(query))
 
-    def counts(self) -> list[HintCount]:
+    def hint_counts(self) -> list[HintCount]:
         number, failing = func.count(), func.count(hints.c.error)
         query = select(hints.c.stream, number, failing, func.min(hints.c.first_at)).group_by(hints.c.stream)
         return [HintCount(*row) for row in self._connection.execute(query.order_by(hints.c.stream))]
 
-    def received_since(self, at: datetime) -> list[ReceivedCount]:
+    def received_counts_since(self, at: datetime) -> list[ReceivedCount]:
         by, last_at = webhooks.c.connection, func.max(webhooks.c.received_at)
         query = select(by, func.count(), func.count(webhooks.c.problem), last_at).where(webhooks.c.received_at >= at)
         return [ReceivedCount(*row) for row in self._connection.execute(query.group_by(by).order_by(by))]

@@ -13,9 +13,9 @@ from crossdock.errors import InternalError
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts
 from crossdock.state.db.schema import intents as table
-from crossdock.state.tables.dead_letters import ALL, DeadLetterFilter
+from crossdock.state.tables.dead_letters import ALL, RecordFilter
 from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
-from crossdock.state.tables.record_identity import RecordIdentity, Scope, Step, within, within_given
+from crossdock.state.tables.record_identity import RecordIdentity, Scope, Step, in_given_scope, in_scope
 
 Status = Literal[
     "pending", "sending", "in_doubt", "handed_over", "overdue", "delivered", "rejected", "replaced", "dropped"
@@ -109,19 +109,21 @@ _COLUMNS = IDENTITY | {name: f"scope.{name}" for name in Scope.__slots__} | {nam
 _FIELDS = tuple(table.c[name] for name in _COLUMNS)
 _NO_DATA: Mapping[str, Any] = {"body": None, "before": None, "after": None, "raw": {}}
 _BARE = tuple(table.c[name] for name in _COLUMNS if name not in _NO_DATA)
-_IDS = sql_statements.Ids(table)
-_ADD = sql_statements.inserting(table, (*_COLUMNS, "run_id", "fence", "created_at"), unless="idempotency_key")
+_IDS = sql_statements.IdAllocator(table)
+_ADD = sql_statements.insert_or_ignore_statement(
+    table, (*_COLUMNS, "run_id", "fence", "created_at"), unless="idempotency_key"
+)
 _THIS = table.c.id == bindparam("row")
 _SENDING = ("method", "path", "attempts", "first_sent_at", "http_status")
-_MARK = sql_statements.Bulk(
+_MARK = sql_statements.BulkStatement(
     update(table).where(_THIS).values(status="sending", **{name: bindparam(f"new_{name}") for name in _SENDING})
 )
 _RESULT = ("status", "http_status", "target_id", "first_sent_at", "untouched", "resolved_at", "batch_id", "place")
 _MOVED: dict[str, Any] = {name: bindparam(f"new_{name}") for name in (*_RESULT, "settled_at")}
-_MOVE = sql_statements.Bulk(update(table).where(_THIS).values(_MOVED))
-_FINISH = sql_statements.Bulk(update(table).where(_THIS).values({**_MOVED, "raw": {}}))
-_COUNTERS = sql_statements.ByKey(
-    select(table.c.key_hash, func.max(table.c.counter)).where(within_given(table)).group_by(table.c.key_hash),
+_MOVE = sql_statements.BulkStatement(update(table).where(_THIS).values(_MOVED))
+_FINISH = sql_statements.BulkStatement(update(table).where(_THIS).values({**_MOVED, "raw": {}}))
+_COUNTERS = sql_statements.QueryByKeys(
+    select(table.c.key_hash, func.max(table.c.counter)).where(in_given_scope(table)).group_by(table.c.key_hash),
     table.c.key_hash,
 )
 _DONE: frozenset[Status] = frozenset({"delivered", "replaced"})  # their raw form is not needed any more
@@ -138,11 +140,11 @@ class Intents:
         for item, number in zip(items, _IDS.new(self._connection, len(items)), strict=True):
             item.id = number
         fixed = {"run_id": run_id, "fence": fence, "created_at": at}
-        if _ADD.run(self._connection, sql_statements.by_column(items, **_COLUMNS), fixed) < len(items):
-            self._set_ids(items)
-            self.mark_sending([item for item in items if item.status == "sending"])
+        if _ADD.run(self._connection, sql_statements.as_columns(items, **_COLUMNS), fixed) < len(items):
+            self._set_ids_of_existing(items)
+            self.write_as_sending([item for item in items if item.status == "sending"])
 
-    def _set_ids(self, items: Sequence[Intent]) -> None:
+    def _set_ids_of_existing(self, items: Sequence[Intent]) -> None:
         """Set the ids of *items*, which all exist. Idempotency keys of different records must differ."""
         ids: dict[tuple[str, int], int] = {}
         for part in sql_statements.chunks([item.idempotency_key for item in items]):
@@ -159,61 +161,61 @@ class Intents:
                 )
             item.id = known
 
-    def mark_sending(self, items: Sequence[Intent]) -> None:
-        """Write *items* after `leave`; they may be sent once this is committed."""
-        columns = sql_statements.by_column(items, row="id", **{f"new_{name}": name for name in _SENDING})
+    def write_as_sending(self, items: Sequence[Intent]) -> None:
+        """Write *items*, which were marked by `Intent.mark_sending`; they may be sent once this is committed."""
+        columns = sql_statements.as_columns(items, row="id", **{f"new_{name}": name for name in _SENDING})
         _MARK.run(self._connection, columns)
 
     def write_outcomes(self, items: Sequence[Intent], *, at: datetime) -> None:
         """Write status and result of *items*. The raw form of a delivered or replaced one is deleted."""
         for statement, is_done in ((_FINISH, True), (_MOVE, False)):
             group = [item for item in items if (item.status in _DONE) is is_done]
-            columns = sql_statements.by_column(group, row="id", **{f"new_{name}": name for name in _RESULT})
+            columns = sql_statements.as_columns(group, row="id", **{f"new_{name}": name for name in _RESULT})
             columns["new_settled_at"] = [None if item.status in UNSETTLED else at for item in group]
             statement.run(self._connection, columns)
 
-    def unsettled_at(self, target: str) -> list[Intent]:
+    def to_send(self, target: str) -> list[Intent]:
         """Return the intents of all scopes of *target* that are to be sent, oldest first.
 
         One of a stored batch that is in doubt is not: an acknowledgement, or a person, decides about it.
         """
         return [each for each in self._of_target(target, TO_SEND, _FIELDS) if not each.is_awaited]
 
-    def awaited_at(self, target: str) -> list[Intent]:
+    def awaiting_acknowledgement(self, target: str) -> list[Intent]:
         """Return the intents of *target* whose batch was, or may have been, handed over, oldest first.
 
         There may be many of them, so they come without their data; see `with_data`.
         """
         return [each for each in self._of_target(target, (*AWAITED, "in_doubt"), _BARE) if each.is_awaited]
 
-    def settled_in(self, batch: int) -> list[Intent]:
+    def settled_in_batch(self, batch: int) -> list[Intent]:
         """Return the settled intents of a stored batch, without their data."""
-        return self._listed(select(*_BARE).where(table.c.batch_id == batch, table.c.status.not_in(UNSETTLED)))
+        return self._read(select(*_BARE).where(table.c.batch_id == batch, table.c.status.not_in(UNSETTLED)))
 
-    def settled_as(self, target: str, target_id: str) -> list[Intent]:
+    def settled_on_record(self, target: str, target_id: str) -> list[Intent]:
         """Return the settled intents of stored batches of *target* on the record with this id, without their data."""
         of_record = table.c.target == target, table.c.target_id == target_id, table.c.batch_id.is_not(None)
-        return self._listed(select(*_BARE).where(*of_record, table.c.status.not_in(UNSETTLED)))
+        return self._read(select(*_BARE).where(*of_record, table.c.status.not_in(UNSETTLED)))
 
     def _of_target(self, target: str, statuses: Iterable[Status], fields: Sequence[ColumnElement[Any]]) -> list[Intent]:
         query = select(*fields).where(table.c.status.in_(list(statuses)), table.c.target == target)
-        return self._listed(query.order_by(table.c.id))
+        return self._read(query.order_by(table.c.id))
 
-    def unsettled_counts(self) -> dict[str, int]:
+    def to_send_counts(self) -> dict[str, int]:
         """Return the number of intents that are to be sent to each target that has some."""
         query = select(table.c.target, func.count()).where(table.c.status.in_(TO_SEND)).group_by(table.c.target)
         return {target: number for target, number in self._connection.execute(query)}
 
     def unsettled(self) -> list[Intent]:
         """Return the unsettled intents of all scopes, oldest first."""
-        return self._listed(select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id))
+        return self._read(select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id))
 
-    def unsettled_in(self, scope: Scope, among: Sequence[int] | None = None) -> list[Intent]:
+    def unsettled_in_scope(self, scope: Scope, among: Sequence[int] | None = None) -> list[Intent]:
         """Return the unsettled intents of *scope*, or of its key hashes *among*, oldest first, without their data."""
-        query = select(*_BARE).where(table.c.status.in_(UNSETTLED), within(table, scope)).order_by(table.c.id)
+        query = select(*_BARE).where(table.c.status.in_(UNSETTLED), in_scope(table, scope)).order_by(table.c.id)
         if among is None:
-            return self._listed(query)
-        parts = (self._listed(query.where(table.c.key_hash.in_(part))) for part in sql_statements.chunks(among))
+            return self._read(query)
+        parts = (self._read(query.where(table.c.key_hash.in_(part))) for part in sql_statements.chunks(among))
         return sorted((intent for part in parts for intent in part), key=lambda intent: intent.id)
 
     def with_data(self, items: Sequence[Intent]) -> list[Intent]:
@@ -224,15 +226,15 @@ class Intents:
         """Return the intents with these ids, in their order."""
         found = dict[int, Intent]()
         for part in sql_statements.chunks(numbers):
-            found |= {each.id: each for each in self._listed(select(*_FIELDS).where(table.c.id.in_(part)))}
+            found |= {each.id: each for each in self._read(select(*_FIELDS).where(table.c.id.in_(part)))}
         return [found[number] for number in numbers]
 
     def of_record(self, scope: Scope, key_hash: int) -> list[Intent]:
-        query = select(*_FIELDS).where(within(table, scope), table.c.key_hash == key_hash)
-        return self._listed(query.order_by(table.c.id))
+        query = select(*_FIELDS).where(in_scope(table, scope), table.c.key_hash == key_hash)
+        return self._read(query.order_by(table.c.id))
 
-    def keep_raw(self, items: Sequence[Intent]) -> None:
-        """Write the raw form of *items* again after `move`, so that their settlement can be reversed."""
+    def restore_raw(self, items: Sequence[Intent]) -> None:
+        """Write the raw form of *items* again after `write_outcomes`, so that their settlement can be reversed."""
         for item in items:
             self._connection.execute(update(table).where(table.c.id == item.id).values(raw=item.raw))
 
@@ -261,35 +263,35 @@ class Intents:
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
     def listed(
-        self, statuses: Iterable[Status], *, limit: int, choice: DeadLetterFilter = ALL, after: int = 0
+        self, statuses: Iterable[Status], *, limit: int, choice: RecordFilter = ALL, after: int = 0
     ) -> list[Intent]:
         """Return at most *limit* intents of *choice* with an id *after* this one, oldest first."""
         query = select(*_FIELDS).where(table.c.id > after, *choice.conditions(table))
-        query = query.order_by(sql_statements.sorted_by(self._connection, table.c.id)).limit(limit)
-        found = [each for status in statuses for each in self._listed(query.where(choice.status(table) == status))]
+        query = query.order_by(sql_statements.order_without_index(self._connection, table.c.id)).limit(limit)
+        found = [each for status in statuses for each in self._read(query.where(choice.status_column(table) == status))]
         return sorted(found, key=lambda each: each.id)[:limit]
 
-    def groups(self, statuses: Iterable[Status], choice: DeadLetterFilter, *, limit: int) -> list[IntentGroup]:
+    def groups(self, statuses: Iterable[Status], choice: RecordFilter, *, limit: int) -> list[IntentGroup]:
         """Count the intents of *choice* by stream and stored batch, the largest groups first."""
         by = table.c.stream, table.c.batch_id
         number = func.count().label("number")
         query = select(*by, number, func.min(table.c.created_at), func.min(table.c.id))
-        query = query.where(choice.status(table).in_(list(statuses)), *choice.conditions(table)).group_by(*by)
+        query = query.where(choice.status_column(table).in_(list(statuses)), *choice.conditions(table)).group_by(*by)
         rows = self._connection.execute(query.order_by(number.desc(), *by).limit(limit))
         return [IntentGroup(*row) for row in rows]
 
-    def count(self, statuses: Iterable[Status], choice: DeadLetterFilter) -> int:
+    def count(self, statuses: Iterable[Status], choice: RecordFilter) -> int:
         query = select(func.count()).select_from(table)
-        query = query.where(choice.status(table).in_(list(statuses)), *choice.conditions(table))
+        query = query.where(choice.status_column(table).in_(list(statuses)), *choice.conditions(table))
         return int(self._connection.execute(query).scalar_one())
 
-    def counts(self, choice: DeadLetterFilter) -> dict[str, int]:
+    def unsettled_counts_by_status(self, choice: RecordFilter) -> dict[str, int]:
         """Count the unsettled intents of *choice* by status."""
-        status = choice.status(table)
+        status = choice.status_column(table)
         query = select(status, func.count()).where(status.in_(UNSETTLED), *choice.conditions(table)).group_by(status)
         return {name: number for name, number in self._connection.execute(query)}
 
-    def of_run(self, run_id: int) -> dict[str, int]:
+    def counts_of_run(self, run_id: int) -> dict[str, int]:
         """Count a run's operations by result. Operations that are being sent count as ``pending``."""
         query = select(table.c.status, func.count()).where(table.c.run_id == run_id).group_by(table.c.status)
         found: dict[str, int] = {}
@@ -298,16 +300,16 @@ class Intents:
             found[name] = found.get(name, 0) + number
         return found
 
-    def _listed(self, query: Select[Any]) -> list[Intent]:
+    def _read(self, query: Select[Any]) -> list[Intent]:
         return [
             Intent(
                 identity=RecordIdentity.of_row(row),
                 scope=Scope(row.target, row.resource, row.namespace),
-                **_plain(row),
+                **_plain_columns(row),
             )
             for row in self._connection.execute(query)
         ]
 
 
-def _plain(row: Row[Any]) -> dict[str, Any]:
+def _plain_columns(row: Row[Any]) -> dict[str, Any]:
     return {name: getattr(row, name, _NO_DATA.get(name)) for name in _PLAIN}

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Integer, bindparam, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import key_stamps as table
-from crossdock.state.tables.record_identity import CONTRIBUTION, Scope, within, within_given
+from crossdock.state.tables.record_identity import CONTRIBUTION, Scope, in_given_scope, in_scope
 
 
 class KeyIndexChange(NamedTuple):
@@ -24,7 +24,7 @@ class KeyIndexChange(NamedTuple):
 
 
 @dataclass(slots=True)
-class Touched:
+class ScopeChanges:
     """The changes of one transaction in a scope, and the stamps before and after it; 0 if there was none."""
 
     before: int
@@ -32,8 +32,8 @@ class Touched:
     changes: list[KeyIndexChange] = field(default_factory=list)
 
 
-_RENEW = sql_statements.Bulk(
-    update(table).where(within_given(table), table.c.stamp == bindparam("before")).values(stamp=bindparam("after"))
+_RENEW = sql_statements.BulkStatement(
+    update(table).where(in_given_scope(table), table.c.stamp == bindparam("before")).values(stamp=bindparam("after"))
 )
 
 
@@ -44,14 +44,14 @@ _CONTRIBUTIONS = select(table.c.namespace).where(
 )
 
 
-class Stamps:
+class KeyIndexStamps:
     """The stamps in one transaction. *expected* returns a scope's stamp after this process changed it last, or 0."""
 
     def __init__(self, connection: Connection, expected: Callable[[Scope], int]) -> None:
         self._connection, self._expected = connection, expected
-        self.touched: dict[Scope, Touched] = {}
+        self.touched: dict[Scope, ScopeChanges] = {}
 
-    def changed(self, scope: Scope, changes: list[KeyIndexChange]) -> None:
+    def record_changes(self, scope: Scope, changes: list[KeyIndexChange]) -> None:
         if scope not in self.touched:
             self.touched[scope] = self._renew(scope)
         self.touched[scope].changes += changes
@@ -59,29 +59,29 @@ class Stamps:
     def current(self, scope: Scope) -> int:
         return stamp_of(self._connection, scope)
 
-    def contributions(self, scope: Scope) -> list[Scope]:
+    def contribution_scopes(self, scope: Scope) -> list[Scope]:
         begin = f"{scope.namespace}{CONTRIBUTION}"
         of = {"target": scope.target, "resource": scope.resource, "begin": begin, "length": len(begin)}
         found = self._connection.execute(_CONTRIBUTIONS, of)
         return [Scope(scope.target, scope.resource, namespace) for (namespace,) in found]
 
-    def changed_throughout(self, target: str, resource: str) -> None:
+    def record_change_of_all(self, target: str, resource: str) -> None:
         """Record changes of all bindings of these scopes, whose key indexes must be rebuilt."""
         query = select(table.c.namespace).where(table.c.target == target, table.c.resource == resource)
         for (namespace,) in self._connection.execute(query).all():
             scope, after = Scope(target, resource, namespace), secrets.randbits(62) + 1
             sql_statements.upsert(self._connection, table, [{**scope.columns, "stamp": after}])
-            self.touched[scope] = Touched(0, after)
+            self.touched[scope] = ScopeChanges(0, after)
 
-    def _renew(self, scope: Scope) -> Touched:
+    def _renew(self, scope: Scope) -> ScopeChanges:
         after, before = secrets.randbits(62) + 1, self._expected(scope)
         stamps = {"before": [before], "after": [after]}
         if not before or not _RENEW.run(self._connection, stamps, scope.columns):
             before = stamp_of(self._connection, scope)
             sql_statements.upsert(self._connection, table, [{**scope.columns, "stamp": after}])
-        return Touched(before, after)
+        return ScopeChanges(before, after)
 
 
 def stamp_of(connection: Connection, scope: Scope) -> int:
     """Return the stamp of *scope*; 0 if it never had a binding."""
-    return connection.execute(select(table.c.stamp).where(within(table, scope))).scalar() or 0
+    return connection.execute(select(table.c.stamp).where(in_scope(table, scope))).scalar() or 0

@@ -14,7 +14,7 @@ from crossdock.state.db.schema import pending_removals
 KEY_BYTES = 16
 
 
-def packed(key_hashes: Iterable[int]) -> bytes:
+def packed_key_hashes(key_hashes: Iterable[int]) -> bytes:
     return b"".join(key.to_bytes(KEY_BYTES, "big") for key in sorted(key_hashes))
 
 
@@ -63,7 +63,7 @@ class PendingApprovals:
         query = select(*_FIELDS).order_by(pending_removals.c.stream)
         return [PendingApproval(*row) for row in self._connection.execute(query)]
 
-    def ask(self, pending: PendingApproval) -> None:
+    def request_approval(self, pending: PendingApproval) -> None:
         """Store *pending* for approval, replacing a different one of its stream."""
         known = self.get(pending.stream)
         if known is None or not known.is_same(pending):
@@ -72,12 +72,12 @@ class PendingApprovals:
     def approve(self, pending: PendingApproval, *, at: datetime) -> None:
         self._put(replace(pending, approved_at=at))
 
-    def settle(self, stream: str, key_hashes: Iterable[int]) -> None:
+    def remove_records(self, stream: str, key_hashes: Iterable[int]) -> None:
         """Remove these records from what waits for approval or is approved."""
         known = self.get(stream)
         left = {*known.key_hashes}.difference(key_hashes) if known else set()
         if known and left and len(left) < known.number:
-            self._put(replace(known, keys=packed(left)))
+            self._put(replace(known, keys=packed_key_hashes(left)))
         elif not left:
             self.forget(stream)
 

@@ -48,7 +48,7 @@ COLUMNS = {"record_fp" if name == "fingerprint" else name: f"identity.{name}" fo
 """Columns of a table whose rows have an identity, and the attributes that they store."""
 
 
-def of_stream(table: Table) -> ColumnElement[bool]:
+def in_given_stream(table: Table) -> ColumnElement[bool]:
     return table.c.stream == bindparam("stream")
 
 
@@ -56,8 +56,10 @@ class DeleteByKey:
     """Deletes rows of one stream. Usually the stream has no rows, which one cheap query shows."""
 
     def __init__(self, table: Table) -> None:
-        self._any = select(literal(1)).select_from(table).where(of_stream(table)).limit(1)
-        self._delete = sql_statements.Bulk(delete(table).where(of_stream(table), table.c.key_hash == bindparam("key")))
+        self._any = select(literal(1)).select_from(table).where(in_given_stream(table)).limit(1)
+        self._delete = sql_statements.BulkStatement(
+            delete(table).where(in_given_stream(table), table.c.key_hash == bindparam("key"))
+        )
 
     def run(self, connection: Connection, stream: str, key_hashes: Sequence[int]) -> None:
         if key_hashes and connection.execute(self._any, {"stream": stream}).first():
@@ -93,10 +95,10 @@ class Scope:
         return asdict(self)
 
 
-def within(table: Table, scope: Scope) -> ColumnElement[bool]:
+def in_scope(table: Table, scope: Scope) -> ColumnElement[bool]:
     return and_(*(table.c[name] == value for name, value in scope.columns.items()))
 
 
-def within_given(table: Table) -> ColumnElement[bool]:
+def in_given_scope(table: Table) -> ColumnElement[bool]:
     """Return the same condition with the `Scope.columns` as parameters of the statement."""
     return and_(*(table.c[name] == bindparam(name) for name in Scope.__slots__))

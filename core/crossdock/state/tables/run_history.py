@@ -88,7 +88,7 @@ class RunResult:
 _LISTED = tuple(runs.c[name] for name in RunRecord.__slots__ if name not in {"messages", "timings"})
 _MESSAGE = tuple(run_messages.c[name] for name in RunMessage.__slots__)
 
-_COUNT_REQUESTS = sql_statements.Bulk(  # written with every turn of a delivery
+_COUNT_REQUESTS = sql_statements.BulkStatement(  # written with every turn of a delivery
     update(runs)
     .where(runs.c.id == bindparam("run"))
     .values(requests=bindparam("requests"), throttled=bindparam("throttled"))
@@ -118,7 +118,7 @@ class Runs:
         )
         return last
 
-    def refuse(
+    def record_refusal(
         self, message: RunMessage, *, business_date: str, at: datetime, job: str | None, command: str | None = None
     ) -> int:
         """Record that a run could not begin, once for repeated attempts in a row, and return the run's id."""
@@ -132,7 +132,7 @@ class Runs:
         run_id = self.start(business_date=business_date, at=at, job=job, command=command)
         changes = {"status": "failed", "finished_at": at, "duration_ms": 0}
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
-        self._say(run_id, [message])
+        self._write_messages(run_id, [message])
         return run_id
 
     def follows_refusal(self, run_id: int) -> bool:
@@ -143,14 +143,14 @@ class Runs:
         last = self._connection.execute(query.order_by(before.c.id.desc()).limit(1)).first()
         return last is not None and last.status in {"failed", "incomplete"} and last.tally is None
 
-    def abandon(self, *, at: datetime) -> list[RunRecord]:
+    def end_killed_runs(self, *, at: datetime) -> list[RunRecord]:
         """Mark all running runs as incomplete, and return them. Only the holder of the run lease may do so."""
         found = [
             RunRecord(**row)
             for row in self._connection.execute(select(*_LISTED).where(runs.c.status == "running")).mappings()
         ]
         for run_id in (each.id for each in found):
-            self._say(run_id, (*self.messages(run_id), UNRECORDED))
+            self._write_messages(run_id, (*self.messages(run_id), UNRECORDED))
             changes = {"status": "incomplete", "finished_at": at}
             self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
         return found
@@ -163,7 +163,7 @@ class Runs:
         query = select(meta.c.value).where(meta.c.name == _STOPPED)
         return self._connection.execute(query).scalar() == str(run_id)
 
-    def count_requests(self, run_id: int, *, requests: int, throttled: int) -> None:
+    def store_request_counts(self, run_id: int, *, requests: int, throttled: int) -> None:
         """Store how many requests the run has sent so far, so that the number is known if the run is killed."""
         columns = {"run": [run_id], "requests": [requests], "throttled": [throttled]}
         _COUNT_REQUESTS.run(self._connection, columns)
@@ -172,11 +172,15 @@ class Runs:
         self._connection.execute(delete(meta).where(meta.c.name == _STOPPED, meta.c.value == str(run_id)))
         changes = {name: getattr(result, name) for name in RunResult.__slots__ if name != "messages"}
         self._connection.execute(update(runs).where(runs.c.id == run_id).values({**changes, "finished_at": at}))
-        self._say(run_id, result.messages)
+        self._write_messages(run_id, result.messages)
 
     def declare_restored(self, *, at: datetime, remembered: datetime | None = None) -> None:
-        """Mark this state as a restored backup. Only the first declaration sets *remembered*: see `remembered`."""
-        before = self.newest_change_in_backup() if self.restored() else remembered
+        """Mark this state as a restored backup. Only the first declaration sets *remembered*.
+
+        Args:
+            remembered: See `newest_change_in_backup`.
+        """
+        before = self.newest_change_in_backup() if self.is_restored() else remembered
         last = self._connection.execute(select(func.max(intents.c.id))).scalar_one() or 0
         rows = [{"name": _RESTORED, "value": at.isoformat()}, {"name": _LAST_INTENT, "value": str(last)}]
         sql_statements.upsert(self._connection, meta, rows)
@@ -186,7 +190,7 @@ class Runs:
         was_resolved = intents.c.status.in_(UNSETTLED), intents.c.resolved_at.is_not(None)
         self._connection.execute(update(intents).where(*was_resolved).values(resolved_at=None))  # it may be sent since
 
-    def restored(self) -> bool:
+    def is_restored(self) -> bool:
         """Return True from `declare_restored` until a complete run calls `forget_restored`."""
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _RESTORED)).first() is not None
 
@@ -234,26 +238,26 @@ class Runs:
                 query = query.where(column == value)
         found = [RunRecord(*row) for row in self._connection.execute(query)]
         said = self._messages([run.id for run in found])
-        return self._as_they_are([replace(run, messages=said.get(run.id, ())) for run in found])
+        return self._with_corrected_status([replace(run, messages=said.get(run.id, ())) for run in found])
 
-    def up_to(self, run: RunRecord, *, limit: int) -> list[RunRecord]:
+    def run_and_predecessors(self, run: RunRecord, *, limit: int) -> list[RunRecord]:
         """Return *run* and those before it of the same job, or of the same command, oldest first, without messages."""
         same = runs.c.job.is_not_distinct_from(run.job), runs.c.command.is_not_distinct_from(run.command)
         query = select(*_LISTED).where(runs.c.id <= run.id, *same).order_by(runs.c.id.desc()).limit(limit)
-        return self._as_they_are([RunRecord(*row) for row in self._connection.execute(query)])[::-1]
+        return self._with_corrected_status([RunRecord(*row) for row in self._connection.execute(query)])[::-1]
 
     def between(self, first: date, last: date) -> list[RunRecord]:
         """Return the runs for the business dates from *first* to *last*, oldest first, without messages.
 
         The dates of all runs are read for it: there is no index by business date.
         """
-        query = select(*_LISTED).where(_between(first, last)).order_by(runs.c.id)
-        return self._as_they_are([RunRecord(*row) for row in self._connection.execute(query)])
+        query = select(*_LISTED).where(_is_for_dates(first, last)).order_by(runs.c.id)
+        return self._with_corrected_status([RunRecord(*row) for row in self._connection.execute(query)])
 
-    def by_date(self, first: date, last: date) -> list[RunsOfDate]:
+    def counts_by_date(self, first: date, last: date) -> list[RunsOfDate]:
         """Count the runs for the business dates from *first* to *last*, as in `between`."""
         by = runs.c.job, runs.c.business_date, runs.c.status
-        query = select(*by, func.count(), func.max(runs.c.id)).where(_between(first, last)).group_by(*by)
+        query = select(*by, func.count(), func.max(runs.c.id)).where(_is_for_dates(first, last)).group_by(*by)
         found = [RunsOfDate(*row) for row in self._connection.execute(query.order_by(*by))]
         if not any(each.status == "running" for each in found) or run_lease.is_held(self._connection):
             return found
@@ -267,10 +271,10 @@ class Runs:
         if row is None:
             return None
         listed: RunRecord = RunRecord(*row[:-1])
-        (found,) = self._as_they_are([replace(listed, messages=self.messages(run_id), timings=row[-1])])
+        (found,) = self._with_corrected_status([replace(listed, messages=self.messages(run_id), timings=row[-1])])
         return found
 
-    def _as_they_are(self, found: Sequence[RunRecord]) -> list[RunRecord]:
+    def _with_corrected_status(self, found: Sequence[RunRecord]) -> list[RunRecord]:
         """Correct the status of runs whose end was not recorded and whose process has ended."""
         if not any(run.status == "running" for run in found) or run_lease.is_held(self._connection):
             return list(found)
@@ -279,7 +283,7 @@ class Runs:
             for run in found
         ]
 
-    def messages_beginning(self, words: str, run_ids: Sequence[int]) -> list[tuple[int, RunMessage]]:
+    def messages_starting_with(self, words: str, run_ids: Sequence[int]) -> list[tuple[int, RunMessage]]:
         """Return those messages of *run_ids* that begin with *words*, each with its run."""
         found: list[tuple[int, RunMessage]] = []
         for part in sql_statements.chunks(run_ids):
@@ -304,14 +308,14 @@ class Runs:
             found.setdefault(run_id, []).append(RunMessage(*values))
         return {run_id: tuple(said) for run_id, said in found.items()}
 
-    def _say(self, run_id: int, messages: Iterable[RunMessage]) -> None:
+    def _write_messages(self, run_id: int, messages: Iterable[RunMessage]) -> None:
         self._connection.execute(delete(run_messages).where(run_messages.c.run_id == run_id))
         rows = [{"run_id": run_id, "number": number} | each.as_json() for number, each in enumerate(messages)]
         if rows:
             self._connection.execute(insert(run_messages), rows)
 
 
-def _between(first: date, last: date) -> ColumnElement[bool]:
+def _is_for_dates(first: date, last: date) -> ColumnElement[bool]:
     return runs.c.business_date.between(first.isoformat(), last.isoformat())
 
 

@@ -81,26 +81,26 @@ class PendingNotice:
 
 
 _FIELDS = tuple(table.c[name] for name in ScheduledRun.__slots__)
-_ADD_JOB = sql_statements.inserting(jobs, ("name", "since", "paused"), unless="name")
+_ADD_JOB = sql_statements.insert_or_ignore_statement(jobs, ("name", "since", "paused"), unless="name")
 
 
 class ScheduledRuns:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def counted_since(self, job: str, at: datetime) -> datetime:
+    def register_job(self, job: str, at: datetime) -> datetime:
         """Return when *job* was first seen; for a new job that is *at*. Nothing was due before."""
         known = self._connection.execute(select(jobs.c.since).where(jobs.c.name == job)).scalar()
         if known is None:
             _ADD_JOB.run(self._connection, {"name": [job], "since": [at], "paused": [False]})
         return known or at
 
-    def paused(self) -> set[str]:
+    def paused_jobs(self) -> set[str]:
         return set(self._connection.execute(select(jobs.c.name).where(jobs.c.paused)).scalars())
 
-    def pause(self, job: str, at: datetime, *, paused: bool) -> None:
+    def set_paused(self, job: str, at: datetime, *, paused: bool) -> None:
         """Pause or resume *job*. Its schedule decides about runs that are due meanwhile."""
-        self.counted_since(job, at)
+        self.register_job(job, at)
         self._connection.execute(update(jobs).where(jobs.c.name == job).values(paused=paused))
 
     def last_finished(self, job: str) -> ScheduledRun | None:
@@ -115,18 +115,18 @@ class ScheduledRuns:
     def remove(self, found: Sequence[ScheduledRun], at: datetime) -> None:
         """Remove *found*, as if their jobs had not run. A job that was first seen after *at* counts from then on."""
         for run in found:
-            self._connection.execute(delete(table).where(_is(DueRun(run.job, run.due, run.business_date))))
+            self._connection.execute(delete(table).where(_is_due_run(DueRun(run.job, run.due, run.business_date))))
             later = and_(jobs.c.name == run.job, jobs.c.since > at)
             self._connection.execute(update(jobs).where(later).values(since=at))
 
-    def previous(self, due_run: DueRun) -> ScheduledRun | None:
+    def last_executed(self, due_run: DueRun) -> ScheduledRun | None:
         """Return the run of the same job that was executed and ended last, or None."""
         executed = and_(table.c.job == due_run.job, table.c.run_id.is_not(None), table.c.status != "running")
         query = select(*_FIELDS).where(executed).order_by(table.c.finished_at.desc(), table.c.due.desc()).limit(1)
         return next(iter(self._rows(query)), None)
 
     def get(self, job: str, due: datetime, business_date: date) -> ScheduledRun | None:
-        query = select(*_FIELDS).where(_is(DueRun(job, due, business_date)))
+        query = select(*_FIELDS).where(_is_due_run(DueRun(job, due, business_date)))
         return next(iter(self._rows(query)), None)
 
     def of_date(self, job: str, business_date: date) -> list[ScheduledRun]:
@@ -141,12 +141,12 @@ class ScheduledRuns:
         earliest = datetime.combine(first, time(), UTC) - timedelta(days=1)
         dates = table.c.business_date.between(first.isoformat(), last.isoformat())
         query = select(*_FIELDS).where(table.c.job.in_(select(jobs.c.name)), table.c.due >= earliest, dates)
-        return self._as_they_are(self._rows(query.order_by(table.c.due, table.c.job, table.c.business_date)))
+        return self._with_corrected_status(self._rows(query.order_by(table.c.due, table.c.job, table.c.business_date)))
 
-    def counting_from(self) -> dict[str, datetime]:
+    def recorded_since(self) -> dict[str, datetime]:
         """Return for each job since when a date without a row means that its run did not take place.
 
-        It is when the job was first seen; of what was due before `end_until`, rows may have been removed.
+        It is when the job was first seen; of what was due before `mark_finished_until`, rows may have been removed.
         """
         query = select(jobs.c.name, jobs.c.since, jobs.c.done_until)
         return {name: max(since, until or since) for name, since, until in self._connection.execute(query)}
@@ -161,19 +161,21 @@ class ScheduledRuns:
         if self.is_forgotten(due_run) if known is None else is_over:
             return False
         if known is None:
-            self._connection.execute(insert(table).values(**_key(due_run), status="running", attempts=1, started_at=at))
+            self._connection.execute(
+                insert(table).values(**_key_columns(due_run), status="running", attempts=1, started_at=at)
+            )
         else:
             begun = {"status": "running", "attempts": known.attempts + 1, "started_at": at, "finished_at": None}
-            self._connection.execute(update(table).where(_is(due_run)).values(**begun, run_id=None, note=None))
+            self._connection.execute(update(table).where(_is_due_run(due_run)).values(**begun, run_id=None, note=None))
         return True
 
     def finish(
         self, due_run: DueRun | SkippedRun, status: Status, run_id: int | None, note: str | None, *, at: datetime
     ) -> None:
         values = {"status": status, "run_id": run_id, "note": note, "finished_at": at}
-        self._connection.execute(update(table).where(_is(due_run)).values(values))
+        self._connection.execute(update(table).where(_is_due_run(due_run)).values(values))
 
-    def refuse(self, due_run: DueRun, run_id: int, *, at: datetime, busy: bool) -> bool:
+    def record_refusal(self, due_run: DueRun, run_id: int, *, at: datetime, busy: bool) -> bool:
         """Record that an attempt could not begin, for the reason of *run_id*. Return whether that is new.
 
         If *busy*, another process uses the state, which may be executing this very run.
@@ -183,11 +185,11 @@ class ScheduledRuns:
             return False
         if known is None:
             values = {"status": "running", "attempts": 1, "started_at": at, "run_id": run_id}
-            self._connection.execute(insert(table).values(**_key(due_run), **values))
+            self._connection.execute(insert(table).values(**_key_columns(due_run), **values))
         elif known.finished:
             self.finish(due_run, "failed", run_id, None, at=at)
         elif not busy or known.run_id is not None:
-            self._connection.execute(update(table).where(_is(due_run)).values(run_id=run_id))
+            self._connection.execute(update(table).where(_is_due_run(due_run)).values(run_id=run_id))
         else:
             return False
         return known is None or known.run_id != run_id
@@ -197,19 +199,19 @@ class ScheduledRuns:
         for each in skipped:
             known = self.get(each.job, each.due, each.business_date)
             if each.status == "failed" and (known is None or not known.finished):
-                self._fail(each, at, recipients)
+                self._record_skipped_as_failed(each, at, recipients)
             if known is None:
                 values = {"status": each.status, "attempts": 0, "note": each.note, "finished_at": at}
-                self._connection.execute(insert(table).values(**_key(each), **values))
+                self._connection.execute(insert(table).values(**_key_columns(each), **values))
             elif not known.finished:
                 why = "was killed" if known.run_id is None else "could not begin"
                 self.finish(each, each.status, known.run_id, f"{why}; {each.note}", at=at)
 
-    def _fail(self, skipped: SkippedRun, at: datetime, recipients: Sequence[Recipients]) -> None:
+    def _record_skipped_as_failed(self, skipped: SkippedRun, at: datetime, recipients: Sequence[Recipients]) -> None:
         """Store a run with the reason. It is not that of the row, as it was not executed: see `previous`."""
         message = RunMessage("error", "", skipped.note, "not_started")
         day = skipped.business_date.isoformat()
-        run_id = Runs(self._connection).refuse(message, business_date=day, at=at, job=skipped.job)
+        run_id = Runs(self._connection).record_refusal(message, business_date=day, at=at, job=skipped.job)
         self.add_pending_notice(PendingNotice(run_id, skipped.job, skipped.due), recipients)
 
     def pending_notices(self, recipients: Recipients) -> list[PendingNotice]:
@@ -224,22 +226,24 @@ class ScheduledRuns:
 
     def add_pending_notice(self, run: PendingNotice, recipients: Iterable[Recipients]) -> None:
         value = exact_json.dumps({"job": run.job, "due": run.due.isoformat()}).decode()
-        rows = [{"name": _mark(each, run.run_id), "value": value} for each in recipients]
+        rows = [{"name": _notice_name(each, run.run_id), "value": value} for each in recipients]
         sql_statements.upsert(self._connection, meta, rows)
 
-    def notices_sent(self, run_ids: Iterable[int], recipients: Recipients) -> None:
-        for some in sql_statements.chunks([_mark(recipients, each) for each in run_ids]):
+    def remove_sent_notices(self, run_ids: Iterable[int], recipients: Recipients) -> None:
+        for some in sql_statements.chunks([_notice_name(recipients, each) for each in run_ids]):
             self._connection.execute(delete(meta).where(meta.c.name.in_(some)))
 
-    def killed(self, run_id: int, job: str, business_date: date, recipients: Iterable[Recipients]) -> None:
+    def add_notices_of_killed_run(
+        self, run_id: int, job: str, business_date: date, recipients: Iterable[Recipients]
+    ) -> None:
         """Notify *recipients* that the process of a run was killed, at the first attempt of a scheduled run."""
         for run in self.of_date(job, business_date):
             if not run.finished and run.run_id is None and run.attempts == 1:
                 self.add_pending_notice(PendingNotice(run_id, job, run.due), recipients)
 
-    def end_until(self, job: str, due: datetime) -> None:
+    def mark_finished_until(self, job: str, due: datetime) -> None:
         """Treat all unrecorded scheduled runs of *job* that were due until then as finished."""
-        self.counted_since(job, due)
+        self.register_job(job, due)
         earlier = or_(jobs.c.done_until.is_(None), jobs.c.done_until < due)
         self._connection.execute(update(jobs).where(jobs.c.name == job, earlier).values(done_until=due))
 
@@ -251,19 +255,19 @@ class ScheduledRuns:
     def listed(self, *, limit: int, job: str | None = None) -> list[ScheduledRun]:
         """Return the latest runs, newest first. One whose process ended without recording it is incomplete."""
         query = select(*_FIELDS).order_by(table.c.due.desc(), table.c.job).limit(limit)
-        return self._as_they_are(self._rows(query if job is None else query.where(table.c.job == job)))
+        return self._with_corrected_status(self._rows(query if job is None else query.where(table.c.job == job)))
 
-    def _as_they_are(self, rows: Iterable[ScheduledRun]) -> list[ScheduledRun]:
+    def _with_corrected_status(self, rows: Iterable[ScheduledRun]) -> list[ScheduledRun]:
         found = [run.as_shown for run in rows]
         if all(run.finished for run in found) or run_lease.is_held(self._connection):
             return found
         return [run if run.finished else replace(run, status="incomplete", note=UNRECORDED.message) for run in found]
 
-    def latest(self) -> dict[str, ScheduledRun]:
+    def latest_by_job(self) -> dict[str, ScheduledRun]:
         """Return the run of each job that was due last, as in `listed`."""
         last = select(table.c.job, func.max(table.c.due).label("due")).group_by(table.c.job).subquery()
         query = select(*_FIELDS).join(last, and_(table.c.job == last.c.job, table.c.due == last.c.due))
-        return {run.job: run for run in self._as_they_are(self._rows(query.order_by(table.c.business_date)))}
+        return {run.job: run for run in self._with_corrected_status(self._rows(query.order_by(table.c.business_date)))}
 
     def count(self) -> int:
         return int(self._connection.execute(select(func.count()).select_from(table)).scalar_one())
@@ -293,13 +297,13 @@ class ScheduledRuns:
         return [ScheduledRun(**{**row, "business_date": date.fromisoformat(row["business_date"])}) for row in found]
 
 
-def _mark(recipients: Recipients, run_id: int) -> str:
+def _notice_name(recipients: Recipients, run_id: int) -> str:
     return f"{_PENDING_NOTICE}.{recipients}.{run_id}"
 
 
-def _key(due_run: DueRun | SkippedRun) -> dict[str, Any]:
+def _key_columns(due_run: DueRun | SkippedRun) -> dict[str, Any]:
     return {"job": due_run.job, "due": due_run.due, "business_date": due_run.business_date.isoformat()}
 
 
-def _is(due_run: DueRun | SkippedRun) -> ColumnElement[bool]:
-    return and_(*(table.c[name] == value for name, value in _key(due_run).items()))
+def _is_due_run(due_run: DueRun | SkippedRun) -> ColumnElement[bool]:
+    return and_(*(table.c[name] == value for name, value in _key_columns(due_run).items()))

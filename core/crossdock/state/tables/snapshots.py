@@ -11,7 +11,7 @@ from sqlalchemy import Connection, case, delete, func, literal, select
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings, snapshots
 from crossdock.state.tables import removed_input_digests
-from crossdock.state.tables.record_identity import Scope, Step, within, within_given
+from crossdock.state.tables.record_identity import Scope, Step, in_given_scope, in_scope
 
 COMPARED_SNAPSHOTS = 3  # past snapshots whose number of rows a new one is compared with
 
@@ -26,8 +26,8 @@ class PastSnapshot:
 
 _IS_LIVE = bindings.c.deleted_at.is_(None)
 _STEP = case((bindings.c.unverified.is_(True), literal("import")), else_=bindings.c.step).label("step")
-_STEPS = sql_statements.ByKey(
-    select(bindings.c.key_hash, _STEP).where(within_given(bindings), _IS_LIVE), bindings.c.key_hash
+_STEPS = sql_statements.QueryByKeys(
+    select(bindings.c.key_hash, _STEP).where(in_given_scope(bindings), _IS_LIVE), bindings.c.key_hash
 )
 
 
@@ -62,11 +62,11 @@ class SnapshotHistory:
         found: datetime | None = self._connection.execute(query).scalar_one()
         return found
 
-    def steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
+    def accepted_steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
         """Yield key hash and last accepted step of the live bindings among *key_hashes*; ``import`` if unverified."""
         yield from _STEPS.rows(self._connection, scope.columns, key_hashes)
 
-    def present(self, scope: Scope) -> int:
+    def count_present(self, scope: Scope) -> int:
         """Count the records of *scope* at the target that no removal has archived."""
-        query = select(func.count()).where(within(bindings, scope), _IS_LIVE, bindings.c.step != "remove")
+        query = select(func.count()).where(in_scope(bindings, scope), _IS_LIVE, bindings.c.step != "remove")
         return int(self._connection.execute(query).scalar_one())

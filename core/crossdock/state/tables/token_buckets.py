@@ -78,15 +78,15 @@ class SharedBucket:
                     buckets.drop(connection, checkfirst=True)  # an older version's; its level is lost
                     buckets.create(connection)
         with translated(url):
-            self._ensure(BucketState.of(estimate(None)))
+            self._insert_if_missing(BucketState.of(estimate(None)))
         with translated(url), self._engine.begin() as connection:
-            self._seen = TakenTokens(0, *self._locked(connection))
+            self._seen = TakenTokens(0, *self._read_locked(connection))
         self._seen_at = clock.monotonic()
         current = estimate(self._seen.bucket_state.estimate)
         if current != self._seen.bucket_state.estimate:
             self.change(lambda bucket_state, now: bucket_state.carried_over(now, current))
 
-    def _ensure(self, bucket_state: BucketState) -> None:
+    def _insert_if_missing(self, bucket_state: BucketState) -> None:
         try:
             with self._engine.begin() as connection:
                 found = connection.execute(select(buckets.c.name).where(buckets.c.name == self._name)).scalar()
@@ -99,26 +99,26 @@ class SharedBucket:
         """Take at most *wanted* tokens and leave *reserve*. Zero only reads the bucket."""
 
         def work(connection: Connection) -> TakenTokens:
-            row = connection.execute(self._taking(connection, wanted, reserve)).mappings().one()
+            row = connection.execute(self._take_statement(connection, wanted, reserve)).mappings().one()
             return TakenTokens(row["granted"], _bucket_state(row), row["at"])
 
-        return self._retried(work)
+        return self._run_or_grant_nothing(work)
 
     def change(self, change: Callable[[BucketState, float], BucketState]) -> TakenTokens:
         """Replace the bucket by the result of *change*, which gets the bucket and the database's time."""
 
         def work(connection: Connection) -> TakenTokens:
-            old, now = self._locked(connection)
+            old, now = self._read_locked(connection)
             new = replace(change(old, now), as_of=max(now, old.as_of))
             connection.execute(update(buckets).where(buckets.c.name == self._name).values(**_row(new)))
             return TakenTokens(0, new, now)
 
-        return self._retried(work)
+        return self._run_or_grant_nothing(work)
 
     def close(self) -> None:
         self._engine.dispose()
 
-    def _retried(self, work: Callable[[Connection], TakenTokens]) -> TakenTokens:
+    def _run_or_grant_nothing(self, work: Callable[[Connection], TakenTokens]) -> TakenTokens:
         started = self._clock.monotonic()
         try:
             with translated(self._url), self._engine.begin() as connection:
@@ -132,20 +132,20 @@ class SharedBucket:
         self._seen, self._seen_at, self._failing_since = taken, started, None
         return taken
 
-    def _locked(self, connection: Connection) -> tuple[BucketState, float]:
+    def _read_locked(self, connection: Connection) -> tuple[BucketState, float]:
         query = select(buckets).where(buckets.c.name == self._name).with_for_update()
         bucket_state = _bucket_state(connection.execute(query).mappings().one())
-        now = connection.execute(select(self._instant(connection))).scalar_one()
+        now = connection.execute(select(self._current_time(connection))).scalar_one()
         return bucket_state.adjusted_to(now, SET_BACK_S), now
 
-    def _instant(self, connection: Connection) -> ColumnElement[float]:
+    def _current_time(self, connection: Connection) -> ColumnElement[float]:
         if connection.dialect.name == "sqlite":
             return literal(self._clock.monotonic(), Double)
         return cast(func.extract("epoch", func.clock_timestamp()), Double)
 
-    def _taking(self, connection: Connection, wanted: int, reserve: int) -> ReturningUpdate[Any]:
+    def _take_statement(self, connection: Connection, wanted: int, reserve: int) -> ReturningUpdate[Any]:
         """Build the one statement. Its time may be from before it waited for a lock, which only grants fewer tokens."""
-        c, now = buckets.c, self._instant(connection)
+        c, now = buckets.c, self._current_time(connection)
         statement = update(buckets).where(c.name == self._name)
         if connection.dialect.name != "sqlite":  # a volatile function: evaluated once, at the start
             present = select(literal(self._name).label("name"), now.label("now")).cte("present")

@@ -32,7 +32,7 @@ _IS_REFERRING = (  # by the index of ids: the primary key would find all records
 )
 _IS_LIVE = bindings.c.deleted_at.is_(None)
 _IS_DELETED = exists().where(*_IS_REFERRING, ~_IS_LIVE) & ~exists().where(*_IS_REFERRING, _IS_LIVE)
-_TO = sql_statements.ByKey(
+_TO = sql_statements.QueryByKeys(
     select(*_FIELDS).where(
         table.c.target == bindparam("target"), table.c.resource == bindparam("resource"), ~_IS_DELETED
     ),
@@ -44,9 +44,12 @@ class UnrecordedReferences:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def begin(self, target: str, by_resource: str) -> None:
-        """Forget the references of *by_resource*, whose list is read. Until `complete`, it is one of `unread`."""
-        self._connection.execute(delete(table).where(*_by(target, by_resource)))
+    def begin_reading(self, target: str, by_resource: str) -> None:
+        """Forget the references of *by_resource*, whose list is read.
+
+        Until `complete_reading`, it is one of `unread_resources`.
+        """
+        self._connection.execute(delete(table).where(*_is_by_resource(target, by_resource)))
         self.add(target, [UnrecordedReference(by_resource, "", "", "")])
 
     def add(self, target: str, found: Iterable[UnrecordedReference]) -> None:
@@ -54,24 +57,24 @@ class UnrecordedReferences:
         if rows:
             sql_statements.upsert(self._connection, table, rows)
 
-    def complete(self, target: str, by_resource: str) -> None:
-        self._connection.execute(delete(table).where(*_by(target, by_resource), table.c.by_id == ""))
+    def complete_reading(self, target: str, by_resource: str) -> None:
+        self._connection.execute(delete(table).where(*_is_by_resource(target, by_resource), table.c.by_id == ""))
 
     def forget_unread(self) -> None:
-        """Make none of `unread`: the next run begins to read the lists of all resources that streams write."""
+        """Let the next run begin to read the lists of all resources that streams write."""
         self._connection.execute(delete(table).where(table.c.by_id == ""))
 
-    def unread(self, target: str) -> set[str]:
+    def unread_resources(self, target: str) -> set[str]:
         """Return the resources whose list had to be read, and was not read to its end."""
         query = select(table.c.by_resource).where(table.c.target == target, table.c.by_id == "")
         return set(self._connection.execute(query).scalars())
 
-    def to(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[UnrecordedReference]:
+    def references_to(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[UnrecordedReference]:
         """Yield the references to these records, except those of records that were deleted since."""
         for some in sql_statements.chunks(target_ids):
             for row in _TO.rows(self._connection, {"target": target, "resource": resource}, some):
                 yield UnrecordedReference(*row)
 
 
-def _by(target: str, by_resource: str) -> tuple[ColumnElement[bool], ...]:
+def _is_by_resource(target: str, by_resource: str) -> tuple[ColumnElement[bool], ...]:
     return table.c.target == target, table.c.by_resource == by_resource

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select, union
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import dead_letters, waiting_records
 from crossdock.state.db.schema import untrimmed_keys as table
-from crossdock.state.tables.record_identity import Scope, within
+from crossdock.state.tables.record_identity import Scope, in_scope
 from crossdock.values.record_keys import trimmed_key
 
 
@@ -19,7 +19,7 @@ class UntrimmedKeys:
 
     def of_scope(self, scope: Scope) -> list[str]:
         """Return those of the bindings and intents of *scope*."""
-        found = self._connection.execute(select(table.c.key).where(within(table, scope)).order_by(table.c.key))
+        found = self._connection.execute(select(table.c.key).where(in_scope(table, scope)).order_by(table.c.key))
         return list(found.scalars())
 
     def of_stream(self, stream: str) -> list[str]:

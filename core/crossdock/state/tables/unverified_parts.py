@@ -10,8 +10,8 @@ from sqlalchemy import Connection, delete, func, literal, select, true, union, u
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings, snapshots, taken_files, unverified
-from crossdock.state.tables.bindings import Accepted, Binding, Bindings
-from crossdock.state.tables.record_identity import Scope, within
+from crossdock.state.tables.bindings import AcceptedBinding, Binding, Bindings
+from crossdock.state.tables.record_identity import Scope, in_scope
 
 _RESOURCE, _STREAM = "resource", "stream"
 _IS_UNVERIFIED = bindings.c.unverified.is_(True)
@@ -24,7 +24,7 @@ class UnverifiedRecord(NamedTuple):
     target_id: str
 
 
-class Unverified:
+class UnverifiedParts:
     """Unverified resources of targets, unverified streams, and unverified bindings.
 
     A resource is unverified until the target's records were compared with the bindings, since it may have records that
@@ -34,24 +34,24 @@ class Unverified:
     def __init__(self, connection: Connection, of_bindings: Bindings) -> None:
         self._connection, self._bindings = connection, of_bindings
 
-    def declare(self, resources: Sequence[tuple[str, str]]) -> None:
+    def mark_resources_and_streams(self, resources: Sequence[tuple[str, str]]) -> None:
         """Mark *resources* (target and resource) with their bindings, and all streams."""
         for target, resource in resources:
-            self.declare_resource(target, resource)
-            self._bindings.distrust_all(target, resource)
+            self.mark_resource(target, resource)
+            self._bindings.mark_all_unverified(target, resource)
         names = union(select(taken_files.c.stream), select(snapshots.c.stream)).subquery()
         found = [name for (name,) in self._connection.execute(select(names.c.stream))]
         sql_statements.upsert(self._connection, unverified, [{"kind": _STREAM, "name": name} for name in found])
 
-    def declare_resource(self, target: str, resource: str) -> None:
+    def mark_resource(self, target: str, resource: str) -> None:
         """Require a comparison of the records of a resource, as far as their bindings are unverified."""
         sql_statements.upsert(self._connection, unverified, [{"kind": _RESOURCE, "name": f"{target}/{resource}"}])
 
-    def distrust(self, scope: Scope, items: Sequence[Binding | Accepted]) -> None:
-        self.declare_resource(scope.target, scope.resource)
-        self._bindings.distrust(scope, items)
+    def mark_bindings(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
+        self.mark_resource(scope.target, scope.resource)
+        self._bindings.mark_unverified(scope, items)
 
-    def with_bindings(self, target: str) -> set[str]:
+    def resources_with_bindings(self, target: str) -> set[str]:
         query = select(bindings.c.resource).where(_IS_UNVERIFIED, bindings.c.target == target).distinct()
         return {resource for (resource,) in self._connection.execute(query)}
 
@@ -62,7 +62,7 @@ class Unverified:
         )
         return {name.removeprefix(prefix) for (name,) in self._connection.execute(query)}
 
-    def compared(self, target: str, resource: str) -> None:
+    def clear_resource(self, target: str, resource: str) -> None:
         name = f"{target}/{resource}"
         self._connection.execute(delete(unverified).where(unverified.c.kind == _RESOURCE, unverified.c.name == name))
 
@@ -70,7 +70,7 @@ class Unverified:
         query = select(unverified.c.name).where(unverified.c.kind == _STREAM)
         return {name for (name,) in self._connection.execute(query)}
 
-    def end(self) -> None:
+    def clear_all(self) -> None:
         """Clear all marks after a complete run that found nothing unverified."""
         self._connection.execute(delete(unverified))
 
@@ -93,21 +93,21 @@ class Unverified:
             .values(content=func.substr(literal("restored-").concat(snapshots.c.content), 1, 64))
         )
 
-    def counts(self) -> Iterator[tuple[Scope, int]]:
+    def binding_counts(self) -> Iterator[tuple[Scope, int]]:
         query = select(*_SCOPE, func.count()).where(_IS_UNVERIFIED).group_by(*_SCOPE)
         for *scope, number in self._connection.execute(query):
             yield Scope(*scope), number
 
     def count(self, scopes: Collection[Scope], key_hash: int | None) -> int:
         if key_hash is None:
-            return sum(number for scope, number in self.counts() if scope in scopes)
+            return sum(number for scope, number in self.binding_counts() if scope in scopes)
         return len(self.listed(scopes, key_hash, limit=len(scopes)))
 
     def listed(self, scopes: Collection[Scope], key_hash: int | None, *, limit: int) -> list[UnverifiedRecord]:
         """Return at most *limit* unverified records of *scopes*, all or those with one key, by scope and key."""
         query = select(*_SCOPE, bindings.c.key, bindings.c.target_id).where(_IS_UNVERIFIED)
         query = query.order_by(*_SCOPE, bindings.c.key)
-        places = [true()] if key_hash is None else [within(bindings, each) for each in _in_order(scopes)]
+        places = [true()] if key_hash is None else [in_scope(bindings, each) for each in _sorted_scopes(scopes)]
         if key_hash is not None:
             query = query.where(bindings.c.key_hash == key_hash)
         rows = chain.from_iterable(self._connection.execute(query.where(place)) for place in places)
@@ -119,11 +119,11 @@ class Unverified:
     ) -> list[tuple[UnverifiedRecord, int]]:
         """Return at most *limit* unverified records of *scopes* with their key hashes, *after* one of them."""
         found = list[tuple[UnverifiedRecord, int]]()
-        for scope in _in_order(scopes):
+        for scope in _sorted_scopes(scopes):
             if after is not None and tuple(scope.columns.values()) < tuple(after[0].columns.values()):
                 continue
             query = select(bindings.c.key, bindings.c.target_id, bindings.c.key_hash)
-            query = query.where(_IS_UNVERIFIED, within(bindings, scope)).order_by(bindings.c.key_hash)
+            query = query.where(_IS_UNVERIFIED, in_scope(bindings, scope)).order_by(bindings.c.key_hash)
             if after is not None and scope == after[0]:
                 query = query.where(bindings.c.key_hash > after[1])
             rows = self._connection.execute(query.limit(limit - len(found)))
@@ -133,5 +133,5 @@ class Unverified:
         return found
 
 
-def _in_order(scopes: Collection[Scope]) -> list[Scope]:
+def _sorted_scopes(scopes: Collection[Scope]) -> list[Scope]:
     return sorted(scopes, key=lambda each: tuple(each.columns.values()))

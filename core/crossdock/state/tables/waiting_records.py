@@ -12,9 +12,9 @@ from sqlalchemy import Connection, bindparam, func, literal, select, tuple_, upd
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import waiting_records as table
-from crossdock.state.tables.dead_letters import ALL, DeadLetterFilter
+from crossdock.state.tables.dead_letters import ALL, RecordFilter
 from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
-from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, of_stream
+from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, in_given_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +54,23 @@ class WaitingPlace(NamedTuple):
 
 
 _COLUMNS = IDENTITY | {"waits_for": "waits_for", "raw": "raw"}
-_PUT = sql_statements.upserting(table, (*_COLUMNS, "idle_under", "run_id", "since"))
+_PUT = sql_statements.upsert_statement(table, (*_COLUMNS, "idle_under", "run_id", "since"))
 _DELETE = DeleteByKey(table)
 _FIELDS = [table.c[name] for name in _COLUMNS]
 _WAIT = [table.c[name] for name in (*IDENTITY, "waits_for", "idle_under")]
-_WAITS_AMONG = sql_statements.ByKey(select(*_WAIT).where(of_stream(table)), table.c.key_hash)
-_IDLE = sql_statements.Bulk(
-    update(table).where(of_stream(table), table.c.key_hash == bindparam("hash")).values(idle_under=bindparam("version"))
+_WAITS_AMONG = sql_statements.QueryByKeys(select(*_WAIT).where(in_given_stream(table)), table.c.key_hash)
+_IDLE = sql_statements.BulkStatement(
+    update(table)
+    .where(in_given_stream(table), table.c.key_hash == bindparam("hash"))
+    .values(idle_under=bindparam("version"))
 )
-_AMONG = sql_statements.ByKey(select(*_FIELDS).where(of_stream(table)), table.c.key_hash)
-_SINCE = sql_statements.ByKey(select(table.c.key_hash, table.c.since).where(of_stream(table)), table.c.key_hash)
-_WAITS = sql_statements.ByKey(select(table.c.key_hash, table.c.waits_for).where(of_stream(table)), table.c.key_hash)
+_AMONG = sql_statements.QueryByKeys(select(*_FIELDS).where(in_given_stream(table)), table.c.key_hash)
+_SINCE = sql_statements.QueryByKeys(
+    select(table.c.key_hash, table.c.since).where(in_given_stream(table)), table.c.key_hash
+)
+_WAITS = sql_statements.QueryByKeys(
+    select(table.c.key_hash, table.c.waits_for).where(in_given_stream(table)), table.c.key_hash
+)
 
 
 class WaitingRecords:
@@ -77,7 +83,7 @@ class WaitingRecords:
             group = [record for record in records if record.identity.stream == stream]
             hashes = [record.identity.key_hash for record in group]
             since = dict(_SINCE.rows(self._connection, {"stream": stream}, hashes))
-            columns = sql_statements.by_column(group, "idle_under", **_COLUMNS)
+            columns = sql_statements.as_columns(group, "idle_under", **_COLUMNS)
             columns["since"] = [since.get(key_hash, at) for key_hash in hashes]
             _PUT.run(self._connection, columns, {"run_id": run_id})
 
@@ -88,42 +94,42 @@ class WaitingRecords:
         query = select(*_WAIT).where(table.c.stream == stream).order_by(table.c.since, table.c.key)
         return [_wait(row) for row in self._connection.execute(query)]
 
-    def since(self, stream: str, before: datetime) -> dict[int, datetime]:
+    def waiting_since(self, stream: str, before: datetime) -> dict[int, datetime]:
         """Return since when those records of *stream* wait that began to wait *before* then, by key hash."""
         query = select(table.c.key_hash, table.c.since).where(table.c.stream == stream, table.c.since < before)
         return {key_hash: since for key_hash, since in self._connection.execute(query)}
 
-    def put_idle(self, stream: str, key_hashes: Sequence[int], version: str) -> None:
+    def mark_idle(self, stream: str, key_hashes: Sequence[int], version: str) -> None:
         """Record that only their references can release these records while the mapping has this version."""
         _IDLE.run(self._connection, {"hash": key_hashes}, {"stream": stream, "version": version})
 
-    def among(self, stream: str, key_hashes: Sequence[int]) -> list[WaitingRecord]:
+    def records_among(self, stream: str, key_hashes: Sequence[int]) -> list[WaitingRecord]:
         return [_record(row) for row in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
 
     def fingerprint(self, stream: str, key_hash: int) -> int | None:
         query = select(table.c.record_fp).where(table.c.stream == stream, table.c.key_hash == key_hash)
         return self._connection.execute(query).scalar()
 
-    def chosen(self, choice: DeadLetterFilter) -> list[WaitingRecord]:
+    def matching(self, choice: RecordFilter) -> list[WaitingRecord]:
         query = select(*_FIELDS).where(*choice.conditions(table)).order_by(table.c.since, table.c.key)
         found = self._connection.execute(query)
         return [_record(row) for row in found]
 
-    def first(self, stream: str, number: int) -> list[WaitingRecord]:
+    def longest_waiting(self, stream: str, number: int) -> list[WaitingRecord]:
         query = select(*_FIELDS).where(table.c.stream == stream).order_by(table.c.since, table.c.key).limit(number)
         return [_record(row) for row in self._connection.execute(query)]
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
-    def listed(self, *, limit: int, choice: DeadLetterFilter = ALL) -> list[dict[str, Any]]:
+    def listed(self, *, limit: int, choice: RecordFilter = ALL) -> list[dict[str, Any]]:
         query = select(table).where(*choice.conditions(table))
         query = query.order_by(table.c.since, table.c.stream, table.c.key).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
     def page(
         self,
-        choice: DeadLetterFilter,
+        choice: RecordFilter,
         *,
         after: WaitingPlace | None,
         limit: int,
@@ -147,18 +153,18 @@ class WaitingRecords:
             found = sorted([*found, *map(dict, rows)], key=itemgetter(*WaitingPlace._fields))[:limit]
         return found
 
-    def count(self, choice: DeadLetterFilter) -> int:
+    def count(self, choice: RecordFilter) -> int:
         query = select(func.count()).select_from(table).where(*choice.conditions(table))
         return int(self._connection.execute(query).scalar_one())
 
-    def counted(self, choice: DeadLetterFilter) -> list[WaitingCount]:
+    def grouped_counts(self, choice: RecordFilter) -> list[WaitingCount]:
         numbers = func.count(), func.min(table.c.since), func.min(table.c.key)
         query = select(table.c.stream, table.c.waits_for, *numbers).where(*choice.conditions(table))
         return [
             WaitingCount(*row) for row in self._connection.execute(query.group_by(table.c.stream, table.c.waits_for))
         ]
 
-    def waits_of(self, stream: str, key_hashes: Sequence[int]) -> dict[int, list[dict[str, str]]]:
+    def awaited_references(self, stream: str, key_hashes: Sequence[int]) -> dict[int, list[dict[str, str]]]:
         return dict(_WAITS.rows(self._connection, {"stream": stream}, key_hashes))
 
 

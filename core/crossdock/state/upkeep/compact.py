@@ -10,10 +10,10 @@ from sqlalchemy import text
 
 from crossdock.errors import StateError
 from crossdock.state.db import engine
-from crossdock.state.db.database_errors import place_of, translated
+from crossdock.state.db.database_errors import translated, url_without_password
 from crossdock.state.db.engine import StateUrl
 from crossdock.state.db.schema import metadata
-from crossdock.state.store import State
+from crossdock.state.open_state import State
 
 
 def compact(state: State, url: StateUrl) -> None:
@@ -24,7 +24,7 @@ def compact(state: State, url: StateUrl) -> None:
         elif reason := rewrite(url):
             raise StateError(
                 f"the state cannot be compacted: {reason}",
-                where=place_of(url),
+                where=url_without_password(url),
                 hint="it needs free disk space of twice the state's size, and no process may be reading the state",
                 code="state_not_compacted",
             )

@@ -6,30 +6,30 @@ import sys
 from collections import Counter
 
 from crossdock.errors import StateError
-from crossdock.state.db.database_errors import place_of
+from crossdock.state.db.database_errors import url_without_password
 from crossdock.state.db.engine import StateUrl
-from crossdock.state.store import State
+from crossdock.state.open_state import State
 from crossdock.state.upkeep import compact, retention
-from crossdock.state.upkeep.removable_rows import Ages
+from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.state.upkeep.retention import PurgeResult
 
 
-def purge(state: State, url: StateUrl, ages: Ages) -> PurgeResult:
+def purge(state: State, url: StateUrl, ages: PurgeTimes) -> PurgeResult:
     """Purge in short transactions. An interrupted purge has done a part and can be repeated."""
     with state.exclusive("state purge"):
-        done, _ = purge_batches(state, ages, batches=sys.maxsize)
+        done, _ = purge_in_batches(state, ages, batches=sys.maxsize)
         # runs leave remnants of overwritten rows in the file and its log
         if url.drivername == "sqlite" and (reason := compact.rewrite(url)):
             raise StateError(
                 f"the data is purged, but remnants may be left in the file: {reason}",
-                where=place_of(url),
+                where=url_without_password(url),
                 hint="purge again with free disk space of twice the state's size, while no process is using it",
                 code="state_not_purged",
             )
     return done
 
 
-def purge_batches(state: State, ages: Ages, *, batches: int) -> tuple[PurgeResult, bool]:
+def purge_in_batches(state: State, ages: PurgeTimes, *, batches: int) -> tuple[PurgeResult, bool]:
     """Remove or empty at most *batches* batches, each in a transaction. Return also whether nothing is left to do."""
     with state.read_only() as tx:
         names = list(tx.retention.steps)

@@ -42,7 +42,7 @@ NO_DEAD_LETTER_DATA: dict[str, Any] = {"raw": {}, "mapped": None}
 
 
 @dataclass(frozen=True, slots=True)
-class Ages:
+class PurgeTimes:
     """Rows that ended before these times may be purged.
 
     Attributes:
@@ -64,28 +64,35 @@ class Ages:
         )
 
 
-def removable_operations(_: Connection, ages: Ages) -> ColumnElement[bool]:
-    return and_(_settled(ages.operations), _has_stored_counter(), _not_migrating(intents))
+def removable_operations(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
+    return and_(
+        _is_settled_before(ages.operations), _has_stored_counter(), _is_not_needed_by_migration_or_undo(intents)
+    )
 
 
-def operations_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:
+def operations_to_empty(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     has_data = _has_data(intents, NO_INTENT_DATA)
-    return and_(_settled(ages.operations), not_(_has_stored_counter()), has_data, _not_migrating(intents))
+    return and_(
+        _is_settled_before(ages.operations),
+        not_(_has_stored_counter()),
+        has_data,
+        _is_not_needed_by_migration_or_undo(intents),
+    )
 
 
-def removable_batches(_: Connection, ages: Ages) -> ColumnElement[bool]:
+def removable_batches(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     """Select batches whose operations all go, or lose their data."""
-    goes = and_(_settled(ages.operations), _not_migrating(intents))
+    goes = and_(_is_settled_before(ages.operations), _is_not_needed_by_migration_or_undo(intents))
     is_needed = exists().where(intents.c.batch_id == batches.c.id, not_(goes))
     return and_(batches.c.created_at < ages.operations, not_(is_needed))
 
 
-def dead_letters_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:
+def dead_letters_to_empty(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     has_data = _has_data(dead_letters, NO_DEAD_LETTER_DATA)
-    return and_(dead_letters.c.refused_at < ages.others, has_data, _not_migrating(dead_letters))
+    return and_(dead_letters.c.refused_at < ages.others, has_data, _is_not_needed_by_migration_or_undo(dead_letters))
 
 
-def removable_files(_: Connection, ages: Ages) -> ColumnElement[bool]:
+def removable_files(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     """Keep the last file of each stream: an unchanged snapshot is not read again, and an older one is stale."""
     later, fresher = taken_files.alias(), taken_files.alias()
     newer = or_(
@@ -102,7 +109,7 @@ def removable_files(_: Connection, ages: Ages) -> ColumnElement[bool]:
     )
 
 
-def removable_snapshots(connection: Connection, ages: Ages) -> ColumnElement[bool]:
+def removable_snapshots(connection: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     """Select all but the latest snapshots of each stream, which the next one is compared with."""
     conditions = []
     for stream in connection.execute(select(snapshots.c.stream).distinct()).scalars():
@@ -114,7 +121,7 @@ def removable_snapshots(connection: Connection, ages: Ages) -> ColumnElement[boo
     return or_(false(), *conditions)
 
 
-def removable_scheduled_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:
+def removable_scheduled_runs(connection: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     """Keep the last run of each job, which decides what is due, and those that estimate its duration."""
     table = scheduled_runs
     conditions = []
@@ -129,11 +136,11 @@ def removable_scheduled_runs(connection: Connection, ages: Ages) -> ColumnElemen
     return or_(false(), *conditions)
 
 
-def removable_audit_entries(_: Connection, ages: Ages) -> ColumnElement[bool]:
+def removable_audit_entries(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     return audit_log.c.at < ages.audit
 
 
-def removable_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:
+def removable_runs(connection: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     """Select finished runs that no row refers to, except the last of each job."""
     newer = runs.alias()
     finished = and_(runs.c.finished_at < ages.others, runs.c.status != "running")
@@ -144,25 +151,25 @@ def removable_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:
     }
     referred = (
         exists().where(column == runs.c.id, *([not_(removed[table])] if table in removed else []))
-        for table, column in _references()
+        for table, column in _columns_referring_to_runs()
     )
     return and_(finished, exists().where(newer.c.id > runs.c.id, same_job), *(not_(each) for each in referred))
 
 
-def _references() -> Iterator[tuple[Table, Column[Any]]]:
+def _columns_referring_to_runs() -> Iterator[tuple[Table, Column[Any]]]:
     for table in metadata.sorted_tables:
         for column in table.columns:
             if column.references(runs.c.id) and table is not run_messages:  # its rows end with their run
                 yield table, column
 
 
-def _not_migrating(table: Table) -> ColumnElement[bool]:
+def _is_not_needed_by_migration_or_undo(table: Table) -> ColumnElement[bool]:
     own = migration_runs.c.run_id == table.c.run_id
     undone = exists().where(begun_undos.c.stream == table.c.stream)
     return not_(undone) & not_(exists().where(own, migration_runs.c.migration_id == migrations.c.id, _OPEN_MIGRATION))
 
 
-def _settled(before: datetime) -> ColumnElement[bool]:
+def _is_settled_before(before: datetime) -> ColumnElement[bool]:
     settled_at = intents.c.settled_at
     return and_(intents.c.status.not_in(UNSETTLED), settled_at.is_not(None), settled_at < before)
 

@@ -30,11 +30,11 @@ from crossdock.state.db.schema import (
 from crossdock.state.tables import removed_input_digests
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.upkeep import removable_rows
-from crossdock.state.upkeep.removable_rows import Ages
+from crossdock.state.upkeep.removable_rows import PurgeTimes
 
 BATCH = 1_000  # rows in one transaction
 _APPLIED = "retention_applied_at"
-_EXPIRED: Mapping[str, tuple[Table, Callable[[Connection, Ages], ColumnElement[bool]]]] = {
+_EXPIRED: Mapping[str, tuple[Table, Callable[[Connection, PurgeTimes], ColumnElement[bool]]]] = {
     "operations_removed": (intents, removable_rows.removable_operations),
     "operations_emptied": (intents, removable_rows.operations_to_empty),
     "files_out_removed": (batches, removable_rows.removable_batches),
@@ -71,11 +71,11 @@ class Retention:
         self._connection = connection
 
     @property
-    def steps(self) -> Mapping[str, Callable[[Ages], int]]:
+    def steps(self) -> Mapping[str, Callable[[PurgeTimes], int]]:
         """The steps by name, as in `PurgeResult`. Runs come after the rows that refer to them."""
         return {name: partial(self._empty if name in _EMPTIED else self._remove, name) for name in _EXPIRED}
 
-    def count(self, ages: Ages) -> PurgeResult:
+    def count_removable(self, ages: PurgeTimes) -> PurgeResult:
         counts = {}
         for name, (table, condition) in _EXPIRED.items():
             query = select(func.count()).select_from(table).where(condition(self._connection, ages))
@@ -86,10 +86,10 @@ class Retention:
         text = self._connection.execute(select(meta.c.value).where(meta.c.name == _APPLIED)).scalar()
         return None if text is None else datetime.fromisoformat(text)
 
-    def applied(self, at: datetime) -> None:
+    def record_applied(self, at: datetime) -> None:
         sql_statements.upsert(self._connection, meta, [{"name": _APPLIED, "value": at.isoformat()}])
 
-    def _remove(self, name: str, ages: Ages) -> int:
+    def _remove(self, name: str, ages: PurgeTimes) -> int:
         table, condition = _EXPIRED[name]
         query = select(*table.primary_key).where(condition(self._connection, ages)).limit(BATCH)
         rows = list(self._connection.execute(query))
@@ -103,7 +103,7 @@ class Retention:
             self._overwriting().execute(delete(table).where(tuple_(*table.primary_key).in_(list(part))))
         return len(rows)
 
-    def _empty(self, name: str, ages: Ages) -> int:
+    def _empty(self, name: str, ages: PurgeTimes) -> int:
         table, condition = _EXPIRED[name]
         key = tuple(table.primary_key)
         batch = select(*key).where(condition(self._connection, ages)).limit(BATCH).correlate(None)
@@ -116,7 +116,7 @@ class Retention:
         for row in rows:
             latest[row.job] = max(row.due, latest.get(row.job, row.due))
         for job, due in latest.items():
-            ScheduledRuns(self._connection).end_until(job, due)
+            ScheduledRuns(self._connection).mark_finished_until(job, due)
 
     def _keep_digests(self, kind: removed_input_digests.Kind, removed: list[tuple[str, str, str]]) -> None:
         contents = defaultdict(list)

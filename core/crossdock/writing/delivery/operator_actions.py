@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from crossdock.errors import ConfigError
-from crossdock.state import Binding, DeadLetter, DeadLetterFilter, Intent, Scope, Transaction, WaitingRecord
+from crossdock.state import Binding, DeadLetter, Intent, RecordFilter, Scope, Transaction, WaitingRecord
 from crossdock.state.tables.intents import AWAITED, Status
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
@@ -52,7 +52,7 @@ def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: s
     if any(intent.status == "in_doubt" for intent in intents):
         hint = "'crossdock trace ID' shows which; look up the id of this record at the target"
         raise ConfigError("this id belongs to another record", where=target_id, hint=hint, code="decision_impossible")
-    tx.intents.keep_raw(intents)  # until retention removes it; `reopen` needs it
+    tx.intents.restore_raw(intents)  # until retention removes it; `reopen` needs it
     state_doubts.trust_if_settled(tx)
 
 
@@ -84,7 +84,7 @@ def _unbind(tx: Transaction, intent: Intent, *, at: datetime) -> None:
             raise ConfigError(
                 f"another record that refers to {target_id} was sent since", hint=hint, code="decision_impossible"
             )
-        tx.bindings.bury(scope, [identity.key_hash], at=at)
+        tx.bindings.mark_deleted(scope, [identity.key_hash], at=at)
         return
     held = Binding(
         identity.key_hash,
@@ -154,18 +154,18 @@ def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
     )
 
 
-def undecided_intents(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
+def undecided_intents(tx: Transaction, choice: RecordFilter) -> list[Intent]:
     """Return what a person decides: operations in doubt or overdue, and of a key also one that is handed over."""
     named = (*AWAITED, "sending")  # a batch that was handed over, about which its target does not decide
     found = _unsettled(tx, choice, "in_doubt", *(("overdue",) if choice.key is None else named))
     return [each for each in found if each.status != "sending" or each.place is not None]
 
 
-def pending_intents(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
+def pending_intents(tx: Transaction, choice: RecordFilter) -> list[Intent]:
     return _unsettled(tx, choice, "pending")
 
 
-def _unsettled(tx: Transaction, choice: DeadLetterFilter, *statuses: Status) -> list[Intent]:
+def _unsettled(tx: Transaction, choice: RecordFilter, *statuses: Status) -> list[Intent]:
     found = [each for each in tx.intents.unsettled() if each.status in statuses]
     return [
         each

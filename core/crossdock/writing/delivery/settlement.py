@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from crossdock.state import Accepted, Attempt, DeadLetter, Intent, Scope, Transaction
+from crossdock.state import AcceptedBinding, Attempt, DeadLetter, Intent, Scope, Transaction
 from crossdock.writing.delivery.operations import bytes_after, payload_after
 from crossdock.writing.delivery.state_doubts import MAY_BE_RESTORED, StateDoubts
 from crossdock.writing.targets.outcomes import ACCEPTED, Outcome
@@ -51,7 +51,7 @@ def write(
         _distrust_restored(tx, delivered)
     refused = (_whole(tx, dead_letter(item)) for item in settled if item.intent.status == "rejected")
     dead_letters = [each for each in refused if each is not None]
-    tx.bindings.doubt_changes(
+    tx.bindings.clear_change_times(
         [
             (item.intent.scope.target, item.intent.resource, item.intent.target_id)
             for item in settled
@@ -78,7 +78,7 @@ def doubt_changed(tx: Transaction, settled: Sequence[Settlement], target: Target
         for also in target.also_changes(item.intent.resource, payload_after(item.intent))
     }
     for resource, beginning in sorted(changed):
-        tx.bindings.doubt(target.name, resource, beginning)
+        tx.bindings.clear_payloads(target.name, resource, beginning)
 
 
 def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
@@ -117,16 +117,16 @@ def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: 
         if item.intent.operation == "delete":
             gone[item.intent.scope].append(item.intent.identity.key_hash)
     accepted = [_accepted(item, unverified=unverified) for item in delivered if item.intent.operation != "delete"]
-    tx.bindings.accept(accepted, run_id=run_id, at=at)
+    tx.bindings.put_accepted(accepted, run_id=run_id, at=at)
     for scope, key_hashes in _created(delivered).items():
-        tx.bindings.created_again(scope, key_hashes)
+        tx.bindings.remap_contributions(scope, key_hashes)
     tx.bindings.renew_versions([each for each in accepted if each.scope.is_contribution])
     if unverified:
         for item in delivered:
             if item.intent.operation != "delete" and not item.intent.before:
-                tx.bindings.verified(item.intent.scope, [_accepted(item)])
+                tx.bindings.mark_verified(item.intent.scope, [_accepted(item)])
     for scope, key_hashes in gone.items():
-        tx.bindings.bury(scope, key_hashes, at=at)
+        tx.bindings.mark_deleted(scope, key_hashes, at=at)
 
 
 def _distrust_restored(tx: Transaction, delivered: Sequence[Settlement]) -> None:
@@ -135,7 +135,7 @@ def _distrust_restored(tx: Transaction, delivered: Sequence[Settlement]) -> None
     for item in delivered:
         if item.intent.id <= last:
             kept = [] if item.intent.operation == "delete" else [_accepted(item)]
-            tx.unverified.distrust(item.intent.scope, kept)
+            tx.unverified.mark_bindings(item.intent.scope, kept)
 
 
 def _created(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:
@@ -146,12 +146,12 @@ def _created(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:
     return found
 
 
-def _accepted(item: Settlement, *, unverified: bool = False) -> Accepted:
+def _accepted(item: Settlement, *, unverified: bool = False) -> AcceptedBinding:
     """Return what the target accepted. A possibly unverified record has no fingerprint, so it is mapped again."""
     intent, identity = item.intent, item.intent.identity
     assert intent.target_id is not None
     is_sure = not (unverified and intent.before)
-    return Accepted(
+    return AcceptedBinding(
         scope=intent.scope,
         key_hash=identity.key_hash,
         key=identity.key,

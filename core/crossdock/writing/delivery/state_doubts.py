@@ -27,4 +27,4 @@ def trust_if_settled(tx: Transaction) -> None:
     """Trust the state again after a complete comparison, if no create is in doubt because of the backup."""
     if tx.runs.is_compared() and not any(map(may_be_forgotten, tx.intents.unsettled())):
         tx.runs.forget_restored()
-        tx.unverified.end()
+        tx.unverified.clear_all()

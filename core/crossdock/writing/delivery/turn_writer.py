@@ -107,7 +107,7 @@ class TurnWriter:
             tx.intents.add_attempts(decisions.attempts)
             if chunk:
                 chunk.write(tx)
-            tx.intents.mark_sending(known)  # the new ones were written as sending
+            tx.intents.write_as_sending(known)  # the new ones were written as sending
             for batch in leaving:
                 self._store(tx, batch, at=now)
             for batch_id, receipt in decisions.receipts.items():
@@ -115,7 +115,7 @@ class TurnWriter:
             self._mark_handed_over(tx, decisions.settled, at=now)
             if leaving:
                 tx.buckets.put(self._target.name, self._allowance.bucket_state)
-                tx.runs.count_requests(run.id, requests=run.counters.requests, throttled=run.counters.throttled)
+                tx.runs.store_request_counts(run.id, requests=run.counters.requests, throttled=run.counters.throttled)
 
         if leaving:
             self._state.write_fence()
@@ -146,7 +146,7 @@ class TurnWriter:
             stored = tx.batches.add(made, batch.key, run_id=self._run.id, at=at)
         for intent in intents:
             intent.target_id = intent.target_id or self._name(intent)
-        tx.batches.assign(stored, intents)
+        tx.batches.assign_operations(stored, intents)
         batch.stored = stored
 
     def _made(self, batch: SendBatch, number: int, at: datetime) -> Request | None:
@@ -176,7 +176,7 @@ class TurnWriter:
             profile = self._target.resources[resource].batch
             within_s = profile.acknowledged_within_s if profile is not None else None
             due_at = None if within_s is None else at + timedelta(seconds=within_s)
-            tx.batches.handed_over(of_resource, at=at, due_at=due_at)
+            tx.batches.mark_handed_over(of_resource, at=at, due_at=due_at)
 
     def allow_more_time(self) -> None:
         """Double the time for the next request. One was too late to be sent, so the machine may be slow."""

@@ -25,7 +25,7 @@ from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References, key_hashes
 from crossdock.runs.planning.removals import Removals
-from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
+from crossdock.state import Binding, DeadLetter, Scope, State, create_or_upgrade, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.records import Record
@@ -68,7 +68,7 @@ ACCOUNTS = st.dictionaries(
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
     url = parse_url("sqlite:///state.db", tmp_path_factory.mktemp("planner"))
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     with closing(State(url, PIN)) as state:
         yield state
 

@@ -32,7 +32,7 @@ from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import _keys, _without
 from crossdock.runs.stream_input import StreamInput
-from crossdock.state import Binding, Scope, State, create, parse_url
+from crossdock.state import Binding, Scope, State, create_or_upgrade, parse_url
 from crossdock.state.tables.snapshots import COMPARED_SNAPSHOTS
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
@@ -130,10 +130,10 @@ class Warehouse:
         held = self._to_its_end(run.killed_after)
         if held and run.approved:
             with self._state.begin() as tx:
-                waits = tx.approvals.get(STREAM)
+                waits = tx.pending_approvals.get(STREAM)
                 assert waits is not None
                 assert waits.number == held
-                tx.approvals.approve(waits, at=self._clock.now())
+                tx.pending_approvals.approve(waits, at=self._clock.now())
             assert not self._to_its_end(run.killed_after), "an approval is requested once"
 
     def _to_its_end(self, killed_after: int | None) -> int:
@@ -175,7 +175,7 @@ class Warehouse:
         key, payload = operation.identity.key_hash, operation.after
         with self._state.begin() as tx:
             if operation.kind == "delete":
-                tx.bindings.bury(SCOPE, [key], at=self._clock.now())
+                tx.bindings.mark_deleted(SCOPE, [key], at=self._clock.now())
                 tally.count("deleted")
                 return
             fingerprint, step = operation.identity.fingerprint, operation.step
@@ -185,7 +185,7 @@ class Warehouse:
 
     def active(self) -> dict[str, str]:
         """Value by key of every record at the target that is not archived."""
-        keys = [row[0] for row in self._state.known(SCOPE).rows()]
+        keys = [row[0] for row in self._state.known_keys(SCOPE).rows()]
         with self._state.begin() as tx:
             held = tx.bindings.get(SCOPE, keys)
         return {each.key: each.payload["name"] for each in held.values() if each.payload["active"]}
@@ -255,7 +255,7 @@ def removes_what_plain_sets_would(scheduled_runs: list[ScheduledRun], on_gone: O
     with TemporaryDirectory() as work:
         folder = Path(work)
         url = parse_url("sqlite:///state.db", folder)
-        create(url, PIN)
+        create_or_upgrade(url, PIN)
         with closing(State(url, PIN)) as state:
             warehouse = Warehouse(folder, state, on_gone)
             for run in scheduled_runs:

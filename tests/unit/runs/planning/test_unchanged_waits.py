@@ -63,7 +63,7 @@ def test_a_record_is_idle_while_nothing_that_it_waits_for_exists(state: State) -
             tx.bindings.put(BOUND.scope, [binding], run_id=run_id, at=AT)
         assert taken_up(state) == ["A"]
         with state.begin() as tx:
-            tx.bindings.bury(BOUND.scope, [hashes["P"]], at=AT)
+            tx.bindings.mark_deleted(BOUND.scope, [hashes["P"]], at=AT)
         assert taken_up(state) == []
 
 

@@ -105,10 +105,10 @@ def test_an_approval_covers_these_updates_and_fewer(state: State) -> None:
     found = held(state, wanted, 6)
     assert found is not None
     with state.begin() as tx:
-        tx.approvals.ask(found.pending)
+        tx.pending_approvals.request_approval(found.pending)
     assert held(state, wanted, 6) is not None, "asked for, not approved"
     with state.begin() as tx:
-        tx.approvals.approve(found.pending, at=AT)
+        tx.pending_approvals.approve(found.pending, at=AT)
     assert held(state, wanted, 6) is None
     assert held(state, {"a": "y", "b": "y", "c": "y"}, 3) is None
     assert held(state, {**wanted, "d": "z"}, 6) is not None

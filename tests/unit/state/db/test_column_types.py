@@ -19,17 +19,17 @@ from tests.hashes import HASHES, NEAR_EDGES
 from crossdock.state import (
     Binding,
     DeadLetter,
-    DeadLetterFilter,
+    RecordFilter,
     RecordIdentity,
     Scope,
     State,
     StateUrl,
     WaitingRecord,
-    create,
+    create_or_upgrade,
 )
 from crossdock.state.db.column_types import UtcDateTime
 from crossdock.state.sidecar_files.key_index import HASH, KEY_HASH, KNOWN_FP
-from crossdock.state.tables.pending_approvals import PendingApproval, packed
+from crossdock.state.tables.pending_approvals import PendingApproval, packed_key_hashes
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")
@@ -39,7 +39,7 @@ STREAM = "wms.products"
 @pytest.fixture
 def state(state_url: StateUrl, tmp_path: Path) -> Iterator[State]:
     """An empty state with a key index."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     with closing(State(state_url, PIN, keys=tmp_path / "keys")) as state:
         yield state
 
@@ -65,7 +65,7 @@ def put(state: State, facts: dict[int, int]) -> None:
 
 
 def known(state: State) -> dict[int, int]:
-    return dict(state.known(SCOPE).select(KEY_HASH, KNOWN_FP).iter_rows())
+    return dict(state.known_keys(SCOPE).select(KEY_HASH, KNOWN_FP).iter_rows())
 
 
 @pytest.mark.nightly(but=["sqlite"])
@@ -78,17 +78,17 @@ def test_every_table_gives_back_the_hashes_that_it_took(state: State, facts: dic
     with state.begin() as tx:
         assert {key: each.fingerprint for key, each in tx.bindings.get(SCOPE, keys).items()} == facts
         assert set(tx.bindings.ids(SCOPE, keys)) == set(keys)
-        assert dict(tx.snapshots.steps(SCOPE, keys)) == dict.fromkeys(keys, "whole")
+        assert dict(tx.snapshots.accepted_steps(SCOPE, keys)) == dict.fromkeys(keys, "whole")
         assert {key: fp for key, fp, *_ in tx.dead_letters.facts(STREAM)}.items() >= facts.items()
-        assert tx.dead_letters.among(STREAM, keys) == set(keys)
+        assert tx.dead_letters.key_hashes_among(STREAM, keys) == set(keys)
         assert {key: tx.waiting_records.fingerprint(STREAM, key) for key in keys} == facts
-        tx.approvals.ask(PendingApproval(STREAM, "delete", packed(keys), AT))
-        asked = tx.approvals.get(STREAM)
+        tx.pending_approvals.request_approval(PendingApproval(STREAM, "delete", packed_key_hashes(keys), AT))
+        asked = tx.pending_approvals.get(STREAM)
         tx.dead_letters.clear(STREAM, keys)
         tx.waiting_records.clear(STREAM, keys)
-        tx.approvals.forget(STREAM)
-        assert tx.dead_letters.among(STREAM, keys) == set()
-        assert tx.waiting_records.chosen(DeadLetterFilter(STREAM)) == []
+        tx.pending_approvals.forget(STREAM)
+        assert tx.dead_letters.key_hashes_among(STREAM, keys) == set()
+        assert tx.waiting_records.matching(RecordFilter(STREAM)) == []
     assert asked is not None
     assert asked.key_hashes == sorted(keys)
 
@@ -106,10 +106,10 @@ def test_the_key_index_holds_every_hash(state: State, first: dict[int, int], lat
     assert known(state) == before
     order = sorted(before, reverse=True)
     state.update_key_index(SCOPE, pl.Series(order, dtype=HASH))
-    assert state.known(SCOPE)[KEY_HASH].to_list() == order
+    assert state.known_keys(SCOPE)[KEY_HASH].to_list() == order
     assert known(state) == before
     with state.begin() as tx:
-        tx.bindings.bury(SCOPE, order, at=AT)
+        tx.bindings.mark_deleted(SCOPE, order, at=AT)
     state.update_key_index(SCOPE)
     assert known(state) == {}
 
@@ -121,7 +121,7 @@ def test_hashes_sort_as_numbers(state: State) -> None:
         found = tx.dead_letters.facts(STREAM)
         assert sorted(tx.bindings.ids(SCOPE, NEAR_EDGES)) == NEAR_EDGES
     assert sorted(key for key, *_ in found) == NEAR_EDGES
-    assert state.known(SCOPE)[KEY_HASH].sort().to_list() == NEAR_EDGES
+    assert state.known_keys(SCOPE)[KEY_HASH].sort().to_list() == NEAR_EDGES
 
 
 def test_a_time_without_zone_is_refused() -> None:

@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, OperationalError
 
 from crossdock.errors import StateError
-from crossdock.state.db.database_errors import is_transient, place_of, translated, translated_os_errors
+from crossdock.state.db.database_errors import is_transient, translated, translated_os_errors, url_without_password
 
 URL = make_url("postgresql+psycopg://u:hunter2@h/d")
 AGAIN = "the run continues from what was delivered"
@@ -104,4 +104,4 @@ def test_only_what_may_pass_is_tried_again(error: DBAPIError, expected: bool) ->
 
 
 def test_an_address_is_shown_without_its_password() -> None:
-    assert place_of(URL) == "postgresql+psycopg://u:***@h/d"
+    assert url_without_password(URL) == "postgresql+psycopg://u:***@h/d"

@@ -14,12 +14,12 @@ from tests.unit.state.samples import start
 
 from crossdock.errors import StateError
 from crossdock.state import (
-    Pin,
+    PinnedTenant,
     State,
     StateUrl,
-    create,
+    create_or_upgrade,
+    open_state,
     parse_url,
-    store,
 )
 from crossdock.state.db import engine
 from crossdock.state.db import engine as state_engine
@@ -27,18 +27,18 @@ from crossdock.state.db import engine as state_engine
 
 def test_init_is_harmless_twice(state_url: StateUrl) -> None:
     """The second init of the same platform finds the state and keeps it."""
-    assert create(state_url, PIN)
-    assert not create(state_url, PIN)
+    assert create_or_upgrade(state_url, PIN)
+    assert not create_or_upgrade(state_url, PIN)
 
 
-@pytest.mark.parametrize("pin", [Pin("https://other.example", "acme"), Pin(PIN.base_url, "umbrella")])
-def test_a_state_of_another_tenant_is_refused(state_url: StateUrl, pin: Pin) -> None:
+@pytest.mark.parametrize("pin", [PinnedTenant("https://other.example", "acme"), PinnedTenant(PIN.base_url, "umbrella")])
+def test_a_state_of_another_tenant_is_refused(state_url: StateUrl, pin: PinnedTenant) -> None:
     """A state is pinned to platform and tenant; neither opening nor init takes another's."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     with pytest.raises(StateError, match="belongs to tenant 'acme'"):
         State(state_url, pin)
     with pytest.raises(StateError, match="belongs to tenant 'acme'"):
-        create(state_url, pin)
+        create_or_upgrade(state_url, pin)
 
 
 def test_many_may_make_a_state_at_once(state_url: StateUrl) -> None:
@@ -47,7 +47,7 @@ def test_many_may_make_a_state_at_once(state_url: StateUrl) -> None:
 
     def make(_: int) -> bool:
         begin.wait()
-        return create(state_url, PIN)
+        return create_or_upgrade(state_url, PIN)
 
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(make, range(8))) == [False] * 7 + [True]
@@ -59,7 +59,7 @@ def test_sqlite_states_share_what_was_compiled(tmp_path: Path) -> None:
     compiled = 0
     for name in ("a", "b"):
         url = parse_url(f"sqlite:///{name}.db", tmp_path)
-        create(url, PIN)
+        create_or_upgrade(url, PIN)
         before = len(engine.COMPILED)
         with closing(State(url, PIN)) as state:
             start(state)
@@ -75,7 +75,7 @@ def test_a_missing_state_is_not_made_by_opening_it(state_url: StateUrl) -> None:
 
 def test_a_state_of_a_newer_version_is_refused(state_url: StateUrl) -> None:
     """An older crossdock keeps its hands off a newer state."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     engine = create_engine(state_url)
     with engine.begin() as connection:
         connection.execute(text("UPDATE crossdock_meta SET value = '99' WHERE name = 'version'"))
@@ -86,7 +86,7 @@ def test_a_state_of_a_newer_version_is_refused(state_url: StateUrl) -> None:
 
 def test_a_read_only_state_cannot_be_written(state_url: StateUrl) -> None:
     """A plan's handle on the state is refused every write by the database."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     opened = State(state_url, PIN, read_only=True)
     with pytest.raises(StateError, match="(?i)read.?only"):
         start(opened)
@@ -96,9 +96,9 @@ def test_a_read_only_state_cannot_be_written(state_url: StateUrl) -> None:
 def test_two_writers_lose_no_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second writer waits for the first (BEGIN IMMEDIATE) and says who is to blame when it must give up."""
     monkeypatch.setattr(state_engine, "BUSY_S", 0.05)
-    monkeypatch.setattr(store, "IN_ORDER_S", 0.05)
+    monkeypatch.setattr(open_state, "IN_ORDER_S", 0.05)
     url = parse_url("sqlite:///s.db", tmp_path)
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     one, two = State(url, PIN), State(url, PIN)
     with one.begin(), pytest.raises(StateError, match="locked") as refused, two.begin():
         pass
@@ -110,5 +110,5 @@ def test_two_writers_lose_no_update(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_state_file_is_for_its_owner_only(tmp_path: Path) -> None:
     """The file holds personal data: others may not read it."""
     url = parse_url("sqlite:///s.db", tmp_path)
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     assert (tmp_path / "s.db").stat().st_mode & 0o077 == 0

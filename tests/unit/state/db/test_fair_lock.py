@@ -6,7 +6,7 @@ import threading
 
 from tests.waiting import eventually
 
-from crossdock.state.store import FairLock
+from crossdock.state.open_state import FairLock
 
 
 def test_threads_go_in_the_order_in_which_they_asked() -> None:

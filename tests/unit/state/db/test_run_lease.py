@@ -13,7 +13,7 @@ from tests.conftest import PIN
 from tests.waiting import WITHIN_S
 
 from crossdock.errors import StateBusyError
-from crossdock.state import State, StateUrl, create
+from crossdock.state import State, StateUrl, create_or_upgrade
 from crossdock.state.db import run_lease, schema
 
 
@@ -50,7 +50,7 @@ def enter(url: StateUrl) -> bool:
 
 def test_a_run_that_starts_as_another_ends_gets_the_lock(state_url: StateUrl, waits: threading.Event) -> None:
     """It waits for it: without the lock, no run could follow for a minute if it was killed."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     with ThreadPoolExecutor(1) as pool:
         with lock_alone(state_url):
             late = pool.submit(enter, state_url)
@@ -60,7 +60,7 @@ def test_a_run_that_starts_as_another_ends_gets_the_lock(state_url: StateUrl, wa
 
 def test_of_two_runs_the_one_with_the_lock_wins(state_url: StateUrl, waits: threading.Event) -> None:
     """Of two that start together, the one without the lock is refused."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     engine = create_engine(state_url)
     with ThreadPoolExecutor(1) as pool, lock_alone(state_url):
         late = pool.submit(enter, state_url)
@@ -74,7 +74,7 @@ def test_of_two_runs_the_one_with_the_lock_wins(state_url: StateUrl, waits: thre
 
 def test_a_paused_process_without_a_lease_blocks_no_run(state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run waits for its lock for a moment, then starts without it."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     monkeypatch.setattr(run_lease, "_GRACE_S", 0.1)
     with lock_alone(state_url):
         assert not enter(state_url)

@@ -15,7 +15,7 @@ from tests.unit.state.samples import start
 
 from crossdock.state import (
     State,
-    create,
+    create_or_upgrade,
     parse_url,
 )
 
@@ -25,7 +25,7 @@ def test_many_rows_have_the_file_read_ahead(tmp_path: Path, monkeypatch: pytest.
     """From the first byte to the last, where looking up the rows would take the disk longer; else nothing is read."""
     asked: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda _, start, length, __: asked.append((start, length)))
-    create(parse_url("sqlite:///state.db", tmp_path), PIN)
+    create_or_upgrade(parse_url("sqlite:///state.db", tmp_path), PIN)
     size = (tmp_path / "state.db").stat().st_size
     with closing(State(parse_url("sqlite:///state.db", tmp_path), PIN)) as state:
         state.read_ahead(0)
@@ -39,7 +39,7 @@ def test_many_rows_have_the_file_read_ahead(tmp_path: Path, monkeypatch: pytest.
 def test_reading_ahead_keeps_the_locks(tmp_path: Path) -> None:
     """Another process that comes and goes meanwhile is not the last one, which would remove the log of the writes."""
     url = parse_url("sqlite:///state.db", tmp_path)
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     with closing(State(url, PIN)) as state:
         start(state)
         state.read_ahead(10**6)

@@ -22,7 +22,7 @@ def test_dead_letters_are_counted_by_reason(state: State) -> None:
         letters += [dead_letter(4, stream=STREAM, code="conflict"), dead_letter(5, stream="shop.orders")]
         tx.dead_letters.put(letters, run_id=run, at=AT)
         tx.dead_letters.drop(STREAM, [3])
-        assert tx.migration_outcome.dead_letters([STREAM, "wms.lots"]) == [
+        assert tx.migration_outcome.dead_letter_counts([STREAM, "wms.lots"]) == [
             DeadLetterCount(STREAM, "bad_value", "dropped", 1),
             DeadLetterCount(STREAM, "bad_value", "rejected", 2),
             DeadLetterCount(STREAM, "conflict", "rejected", 1),
@@ -45,10 +45,10 @@ def test_only_files_are_places(state: State) -> None:
             run_id=run,
             at=AT,
         )
-        (group,) = tx.migration_outcome.dead_letters([STREAM])
+        (group,) = tx.migration_outcome.dead_letter_counts([STREAM])
         assert group.records == 4
-        assert tx.migration_outcome.file_places(group, limit=9) == [("f.csv", 2), ("f.csv", 3)]
-        assert tx.migration_outcome.file_places(group, limit=1) == [("f.csv", 2)]
+        assert tx.migration_outcome.dead_letter_places(group, limit=9) == [("f.csv", 2), ("f.csv", 3)]
+        assert tx.migration_outcome.dead_letter_places(group, limit=1) == [("f.csv", 2)]
 
 
 def test_records_that_were_there_are_counted(state: State) -> None:
@@ -60,7 +60,7 @@ def test_records_that_were_there_are_counted(state: State) -> None:
         there = [intent(number, status="delivered", untouched=True) for number in (1, 2)]
         tx.intents.add([*there, intent(3, status="delivered"), intent(4)], run_id=own, fence=1, at=AT)
         tx.intents.add([intent(5, status="delivered", untouched=True)], run_id=other, fence=1, at=AT)
-        assert tx.migration_outcome.untouched(migration) == {STREAM: 2}
+        assert tx.migration_outcome.untouched_counts(migration) == {STREAM: 2}
 
 
 def test_what_was_written_since_a_time(state: State) -> None:
@@ -70,10 +70,10 @@ def test_what_was_written_since_a_time(state: State) -> None:
         run = start(tx)
         items = [intent(1), intent(2)]
         tx.intents.add(items, run_id=run, fence=1, at=AT)
-        assert tx.migration_outcome.written_since([STREAM], AT) == 0
+        assert tx.migration_outcome.count_written_since([STREAM], AT) == 0
         items[0].status = "delivered"
         tx.intents.write_outcomes(items[:1], at=later)
-        assert tx.migration_outcome.written_since([STREAM], AT) == 1
+        assert tx.migration_outcome.count_written_since([STREAM], AT) == 1
         tx.intents.add([intent(3)], run_id=run, fence=1, at=later)
-        assert tx.migration_outcome.written_since([STREAM], AT) == 2
-        assert tx.migration_outcome.written_since(["wms.lots"], AT) == 0
+        assert tx.migration_outcome.count_written_since([STREAM], AT) == 2
+        assert tx.migration_outcome.count_written_since(["wms.lots"], AT) == 0

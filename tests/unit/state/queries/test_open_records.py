@@ -20,7 +20,7 @@ def test_each_stream_has_its_counts(state: State) -> None:
         tx.dead_letters.drop("wms.invoices", [2])
         tx.waiting_records.put([waiting(6), waiting(7, stream="wms.lots")], run_id=second, at=AT)
         tx.intents.add([intent(8, stream="wms.lots", status="in_doubt")], run_id=first, fence=1, at=AT)
-        assert tx.open_records.counts(["wms.lots", "wms.bins", "wms.invoices"]) == {
+        assert tx.open_record_counts.by_stream(["wms.lots", "wms.bins", "wms.invoices"]) == {
             "wms.lots": OpenCounts(rejected=1, waiting=1, in_doubt=1),
             "wms.bins": NOTHING_OPEN,
             "wms.invoices": OpenCounts(rejected=3, waiting=1),
@@ -43,4 +43,4 @@ def test_an_operation_is_open_until_it_is_settled(state: State, status: Status, 
     """What the next run sends is pending; a rejected one is counted by its dead letter."""
     with state.begin() as tx:
         tx.intents.add([intent(1, status=status)], run_id=start(tx), fence=1, at=AT)
-        assert tx.open_records.counts(["wms.products"]) == {"wms.products": counted}
+        assert tx.open_record_counts.by_stream(["wms.products"]) == {"wms.products": counted}

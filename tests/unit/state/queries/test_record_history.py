@@ -34,9 +34,12 @@ def test_a_record_is_found_by_its_ids(state: State) -> None:
     """By the id at its target and by an idempotency key, with its scope or its stream."""
     fill(state)
     with state.read_only() as tx:
-        assert tx.tracing.of_name("prd_1") == {FoundRecord(SCOPE, None, 1), FoundRecord(SCOPE, STREAM, 1)}
-        assert tx.tracing.of_name("key-1") == {FoundRecord(SCOPE, STREAM, 1)}
-        assert tx.tracing.of_name("nothing") == set()
+        assert tx.record_history.records_by_id_or_idempotency_key("prd_1") == {
+            FoundRecord(SCOPE, None, 1),
+            FoundRecord(SCOPE, STREAM, 1),
+        }
+        assert tx.record_history.records_by_id_or_idempotency_key("key-1") == {FoundRecord(SCOPE, STREAM, 1)}
+        assert tx.record_history.records_by_id_or_idempotency_key("nothing") == set()
 
 
 def test_a_record_is_found_by_its_key_in_its_place_only(state: State) -> None:
@@ -44,12 +47,12 @@ def test_a_record_is_found_by_its_key_in_its_place_only(state: State) -> None:
     fill(state)
     other = replace(SCOPE, resource="order")
     with state.read_only() as tx:
-        assert (tx.tracing.scopes(), tx.tracing.streams()) == ({SCOPE}, {STREAM})
-        assert tx.tracing.with_keys([SCOPE, other], [STREAM], [2, 3]) == {
+        assert (tx.record_history.scopes(), tx.record_history.streams()) == ({SCOPE}, {STREAM})
+        assert tx.record_history.records_with_keys([SCOPE, other], [STREAM], [2, 3]) == {
             FoundRecord(None, STREAM, 2),
             FoundRecord(None, STREAM, 3),
         }
-        assert tx.tracing.with_keys([other], ["wms.orders"], [1, 2, 3]) == set()
+        assert tx.record_history.records_with_keys([other], ["wms.orders"], [1, 2, 3]) == set()
 
 
 def test_a_record_is_found_by_its_line(state: State) -> None:
@@ -59,11 +62,11 @@ def test_a_record_is_found_by_its_line(state: State) -> None:
     with state.begin() as tx:
         tx.intents.add([again], run_id=1, fence=1, at=AT)
     with state.read_only() as tx:
-        found = [tx.tracing.records_up_to_line("f.csv", line) for line in (9, 10, 29, 99)]
+        found = [tx.record_history.records_up_to_line("f.csv", line) for line in (9, 10, 29, 99)]
         assert [(line, {each.key_hash for each in records}) for line, records in found] == [
             (0, set()), (10, {1}), (20, {2, 4}), (30, {3}),
         ]  # fmt: skip
-        assert tx.tracing.records_up_to_line("other.csv", 99) == (0, set())
+        assert tx.record_history.records_up_to_line("other.csv", 99) == (0, set())
 
 
 def test_a_long_source_is_found_and_told_apart(state: State) -> None:
@@ -73,16 +76,16 @@ def test_a_long_source_is_found_and_told_apart(state: State) -> None:
     with state.begin() as tx:
         tx.intents.add([intent(n, source=f"{long}{n}") for n in (1, 2)], run_id=run, fence=1, at=AT)
     with state.read_only() as tx:
-        assert tx.tracing.records_up_to_line(f"{long}2", 2) == (2, {FoundRecord(SCOPE, STREAM, 2)})
+        assert tx.record_history.records_up_to_line(f"{long}2", 2) == (2, {FoundRecord(SCOPE, STREAM, 2)})
 
 
 def test_rows_have_no_data(state: State) -> None:
     """All columns but those with the record's data, and the attempts of each operation in order."""
     fill(state)
     with state.read_only() as tx:
-        (operation,) = tx.tracing.operations(SCOPE, 1)
-        letters, waits = tx.tracing.dead_letters(STREAM, 2), tx.tracing.waits(STREAM, 3)
-        found = [operation, *tx.tracing.bindings(SCOPE, 1), *letters, *waits]
+        (operation,) = tx.record_history.operations(SCOPE, 1)
+        letters, waits = tx.record_history.dead_letters(STREAM, 2), tx.record_history.waits(STREAM, 3)
+        found = [operation, *tx.record_history.bindings(SCOPE, 1), *letters, *waits]
     assert [row["key"] for row in found] == ["K1", "K1", "K2", "K3"]
     assert [row["number"] for row in operation["sendings"]] == [1, 2]
     assert not any(DATA & row.keys() for row in found)
@@ -100,16 +103,16 @@ def test_every_query_uses_an_index(state: State) -> None:
         plans.append("\n".join(map(str, own.fetchall())))
 
     with state.read_only() as tx:
-        connection = tx.tracing._connection
+        connection = tx.record_history._connection
         if connection.dialect.name == "postgresql":
             connection.execute(text("SET LOCAL enable_seqscan = off"))  # else it prefers one for a table of one page
         event.listen(connection, "before_cursor_execute", explain)
-        tx.tracing.of_name("prd_1")
-        tx.tracing.with_keys(tx.tracing.scopes(), tx.tracing.streams(), [1, 2])
-        tx.tracing.records_up_to_line("f.csv", 99)
-        tx.tracing.operations(SCOPE, 1)
-        tx.tracing.bindings(SCOPE, 1)
-        tx.tracing.dead_letters(STREAM, 2)
-        tx.tracing.waits(STREAM, 3)
+        tx.record_history.records_by_id_or_idempotency_key("prd_1")
+        tx.record_history.records_with_keys(tx.record_history.scopes(), tx.record_history.streams(), [1, 2])
+        tx.record_history.records_up_to_line("f.csv", 99)
+        tx.record_history.operations(SCOPE, 1)
+        tx.record_history.bindings(SCOPE, 1)
+        tx.record_history.dead_letters(STREAM, 2)
+        tx.record_history.waits(STREAM, 3)
     assert len(plans) > 15
     assert not [plan for plan in plans if "SCAN" in plan or "Seq LatestRecords" in plan]

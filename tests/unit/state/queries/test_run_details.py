@@ -8,7 +8,7 @@ from tests.report_page import AT, dead_letter, finish, start, waiting
 from tests.unit.state.samples import intent
 
 from crossdock.state import State
-from crossdock.state.queries.run_details import Delivery, Reason
+from crossdock.state.queries.run_details import ReasonCount, StreamDelivery
 
 DATA = {"raw", "mapped", "body", "before", "after"}
 
@@ -24,9 +24,9 @@ def test_reasons_are_counted_for_a_run_and_what_came_before_it(state: State) -> 
         tx.dead_letters.put([dead_letter(6)], run_id=third, at=AT)
         tx.dead_letters.drop("wms.invoices", [9])
     with state.begin() as tx:
-        assert tx.reporting.reasons(second) == [Reason("conflict", 3, 2), Reason("bad_value", 2, 1)]
-        assert tx.reporting.reasons(first) == [Reason("bad_value", 1, 1), Reason("conflict", 1, 1)]
-        assert [tx.reporting.refused_later(run) for run in (first, second, third)] == [4, 1, 0]
+        assert tx.run_details.reasons(second) == [ReasonCount("conflict", 3, 2), ReasonCount("bad_value", 2, 1)]
+        assert tx.run_details.reasons(first) == [ReasonCount("bad_value", 1, 1), ReasonCount("conflict", 1, 1)]
+        assert [tx.run_details.count_rejected_later(run) for run in (first, second, third)] == [4, 1, 0]
 
 
 def test_a_run_shows_its_own_dead_letters_first(state: State) -> None:
@@ -36,10 +36,10 @@ def test_a_run_shows_its_own_dead_letters_first(state: State) -> None:
         tx.dead_letters.put([dead_letter(1), dead_letter(2)], run_id=first, at=AT)
         tx.dead_letters.put([dead_letter(20), dead_letter(10), dead_letter(3, code="conflict")], run_id=second, at=AT)
     with state.begin() as tx:
-        rows = tx.reporting.refused(second, "bad_value", limit=3)
+        rows = tx.run_details.rejected_with_reason(second, "bad_value", limit=3)
         assert [(row["key"], row["run_id"]) for row in rows] == [("K10", second), ("K20", second), ("K1", first)]
         assert not DATA & set(rows[0])
-        assert tx.reporting.refused(second, "nothing", limit=3) == []
+        assert tx.run_details.rejected_with_reason(second, "nothing", limit=3) == []
 
 
 def test_what_waits_and_what_is_in_doubt_is_counted_and_cut_off(state: State) -> None:
@@ -51,13 +51,13 @@ def test_what_waits_and_what_is_in_doubt_is_counted_and_cut_off(state: State) ->
         tx.waiting_records.put([waiting(2), waiting(3)], run_id=run, at=AT)
         tx.intents.add([*unsettled, intent(4), intent(5, status="sending")], run_id=run, fence=1, at=AT)
     with state.begin() as tx:
-        number, rows = tx.reporting.waiting(limit=2)
+        number, rows = tx.run_details.oldest_waiting(limit=2)
         assert (number, [row["key"] for row in rows]) == (3, ["W2", "W3"])
         assert not DATA & set(rows[0])
-        number, rows = tx.reporting.oldest_unsettled("in_doubt", limit=2)
+        number, rows = tx.run_details.oldest_unsettled("in_doubt", limit=2)
         assert (number, [row["key"] for row in rows]) == (3, ["K1", "K2"])
         assert not DATA & set(rows[0])
-        assert tx.reporting.unsent() == 2
+        assert tx.run_details.count_unsent() == 2
 
 
 def test_deliveries_are_a_runs_own_and_the_slowest_comes_first(state: State) -> None:
@@ -69,8 +69,8 @@ def test_deliveries_are_a_runs_own_and_the_slowest_comes_first(state: State) -> 
         for item, minutes in ((quick, 1), (slow, 2), (late, 61)):
             item.status = "delivered"
             tx.intents.write_outcomes([item], at=AT + timedelta(minutes=minutes))
-        assert tx.reporting.deliveries(finish(tx, run)) == [
-            Delivery("wms.b", 1, AT, AT + timedelta(minutes=2)),
-            Delivery("wms.a", 1, AT, AT + timedelta(minutes=1)),
+        assert tx.run_details.deliveries(finish(tx, run)) == [
+            StreamDelivery("wms.b", 1, AT, AT + timedelta(minutes=2)),
+            StreamDelivery("wms.a", 1, AT, AT + timedelta(minutes=1)),
         ]
-        assert tx.reporting.deliveries(finish(tx, other)) == []
+        assert tx.run_details.deliveries(finish(tx, other)) == []

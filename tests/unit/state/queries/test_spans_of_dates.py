@@ -8,7 +8,7 @@ from tests.report_page import AT, dead_letter, start
 from tests.unit.state.samples import intent
 
 from crossdock.state import DueRun, FileFacts, RunResult, RunsOfDate, State
-from crossdock.state.queries.run_details import StreamReason
+from crossdock.state.queries.run_details import StreamReasonCount
 from crossdock.values.run_messages import RunMessage
 
 FIRST, LAST = date(2026, 3, 28), date(2026, 3, 29)
@@ -19,17 +19,17 @@ def test_only_the_runs_of_the_span_are_read(state: State) -> None:
     with state.begin() as tx:
         for day in (27, 28, 29, 30):
             run = DueRun("nightly", AT + timedelta(days=day - 29), date(2026, 3, day))
-            tx.scheduled_runs.counted_since("nightly", AT - timedelta(days=9))
+            tx.scheduled_runs.register_job("nightly", AT - timedelta(days=9))
             tx.scheduled_runs.begin(run, at=run.due)
             tx.runs.start(business_date=f"2026-03-{day}", at=run.due, job="nightly")
         by_hand = start(tx)
         tx.runs.finish(by_hand, RunResult("done"), at=AT)
-        tx.scheduled_runs.end_until("nightly", AT - timedelta(days=5))
+        tx.scheduled_runs.mark_finished_until("nightly", AT - timedelta(days=5))
     with state.begin() as tx:
         assert [each.business_date.day for each in tx.scheduled_runs.between(FIRST, LAST)] == [28, 29]
-        assert tx.scheduled_runs.counting_from() == {"nightly": AT - timedelta(days=5)}
+        assert tx.scheduled_runs.recorded_since() == {"nightly": AT - timedelta(days=5)}
         assert [run.id for run in tx.runs.between(FIRST, LAST)] == [2, 3, by_hand]
-        assert sorted(tx.runs.by_date(FIRST, LAST), key=lambda each: each.newest) == [
+        assert sorted(tx.runs.counts_by_date(FIRST, LAST), key=lambda each: each.newest) == [
             RunsOfDate("nightly", "2026-03-28", "incomplete", 1, 2),
             RunsOfDate("nightly", "2026-03-29", "incomplete", 1, 3),
             RunsOfDate(None, "2026-03-29", "done", 1, by_hand),
@@ -37,7 +37,7 @@ def test_only_the_runs_of_the_span_are_read(state: State) -> None:
         assert [run.id for run in tx.runs.listed(limit=9, business_date="2026-03-29", is_manual=True)] == [by_hand]
         third = tx.runs.get(3)
         assert third is not None
-        assert [run.id for run in tx.runs.up_to(third, limit=2)] == [2, 3]
+        assert [run.id for run in tx.runs.run_and_predecessors(third, limit=2)] == [2, 3]
 
 
 def test_what_belongs_to_runs_is_found(state: State) -> None:
@@ -53,14 +53,14 @@ def test_what_belongs_to_runs_is_found(state: State) -> None:
     with state.begin() as tx:
         found = tx.intake.accepted_between(AT, AT + timedelta(seconds=1), limit=5)
         assert [(stream, file.name) for stream, file in found] == [("wms.items", "a.csv")]
-        assert tx.runs.messages_beginning("no new file", [run]) == [(run, said[0])]
-        assert tx.runs.messages_beginning("100%d", [run]) == []
-        assert tx.reporting.reasons_by_stream(run) == [
-            StreamReason("wms.invoices", "bad_value", 1, 1),
-            StreamReason("wms.lots", "bad_value", 1, 1),
+        assert tx.runs.messages_starting_with("no new file", [run]) == [(run, said[0])]
+        assert tx.runs.messages_starting_with("100%d", [run]) == []
+        assert tx.run_details.reasons_by_stream(run) == [
+            StreamReasonCount("wms.invoices", "bad_value", 1, 1),
+            StreamReasonCount("wms.lots", "bad_value", 1, 1),
         ]
-        assert tx.reporting.reasons_by_month(FIRST, LAST) == {("2026-03", "bad_value"): 2}
-        assert tx.reporting.reasons_by_month(FIRST, FIRST) == {}
+        assert tx.run_details.reasons_by_month(FIRST, LAST) == {("2026-03", "bad_value"): 2}
+        assert tx.run_details.reasons_by_month(FIRST, FIRST) == {}
 
 
 def test_of_a_run_the_first_operations_are_read(state: State) -> None:
@@ -71,7 +71,7 @@ def test_of_a_run_the_first_operations_are_read(state: State) -> None:
         run = start(tx)
         tx.intents.add(some, run_id=run, fence=1, at=AT)
     with state.begin() as tx:
-        first = tx.reporting.first_operations(run, limit=3)
+        first = tx.run_details.first_operations(run, limit=3)
         assert (first.number, first.are_all) == (3, False)
         assert [(each.key, each.after) for each in first.updates] == [("K2", {"name": "é"}), ("K3", {"name": "b"})]
-        assert tx.reporting.first_operations(run, limit=4).are_all
+        assert tx.run_details.first_operations(run, limit=4).are_all

@@ -13,14 +13,14 @@ from tests.conftest import PIN
 from tests.examples import examples
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
-from crossdock.state import Scope, State, create, parse_url
-from crossdock.state.queries.state_size import Contents, TableSize, Unsettled
+from crossdock.state import Scope, State, create_or_upgrade, parse_url
+from crossdock.state.queries.state_size import StateContents, TableSize, Unsettled
 from crossdock.state.tables.intents import Status
 
 
-def contents(state: State) -> Contents:
+def contents(state: State) -> StateContents:
     with state.read_only() as tx:
-        return tx.statistics.contents()
+        return tx.state_size.contents()
 
 
 def table(state: State, name: str) -> TableSize:
@@ -61,7 +61,7 @@ def test_contents_are_counted_exactly(state: State) -> None:
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(n) for n in range(5)], run_id=run, at=AT)
         tx.bindings.put(Scope("platform", "invoice", "wms"), [binding(1)], run_id=run, at=AT)
-        tx.bindings.bury(SCOPE, [3], at=AT)
+        tx.bindings.mark_deleted(SCOPE, [3], at=AT)
         tx.intents.add(items[3:], run_id=run, fence=1, at=AT)
         tx.intents.add(items[:3], run_id=run, fence=1, at=AT - timedelta(hours=1))
     found = contents(state)
@@ -87,7 +87,7 @@ def test_a_sample_is_taken_wherever_rows_are(tmp_path: Path, gone: set[int]) -> 
     """Whatever rows are left, the estimate is near their number times their mean size."""
     url = parse_url("sqlite:///state.db", tmp_path)
     (tmp_path / "state.db").unlink(missing_ok=True)
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     with closing(State(url, PIN)) as state:
         fill(state, 400)
         with closing(sqlite3.connect(tmp_path / "state.db")) as file, file:

@@ -11,9 +11,9 @@ import pytest
 from tests.conftest import PIN
 
 from crossdock.errors import RefusedError
-from crossdock.state import State, StateUrl, create
-from crossdock.state.db.database_errors import place_of
-from crossdock.state.sidecar_files.fence_files import FenceFiles, of_user
+from crossdock.state import State, StateUrl, create_or_upgrade
+from crossdock.state.db.database_errors import url_without_password
+from crossdock.state.sidecar_files.fence_files import FenceFiles, path_in_user_folder
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def opened(url: StateUrl, keys: Path, *, restored: bool = False) -> Iterator[Sta
 
 def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> None:
     """A state without such a run is refused every time; once declared, it is used with a higher fence."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     keys = tmp_path / "keys"
     for _ in range(3):
         with opened(state_url, keys):
@@ -51,7 +51,7 @@ def test_a_damaged_mark_is_ignored(tmp_path: Path, content: bytes) -> None:
     mark = FenceFiles([tmp_path / "fence.json"], "a")
     mark.check(0, "here")
     mark.write(7)
-    assert mark.fence == 7
+    assert mark.highest_fence == 7
     assert (tmp_path / "fence.json").stat().st_mode & 0o777 == 0o600
 
 
@@ -71,12 +71,12 @@ def test_a_mark_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
 
 def test_a_copy_of_the_whole_folder_is_refused(state_url: StateUrl, tmp_path: Path) -> None:
     """A backup of everything beside the state restores the mark there; the one in the user's folder is newer."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     for _ in range(2):
         with opened(state_url, tmp_path / "keys") as state:
             state.write_fence()
     identity = json.loads((tmp_path / "keys" / "fence.json").read_bytes())["state"]
-    (mine,) = of_user(identity, place_of(state_url))
+    (mine,) = path_in_user_folder(identity, url_without_password(state_url))
     FenceFiles([mine], identity).write(50)
     with pytest.raises(RefusedError, match="older than the last run here"), opened(state_url, tmp_path / "keys"):
         pass
@@ -87,7 +87,7 @@ def test_a_user_without_a_home_has_no_mark(monkeypatch: pytest.MonkeyPatch) -> N
     for name in ("XDG_STATE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", _no_home)
-    assert of_user("a", "here") == ()
+    assert path_in_user_folder("a", "here") == ()
 
 
 def _no_home() -> Path:

@@ -17,7 +17,7 @@ from tests.conftest import PIN
 from tests.examples import examples
 
 from crossdock.errors import StateError
-from crossdock.state import Binding, Scope, State, StateUrl, create, parse_url
+from crossdock.state import Binding, Scope, State, StateUrl, create_or_upgrade, parse_url
 from crossdock.state.sidecar_files import key_index
 from crossdock.state.sidecar_files.key_index import KEY_HASH, KNOWN_FP
 
@@ -43,7 +43,7 @@ def put(state: State, facts: Facts, scope: Scope = SCOPE) -> None:
 
 def bury(state: State, *key_hashes: int) -> None:
     with state.begin() as tx:
-        tx.bindings.bury(SCOPE, key_hashes, at=AT)
+        tx.bindings.mark_deleted(SCOPE, key_hashes, at=AT)
 
 
 def facts_of(frame: pl.DataFrame) -> Facts:
@@ -59,14 +59,14 @@ def from_file(state: State, monkeypatch: pytest.MonkeyPatch, scope: Scope = SCOP
     with monkeypatch.context() as patch:
         patch.setattr("crossdock.state.sidecar_files.key_index.from_bindings", refuse)
         try:
-            return facts_of(state.known(scope))
+            return facts_of(state.known_keys(scope))
         except LookupError:
             return None
 
 
 @pytest.fixture
 def state(state_url: StateUrl, tmp_path: Path) -> Iterator[State]:
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     with closing(opened(state_url, tmp_path)) as state:
         yield state
 
@@ -82,12 +82,12 @@ def test_it_equals_the_state(state: State, tmp_path: Path, monkeypatch: pytest.M
     assert from_file(state, monkeypatch) is None
     state.update_key_index(SCOPE)
     expected = {2: (99, None), 3: (4, None), 4: (5, None), 7: (1 << 64, "2026")}
-    assert from_file(state, monkeypatch) == facts_of(state.known(SCOPE)) == expected
+    assert from_file(state, monkeypatch) == facts_of(state.known_keys(SCOPE)) == expected
     assert len(list(tmp_path.rglob("*.arrow"))) == 1
 
 
 def keys_of(state: State) -> list[int]:
-    return state.known(SCOPE)[KEY_HASH].to_list()
+    return state.known_keys(SCOPE)[KEY_HASH].to_list()
 
 
 def test_it_keeps_the_order_it_is_given(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_a_rollback_leaves_no_trace(state: State, monkeypatch: pytest.MonkeyPatc
     put(state, {1: (1, None)})
     state.update_key_index(SCOPE)
     with pytest.raises(ZeroDivisionError), state.begin() as tx:
-        tx.bindings.bury(SCOPE, [1], at=AT)
+        tx.bindings.mark_deleted(SCOPE, [1], at=AT)
         raise ZeroDivisionError
     assert from_file(state, monkeypatch) == {1: (1, None)}
     put(state, {2: (2, None)})
@@ -134,14 +134,14 @@ def test_too_many_keys_are_not_loaded_for_their_order(state: State, monkeypatch:
     """The index of more keys than are put in order is read when it is compared, and not before."""
     put(state, {1: (1, None), 2: (2, None)})
     state.update_key_index(SCOPE)
-    in_order = state.known_in_order(SCOPE)
+    in_order = state.known_keys_in_order(SCOPE)
     assert in_order is not None
     assert facts_of(in_order) == {1: (1, None), 2: (2, None)}
     monkeypatch.setattr("crossdock.state.sidecar_files.key_index.ORDERED", 1)
-    assert state.known_in_order(SCOPE) is None
-    assert facts_of(state.known(SCOPE)) == {1: (1, None), 2: (2, None)}
+    assert state.known_keys_in_order(SCOPE) is None
+    assert facts_of(state.known_keys(SCOPE)) == {1: (1, None), 2: (2, None)}
     put(state, {3: (3, None)})  # now the index is outdated, and the bindings count
-    assert state.known_in_order(SCOPE) is None
+    assert state.known_keys_in_order(SCOPE) is None
 
 
 def _damage_data(folder: Path) -> None:
@@ -187,7 +187,7 @@ def test_damage_costs_time_and_nothing_else(
     state.update_key_index(SCOPE)
     damage(tmp_path / "keys")
     assert from_file(state, monkeypatch) is None
-    assert facts_of(state.known(SCOPE)) == {1: (1, None), 2: (2, None)}
+    assert facts_of(state.known_keys(SCOPE)) == {1: (1, None), 2: (2, None)}
     put(state, {3: (3, None)})
     state.update_key_index(SCOPE)
     assert from_file(state, monkeypatch) == {n: (n, None) for n in (1, 2, 3)}
@@ -197,7 +197,7 @@ def test_an_index_of_another_state_is_not_read(tmp_path: Path, monkeypatch: pyte
     """Two states with the same number of changes: the index of one says nothing about the other."""
     for name, fp in (("one", 1), ("two", 2)):
         url = parse_url(f"sqlite:///{name}.db", tmp_path)
-        create(url, PIN)
+        create_or_upgrade(url, PIN)
         with closing(opened(url, tmp_path / name)) as state:
             put(state, {1: (fp, None)})
             state.update_key_index(SCOPE)
@@ -205,13 +205,13 @@ def test_an_index_of_another_state_is_not_read(tmp_path: Path, monkeypatch: pyte
     shutil.copytree(tmp_path / "one" / "keys", tmp_path / "two" / "keys")
     with closing(opened(parse_url("sqlite:///two.db", tmp_path), tmp_path / "two")) as state:
         assert from_file(state, monkeypatch) is None
-        assert facts_of(state.known(SCOPE)) == {1: (2, None)}
+        assert facts_of(state.known_keys(SCOPE)) == {1: (2, None)}
 
 
 def test_a_restored_state_is_not_taken_for_the_later_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a backup came back, and as many changes as before, the index of the lost days is not believed."""
     url, database = parse_url("sqlite:///state.db", tmp_path), tmp_path / "state.db"
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     with closing(opened(url, tmp_path)) as state:
         put(state, {1: (1, None)})
     backup = database.read_bytes()
@@ -220,9 +220,9 @@ def test_a_restored_state_is_not_taken_for_the_later_one(tmp_path: Path, monkeyp
         state.update_key_index(SCOPE)
     database.write_bytes(backup)
     with closing(opened(url, tmp_path)) as state:
-        assert facts_of(state.known(SCOPE)) == {1: (1, None)}
+        assert facts_of(state.known_keys(SCOPE)) == {1: (1, None)}
         put(state, {1: (3, None)})
-        assert facts_of(state.known(SCOPE)) == {1: (3, None)}
+        assert facts_of(state.known_keys(SCOPE)) == {1: (3, None)}
         state.update_key_index(SCOPE)
         assert from_file(state, monkeypatch) == {1: (3, None)}
 
@@ -271,7 +271,7 @@ def test_it_is_always_the_state(tmp_path_factory: pytest.TempPathFactory, steps:
     """Whatever is written, buried and published, and wherever the process ends, what is known equals a plain dict."""
     folder = tmp_path_factory.mktemp("index")
     url, model = parse_url("sqlite:///state.db", folder), Facts()
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     state = opened(url, folder)
     for step, what in steps:
         match step, what:
@@ -287,7 +287,7 @@ def test_it_is_always_the_state(tmp_path_factory: pytest.TempPathFactory, steps:
             case _:
                 state.close()
                 state = opened(url, folder)
-        assert facts_of(state.known(SCOPE)) == model
+        assert facts_of(state.known_keys(SCOPE)) == model
     state.close()
 
 
@@ -300,6 +300,6 @@ def test_it_cannot_hide_a_failing_database(tmp_path: Path) -> None:
 def test_columns(state: State) -> None:
     """Hashes of 128 bits, from a file of 64 where that is enough; positions only where a stream has them."""
     put(state, {1: (2**64 - 1, None)})
-    assert state.known(SCOPE).schema == {KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt128}
+    assert state.known_keys(SCOPE).schema == {KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt128}
     state.update_key_index(SCOPE)
-    assert state.known(SCOPE).schema == {KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt64}
+    assert state.known_keys(SCOPE).schema == {KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt64}

@@ -51,12 +51,12 @@ def test_an_entry_is_kept_as_it_is(state: State) -> None:
 def test_a_change_has_one_row(state: State) -> None:
     """What has begun gets its end, of which the first counts; a repeated transaction adds nothing."""
     begun = entry(1, outcome="begun")
-    refused = replace(begun, after={"done": 1}).without(RefusedError("too many", hint="look"))
+    refused = replace(begun, after={"done": 1}).ended_by(RefusedError("too many", hint="look"))
     for each in (begun, begun, replace(refused, at=AT), begun, replace(begun, outcome="done")):
         put(state, each)
     (found,) = listed(state)
     assert (found.outcome, found.error, found.after, found.at) == ("refused", "too many; look", {"done": 1}, begun.at)
-    assert begun.without(UnavailableError("away")).outcome == "failed"
+    assert begun.ended_by(UnavailableError("away")).outcome == "failed"
 
 
 def test_entries_are_found(state: State) -> None:
@@ -98,7 +98,7 @@ def test_a_killed_run_of_a_person_has_failed(state: State) -> None:
         state, *(entry(n, subject=f"run {n}", outcome="begun") for n in (run, run + 10)), entry(3, subject=f"run {run}")
     )
     with state.begin() as tx:
-        tx.audit_log.end_of_killed(run)
+        tx.audit_log.record_killed_run(run)
     assert [each.outcome for each in listed(state)] == ["begun", "done", "failed"]
 
 

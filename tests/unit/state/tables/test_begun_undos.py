@@ -6,7 +6,7 @@ import pytest
 from tests.unit.state.samples import AT
 
 from crossdock.state import BegunUndo
-from crossdock.state.tables.pending_approvals import packed
+from crossdock.state.tables.pending_approvals import packed_key_hashes
 
 KEYS = (0, 7, 2**64, 2**128 - 1)
 
@@ -14,7 +14,7 @@ KEYS = (0, 7, 2**64, 2**128 - 1)
 @pytest.mark.parametrize("others", [(1, 8, 2**127)])
 def test_it_covers_exactly_its_keys(others: tuple[int, ...]) -> None:
     """Each key that was approved, and none between them."""
-    begun = BegunUndo("wms.products", 1, AT, {}, packed(KEYS))
+    begun = BegunUndo("wms.products", 1, AT, {}, packed_key_hashes(KEYS))
     assert all(begun.covers(each) for each in KEYS)
     assert not any(begun.covers(each) for each in others)
     assert not BegunUndo("wms.products", 1, AT, {}, b"").covers(7)

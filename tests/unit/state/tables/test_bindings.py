@@ -14,7 +14,7 @@ from tests.conftest import PIN
 from tests.examples import examples
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.state import Accepted, Scope, State, parse_url
+from crossdock.state import AcceptedBinding, Scope, State, parse_url
 from crossdock.values import exact_json
 
 OTHER = Scope("platform", "invoice", "wms")
@@ -35,7 +35,7 @@ def test_bindings_come_back_as_they_went_in(state: State) -> None:
         }
         assert tx.bindings.ids(SCOPE, [top]) == {top: f"prd_{top}"}
         assert tx.bindings.get(Scope("platform", "product", "other"), [2]) == {}
-    assert min(state.known(SCOPE).rows()) == (2, 12, "2026")
+    assert min(state.known_keys(SCOPE).rows()) == (2, 12, "2026")
 
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -62,28 +62,28 @@ def test_what_is_accepted_is_bound(state: State) -> None:
     run, payload = start(state), {"name": "é", "unitPrice": Decimal("0.10")}
     facts = binding(7, payload=payload, etag='"2"', counter=4)
     text = exact_json.dumps(payload).decode()
-    accepted = Accepted(
+    accepted = AcceptedBinding(
         SCOPE, 7, facts.key, facts.target_id, facts.fingerprint, None, "whole", text, facts.etag, facts.counter
     )
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(7)], run_id=run, at=AT)
-        tx.bindings.accept([accepted, replace(accepted, scope=OTHER)], run_id=run, at=AT)
+        tx.bindings.put_accepted([accepted, replace(accepted, scope=OTHER)], run_id=run, at=AT)
         assert tx.bindings.get(SCOPE, [7]) == tx.bindings.get(OTHER, [7]) == {7: facts}
 
 
 def test_a_contribution_renews_the_version_of_the_whole_record(state: State) -> None:
     """And what others have changed since is not known to be of that time any more."""
     run, part = start(state), SCOPE.contribution("depot.bins")
-    accepted = Accepted(part, 1, "K1", "prd_1", None, None, "whole", "{}", '"2"', 2, "then")
+    accepted = AcceptedBinding(part, 1, "K1", "prd_1", None, None, "whole", "{}", '"2"', 2, "then")
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(1, etag='"1"'), binding(2, etag='"1"', changed_at="first")], run_id=run, at=AT)
-        tx.bindings.accept([accepted], run_id=run, at=AT)
+        tx.bindings.put_accepted([accepted], run_id=run, at=AT)
         tx.bindings.renew_versions([accepted])
     with state.begin() as tx:
         versions = {number: (each.etag, each.changed_at) for number, each in tx.bindings.get(SCOPE, [1, 2]).items()}
         assert versions == {1: ('"2"', "then"), 2: ('"1"', "first")}
-        tx.bindings.doubt_changes([("platform", "product", "prd_1"), ("platform", "customer", "prd_2")])
-        tx.bindings.doubt_changes([])
+        tx.bindings.clear_change_times([("platform", "product", "prd_1"), ("platform", "customer", "prd_2")])
+        tx.bindings.clear_change_times([])
     with state.begin() as tx:
         found = [tx.bindings.get(scope, [1, 2]) for scope in (SCOPE, part)]
     versions = {number: (each.etag, each.changed_at) for number, each in found[0].items()}
@@ -139,7 +139,7 @@ def test_what_was_buried_is_bound_again(state: State) -> None:
     run = start(state)
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(1, counter=5), binding(2)], run_id=run, at=AT)
-        tx.bindings.bury(SCOPE, [1, 9], at=AT)
+        tx.bindings.mark_deleted(SCOPE, [1, 9], at=AT)
         assert (tx.bindings.get(SCOPE, [1]), tx.bindings.idempotency_counters(SCOPE, [1])) == ({}, {1: 5})
         assert tx.bindings.count() == {"product": 1}
         tx.bindings.put(SCOPE, [binding(1, counter=6)], run_id=run, at=AT)
@@ -154,16 +154,16 @@ def test_what_something_else_has_changed_is_in_doubt(state: State) -> None:
     with state.begin() as tx:
         for scope in (stock, *others):
             tx.bindings.put(scope, [binding(number, key=key) for number, key in keys.items()], run_id=run, at=AT)
-        tx.bindings.bury(stock, [2], at=AT)
+        tx.bindings.mark_deleted(stock, [2], at=AT)
     with state.begin() as tx:
-        tx.bindings.doubt("shop", "stock", "A%7C|")
-        tx.bindings.doubt("shop", "stock", "A%7C|")
+        tx.bindings.clear_payloads("shop", "stock", "A%7C|")
+        tx.bindings.clear_payloads("shop", "stock", "A%7C|")
     with state.begin() as tx:
         found = {scope: tx.bindings.get(scope, list(keys)) for scope in (stock, *others)}
     doubted = {(scope, number) for scope, each in found.items() for number, one in each.items() if not one.payload}
     assert doubted == {(stock, 1), (others[0], 1), (others[0], 2)}
     assert (found[stock][1].fingerprint, found[stock][1].step, found[stock][1].target_id) == (None, "import", "prd_1")
-    known = {row[0]: row[1] for row in state.known(stock).rows()}
+    known = {row[0]: row[1] for row in state.known_keys(stock).rows()}
     assert (known[1], known[3]) == (None, 13)
 
 
@@ -175,11 +175,11 @@ def test_contributions_to_records_that_were_created_again_are_found(state: State
         tx.bindings.put(
             part, [replace(binding(number), payload={"price": number}) for number in range(4)], run_id=run_id, at=AT
         )
-        tx.bindings.bury(SCOPE, [1, 2, 3], at=AT)
+        tx.bindings.mark_deleted(SCOPE, [1, 2, 3], at=AT)
         again = [replace(binding(number), target_id=f"new{number}") for number in (1, 2)]
         tx.bindings.put(SCOPE, again, run_id=run_id, at=AT)
-        tx.bindings.created_again(SCOPE, [0, 1, 2])
-        tx.bindings.distrust(part, [binding(2)])
-        (found,) = tx.bindings.of_records_created_again(part)
+        tx.bindings.remap_contributions(SCOPE, [0, 1, 2])
+        tx.bindings.mark_unverified(part, [binding(2)])
+        (found,) = tx.bindings.contributions_to_recreated_records(part)
         assert (found.key_hash, found.payload, found.fingerprint) == (1, {"price": 1}, None)
-        assert tx.bindings.of_records_created_again(SCOPE) == []
+        assert tx.bindings.contributions_to_recreated_records(SCOPE) == []

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from crossdock.state import State
-from crossdock.state.sidecar_files.input_marks import ReadingMark
+from crossdock.state.sidecar_files.reading_marks import ReadingMark
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 
@@ -41,4 +41,4 @@ def test_an_input_at_which_processes_are_always_killed_is_set_aside(
         assert tx.crashing_inputs.get(ReadingMark("wms.p", "Q.csv", "a5")) == found  # the same under another name
         assert tx.crashing_inputs.readmit("wms.p") == is_set_aside
         tx.crashing_inputs.forget(marks[0])
-        assert not tx.crashing_inputs.any()
+        assert not tx.crashing_inputs.has_any()

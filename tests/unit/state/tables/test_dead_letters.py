@@ -10,7 +10,7 @@ from tests.unit.state.samples import AT, start
 from crossdock.state import (
     DeadLetter,
     DeadLetterFacts,
-    DeadLetterFilter,
+    RecordFilter,
     RecordIdentity,
     State,
 )
@@ -46,13 +46,13 @@ def test_a_filter_chooses_what_it_names(state: State) -> None:
         tx.dead_letters.put([dead_letter(5, code="conflict"), dead_letter(6, "t")], run_id=run, at=later)
         tx.dead_letters.drop("s", [3])
         chosen = {
-            choice: [each.identity.key for each in tx.dead_letters.chosen(choice)]
+            choice: [each.identity.key for each in tx.dead_letters.rejected_matching(choice)]
             for choice in (
-                DeadLetterFilter(),
-                DeadLetterFilter(stream="s"),
-                DeadLetterFilter(key="K2"),
-                DeadLetterFilter(code="conflict"),
-                DeadLetterFilter(since=later),
+                RecordFilter(),
+                RecordFilter(stream="s"),
+                RecordFilter(key="K2"),
+                RecordFilter(code="conflict"),
+                RecordFilter(since=later),
             )
         }
         assert list(chosen.values()) == [
@@ -63,7 +63,7 @@ def test_a_filter_chooses_what_it_names(state: State) -> None:
             ["K5", "K6"],
         ]
         assert [row["key"] for row in tx.dead_letters.listed(limit=9, status="dropped")] == ["K3"]
-        assert [(each.key, code) for each, code in tx.dead_letters.rejected("t")] == [("K6", "bad_value")]
+        assert [(each.key, code) for each, code in tx.dead_letters.rejected_records("t")] == [("K6", "bad_value")]
 
 
 def keyless(source: str, **changes: Any) -> DeadLetter:
@@ -78,7 +78,7 @@ def test_rows_without_key_go_when_their_file_is_read_again(state: State) -> None
     with state.begin() as tx:
         for source in "ac":
             tx.dead_letters.put([keyless(source)], run_id=first, at=AT)
-        tx.dead_letters.put_keyless("s", [keyless("b")], ["a", "b"], run_id=second, at=AT)
+        tx.dead_letters.replace_keyless("s", [keyless("b")], ["a", "b"], run_id=second, at=AT)
         assert {row["source"] for row in tx.dead_letters.listed(limit=9)} == {"b", "c"}
 
 
@@ -87,7 +87,7 @@ def test_a_snapshot_replaces_the_rows_without_key_of_all_earlier_files(state: St
     first, second = start(state), start(state)
     with state.begin() as tx:
         tx.dead_letters.put([keyless("a"), keyless("c")], run_id=first, at=AT)
-        tx.dead_letters.put_keyless("s", [keyless("b")], None, run_id=second, at=AT)
+        tx.dead_letters.replace_keyless("s", [keyless("b")], None, run_id=second, at=AT)
         assert {row["source"] for row in tx.dead_letters.listed(limit=9)} == {"b"}
 
 
@@ -96,8 +96,8 @@ def test_a_dropped_row_without_key_stays_dropped(state: State) -> None:
     first, second = start(state), start(state)
     with state.begin() as tx:
         tx.dead_letters.put([keyless("a")], run_id=first, at=AT)
-        (found,) = tx.dead_letters.chosen(DeadLetterFilter("s"))
+        (found,) = tx.dead_letters.rejected_matching(RecordFilter("s"))
         tx.dead_letters.drop("s", [found.identity.key_hash])
-        tx.dead_letters.put_keyless("s", [keyless("a")], None, run_id=second, at=AT)
+        tx.dead_letters.replace_keyless("s", [keyless("a")], None, run_id=second, at=AT)
         assert tx.dead_letters.listed(limit=9) == []
         assert len(tx.dead_letters.listed(limit=9, status="dropped")) == 1

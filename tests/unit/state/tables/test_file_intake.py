@@ -17,25 +17,25 @@ def test_intake_remembers_content_under_a_version(state: State) -> None:
     facts = FileFacts("a.csv", "c0ffee", 12, AT, "2026-03-29", AT)
     with state.begin() as tx:
         tx.intake.accept("s", "v1", [facts], at=AT)
-        assert tx.intake.done("s", "v1") == {}
-        assert tx.intake.unfinished("s") == {"c0ffee": facts}
+        assert tx.intake.finished_files("s", "v1") == {}
+        assert tx.intake.unfinished_files("s") == {"c0ffee": facts}
         tx.intake.finish("s", "v1")
-        assert tx.intake.done("s", "v1") == {"c0ffee": facts}
-        assert tx.intake.done("s", "v2") == {}
-        assert tx.intake.known("s") == [facts]
+        assert tx.intake.finished_files("s", "v1") == {"c0ffee": facts}
+        assert tx.intake.finished_files("s", "v2") == {}
+        assert tx.intake.known_files("s") == [facts]
 
 
 def test_passed_files_are_those_of_the_last_look(state: State) -> None:
     """What the source no longer lists is forgotten, and so is everything when the stream reads all files again."""
     old, older = ("a.csv", 12, AT), ("b.csv", 1, AT)
     with state.begin() as tx:
-        tx.intake.pass_over("s", {old, older})
-        assert tx.intake.passed("s") == {old, older}
-        assert tx.intake.passed("t") == set()
-        tx.intake.pass_over("s", {older})
-        assert tx.intake.passed("s") == {older}
+        tx.intake.set_passed_over("s", {old, older})
+        assert tx.intake.passed_over("s") == {old, older}
+        assert tx.intake.passed_over("t") == set()
+        tx.intake.set_passed_over("s", {older})
+        assert tx.intake.passed_over("s") == {older}
         tx.intake.forget("s")
-        assert tx.intake.passed("s") == set()
+        assert tx.intake.passed_over("s") == set()
 
 
 def test_a_file_accepted_under_an_older_mapping_is_read_on(state: State) -> None:
@@ -43,10 +43,10 @@ def test_a_file_accepted_under_an_older_mapping_is_read_on(state: State) -> None
     facts = FileFacts("f.csv", "c0ffee", 10, AT, "2026-03-29")
     with state.begin() as tx:
         tx.intake.accept("s", "v1", [facts], at=AT)
-        assert set(tx.intake.unfinished("s")) == {"c0ffee"}
+        assert set(tx.intake.unfinished_files("s")) == {"c0ffee"}
         tx.intake.accept("s", "v2", [facts], at=AT)
         tx.intake.finish("s", "v2")
-        assert tx.intake.unfinished("s") == {}
+        assert tx.intake.unfinished_files("s") == {}
 
 
 def test_only_the_files_of_a_run_are_taken_back(state: State) -> None:
@@ -57,6 +57,6 @@ def test_only_the_files_of_a_run_are_taken_back(state: State) -> None:
             tx.intake.accept("s", "v1", [facts], at=AT + timedelta(days=day))
             tx.intake.finish("s", "v1")
         tx.intake.mark_undone("s", AT + timedelta(days=1), AT + timedelta(days=1, hours=1))
-        assert [facts.is_undone for facts in tx.intake.known("s")] == [False, True, False]
+        assert [facts.is_undone for facts in tx.intake.known_files("s")] == [False, True, False]
         tx.intake.mark_undone("s", AT + timedelta(days=2), None)
-        assert [facts.is_undone for facts in tx.intake.known("s")] == [False, True, True]
+        assert [facts.is_undone for facts in tx.intake.known_files("s")] == [False, True, True]

@@ -27,7 +27,7 @@ def test_a_copy_of_a_webhook_changes_nothing(state: State) -> None:
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE, TWO)], at=LATER)
     with state.read_only() as tx:
-        found = tx.inbox.due(AT, OF, limit=5)
+        found = tx.inbox.due_records(AT, OF, limit=5)
     assert [(each.record, each.number, each.last_at) for each in found] == [(TWO, 1, AT), (ONE, 1, AT)]
 
 
@@ -37,21 +37,21 @@ def test_a_copy_of_an_unreadable_webhook_replaces_it(state: State) -> None:
     for received, number in ((unreadable, 0), (unreadable, 0), (_received("a", ONE), 1), (_received("a", ONE), 1)):
         with state.begin() as tx:
             tx.inbox.receive([received], at=AT)
-            assert [each.number for each in tx.inbox.due(AT, OF, limit=5)] == [1] * number
-            assert len(tx.inbox.unreadable(limit=5)) == 1 - number
+            assert [each.number for each in tx.inbox.due_records(AT, OF, limit=5)] == [1] * number
+            assert len(tx.inbox.unreadable_webhooks(limit=5)) == 1 - number
 
 
 def test_many_hints_for_a_record_are_one(state: State) -> None:
     """The number of a record grows with each hint, and it is due at once even after failures."""
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE)], at=AT)
-        (first,) = tx.inbox.due(AT, OF, limit=5)
+        (first,) = tx.inbox.due_records(AT, OF, limit=5)
         tx.inbox.retry_later([replace(first, due_at=LATER, attempts=1, error="unavailable")])
-        assert tx.inbox.due(AT, OF, limit=5) == []
+        assert tx.inbox.due_records(AT, OF, limit=5) == []
         assert tx.inbox.next_due(OF) == LATER
-        assert list(tx.inbox.failing()) == [("shop.orders", 1)]
+        assert list(tx.inbox.failing_counts()) == [("shop.orders", 1)]
         tx.inbox.receive([_received("b", ONE)], at=AT + timedelta(seconds=1))
-        (again,) = tx.inbox.due(AT + timedelta(seconds=1), OF, limit=5)
+        (again,) = tx.inbox.due_records(AT + timedelta(seconds=1), OF, limit=5)
     assert (again.number, again.attempts, again.first_at, again.error) == (2, 0, AT, "unavailable")
 
 
@@ -59,15 +59,17 @@ def test_many_hints_for_a_record_are_one(state: State) -> None:
 def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State, failed: bool) -> None:
     """A record that was hinted at again since it was listed is fetched again at once, also if the fetch failed."""
     with state.begin() as tx:
-        tx.inbox.hint([ONE, TWO], at=AT)
-        listed = tx.inbox.due(AT, OF, limit=5)
-        tx.inbox.hint([ONE], at=LATER)
+        tx.inbox.add_hints([ONE, TWO], at=AT)
+        listed = tx.inbox.due_records(AT, OF, limit=5)
+        tx.inbox.add_hints([ONE], at=LATER)
         again = [replace(each, due_at=LATER + timedelta(hours=1), attempts=9, error="away") for each in listed]
         tx.inbox.retry_later(again) if failed else tx.inbox.remove_fetched(listed)
-        (found,) = tx.inbox.due(LATER, OF, limit=5)
+        (found,) = tx.inbox.due_records(LATER, OF, limit=5)
         assert (found.record, found.number, found.attempts, found.error) == (ONE, 2, 0, None)
         assert tx.inbox.count() == (2 if failed else 1)
-        assert tx.inbox.among("shop.orders", [1, 2**128 - 1]) == ({1, 2**128 - 1} if failed else {2**128 - 1})
+        assert tx.inbox.key_hashes_among("shop.orders", [1, 2**128 - 1]) == (
+            {1, 2**128 - 1} if failed else {2**128 - 1}
+        )
         tx.inbox.drop("shop.orders", [ONE.key_hash, TWO.key_hash])
         assert tx.inbox.next_due(OF) is None
 
@@ -76,11 +78,14 @@ def test_what_is_due_is_told_of_each_stream(state: State) -> None:
     """The streams come longest due first, without those of which nothing is due, and each has its own records."""
     other, later = NamedRecord("erp.items", "1", 1), NamedRecord("erp.bins", "1", 1)
     with state.begin() as tx:
-        tx.inbox.hint([ONE, later], at=LATER)
-        tx.inbox.hint([other], at=AT)
+        tx.inbox.add_hints([ONE, later], at=LATER)
+        tx.inbox.add_hints([other], at=AT)
         assert tx.inbox.due_streams(AT) == ["erp.items"]
         assert tx.inbox.due_streams(LATER)[0] == "erp.items"
-        assert [each.record for each in tx.inbox.due(LATER, ["erp.items", "erp.bins"], limit=5)] == [other, later]
+        assert [each.record for each in tx.inbox.due_records(LATER, ["erp.items", "erp.bins"], limit=5)] == [
+            other,
+            later,
+        ]
         assert tx.inbox.next_due(OF) == LATER
 
 
@@ -89,9 +94,11 @@ def test_webhooks_are_forgotten_by_age(state: State) -> None:
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE)], at=AT)
         tx.inbox.receive([replace(_received("b"), problem="/id is missing")], at=LATER)
-        assert tx.inbox.unreadable(limit=5) == [UnreadableWebhook(LATER, "shop", "orders/updated", "/id is missing")]
-        assert tx.inbox.receives("shop")
-        assert not tx.inbox.receives("other")
-        assert tx.inbox.forget(LATER) == 1
-        assert not tx.inbox.receives("shop")
+        assert tx.inbox.unreadable_webhooks(limit=5) == [
+            UnreadableWebhook(LATER, "shop", "orders/updated", "/id is missing")
+        ]
+        assert tx.inbox.has_readable_webhook("shop")
+        assert not tx.inbox.has_readable_webhook("other")
+        assert tx.inbox.remove_old_webhooks(LATER) == 1
+        assert not tx.inbox.has_readable_webhook("shop")
         assert tx.inbox.count() == 1

@@ -21,7 +21,7 @@ def test_intents_move_and_are_found_again(state: State) -> None:
         tx.intents.add([first, second, third], run_id=run, fence=1, at=AT)
         for item in (first, second):
             item.mark_sending(AT)
-        tx.intents.mark_sending([first, second])
+        tx.intents.write_as_sending([first, second])
         second.status, second.target_id, second.http_status = "delivered", "prd_2", 201
         tx.intents.write_outcomes([second], at=AT)
     with state.begin() as tx:
@@ -93,7 +93,7 @@ def test_an_intent_that_leaves_at_once_is_written_as_sending(state: State) -> No
         tx.intents.add([leaving, staying], run_id=run, fence=1, at=AT)
         assert tx.intents.unsettled() == [leaving, staying]
         tx.intents.add([intent(3)], run_id=run, fence=1, at=AT)
-        assert tx.intents.of_run(run) == {"pending": 3}, "what is being sent counts as pending"
+        assert tx.intents.counts_of_run(run) == {"pending": 3}, "what is being sent counts as pending"
     assert (staying.status, staying.attempts, staying.id > leaving.id) == ("sending", 1, True)
 
 

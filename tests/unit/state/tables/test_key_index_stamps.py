@@ -22,7 +22,7 @@ def test_each_change_gives_a_new_stamp(state: State) -> None:
     for number in (1, 2):
         with state.begin() as tx:
             tx.bindings.put(SCOPE, [binding(number)], run_id=run, at=AT)
-            tx.bindings.bury(SCOPE, [number], at=AT)
+            tx.bindings.mark_deleted(SCOPE, [number], at=AT)
             touched = tx.stamps.touched[SCOPE]
         stamps.append(stamp(state))
         assert (touched.before, touched.after) == tuple(stamps[-2:])
@@ -38,10 +38,10 @@ def test_each_change_gives_a_new_stamp(state: State) -> None:
 def test_a_rollback_keeps_the_stamp(state: State) -> None:
     """A stamp belongs to committed bindings."""
     with state.begin() as tx:
-        tx.stamps.changed(SCOPE, [])
+        tx.stamps.record_changes(SCOPE, [])
     before = stamp(state)
     with pytest.raises(ZeroDivisionError), state.begin() as tx:
-        tx.stamps.changed(SCOPE, [])
+        tx.stamps.record_changes(SCOPE, [])
         raise ZeroDivisionError
     assert stamp(state) == before
 
@@ -53,6 +53,8 @@ def test_contributions_belong_to_one_namespace(state: State) -> None:
     parts = {scope: scope.contribution("wms.prices") for scope in (SCOPE, upper, longer)}
     with state.begin() as tx:
         for part in parts.values():
-            tx.stamps.changed(part, [])
+            tx.stamps.record_changes(part, [])
     with state.read_only() as tx:
-        assert {scope: tx.stamps.contributions(scope) for scope in parts} == {s: [part] for s, part in parts.items()}
+        assert {scope: tx.stamps.contribution_scopes(scope) for scope in parts} == {
+            s: [part] for s, part in parts.items()
+        }

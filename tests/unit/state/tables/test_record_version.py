@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.state.samples import AT, start
 
-from crossdock.state import DeadLetter, DeadLetterFilter, RecordIdentity, State, WaitingRecord
+from crossdock.state import DeadLetter, RecordFilter, RecordIdentity, State, WaitingRecord
 
 
 def test_clearing_takes_what_is_named(state: State) -> None:
@@ -45,4 +45,4 @@ def test_an_identity_is_read_as_written(state: State) -> None:
     with state.begin() as tx:
         dead_letters = [DeadLetter(each, "plan", "rejected", None, "", {}, None) for each in (whole, removal)]
         tx.dead_letters.put(dead_letters, run_id=run, at=AT)
-        assert {each.identity for each in tx.dead_letters.chosen(DeadLetterFilter("s"))} == {whole, removal}
+        assert {each.identity for each in tx.dead_letters.rejected_matching(RecordFilter("s"))} == {whole, removal}

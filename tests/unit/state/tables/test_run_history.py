@@ -14,9 +14,9 @@ def test_requests_are_known_while_a_run_goes_on(state: State) -> None:
     """They stay when the next run finds that this one was killed."""
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
-        tx.runs.count_requests(run, requests=7_500, throttled=20)
+        tx.runs.store_request_counts(run, requests=7_500, throttled=20)
     with state.begin() as tx:
-        tx.runs.abandon(at=AT)
+        tx.runs.end_killed_runs(at=AT)
         killed = tx.runs.get(run)
     assert killed is not None
     assert (killed.status, killed.requests, killed.throttled, killed.duration) == ("incomplete", 7_500, 20, None)
@@ -45,7 +45,7 @@ def test_the_course_of_one_run_is_loaded(state: State) -> None:
     run = finish(state)
     with state.begin() as tx:
         killed = tx.runs.start(business_date="2026-03-30", at=AT)
-        tx.runs.abandon(at=AT)
+        tx.runs.end_killed_runs(at=AT)
         found, listed = tx.runs.get(run), tx.runs.listed(limit=5)
         assert found is not None
         assert found.timings == COURSE

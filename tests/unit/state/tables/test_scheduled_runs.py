@@ -53,25 +53,25 @@ def test_one_that_could_not_begin_is_tried_again(state: State) -> None:
     due, why = due_run(), RunMessage("error", "", "no key", code="config")
     with state.begin() as tx:
         day = due.business_date.isoformat()
-        refusals = [tx.runs.refuse(why, business_date=day, at=AT, job=due.job) for _ in range(2)]
+        refusals = [tx.runs.record_refusal(why, business_date=day, at=AT, job=due.job) for _ in range(2)]
         assert len(set(refusals)) == 1
-        assert tx.scheduled_runs.refuse(due, refusals[0], at=AT, busy=False)
-        assert not tx.scheduled_runs.refuse(due, refusals[0], at=AT, busy=False)
+        assert tx.scheduled_runs.record_refusal(due, refusals[0], at=AT, busy=False)
+        assert not tx.scheduled_runs.record_refusal(due, refusals[0], at=AT, busy=False)
         (night,) = tx.scheduled_runs.listed(limit=9)
         assert (night.status, night.run_id, night.attempts) == ("failed", refusals[0], 1)
         assert tx.scheduled_runs.last_finished(due.job) is None
         assert tx.scheduled_runs.begin(due, at=AT)
-        tx.scheduled_runs.refuse(due, refusals[0], at=AT, busy=True)
+        tx.scheduled_runs.record_refusal(due, refusals[0], at=AT, busy=True)
         (night,) = tx.scheduled_runs.listed(limit=9)
         assert (night.status, night.run_id, night.attempts) == ("incomplete", None, 2)  # no process holds the state
-        tx.scheduled_runs.refuse(due, refusals[0], at=AT, busy=False)
+        tx.scheduled_runs.record_refusal(due, refusals[0], at=AT, busy=False)
         skipped = SkippedRun(due.job, due.due, due.business_date, "skipped", "later")
         tx.scheduled_runs.skip([skipped], at=AT)
         (night,) = tx.scheduled_runs.listed(limit=9)
         assert (night.status, night.run_id, night.note) == ("skipped", refusals[0], "could not begin; later")
     execute(state, 1, seconds=1, requests=1)
     with state.begin() as tx:
-        assert not tx.scheduled_runs.refuse(due_run(1), refusals[0], at=AT, busy=False)
+        assert not tx.scheduled_runs.record_refusal(due_run(1), refusals[0], at=AT, busy=False)
         assert tx.scheduled_runs.listed(limit=1)[0].status == "done"
 
 
@@ -80,12 +80,12 @@ def test_what_is_removed_is_as_if_its_job_had_not_run(state: State) -> None:
     later = AT + 5 * DAY
     with state.begin() as tx:
         for job in ("daily", "other"):
-            tx.scheduled_runs.counted_since(job, later)
+            tx.scheduled_runs.register_job(job, later)
         assert tx.scheduled_runs.begin(due_run(), at=later)
         tx.scheduled_runs.remove(tx.scheduled_runs.listed(limit=9), AT + DAY)
         assert tx.scheduled_runs.listed(limit=9) == []
-        assert tx.scheduled_runs.counted_since("daily", later) == AT + DAY
-        assert tx.scheduled_runs.counted_since("other", later) == later
+        assert tx.scheduled_runs.register_job("daily", later) == AT + DAY
+        assert tx.scheduled_runs.register_job("other", later) == later
 
 
 def test_skipped_runs_never_begin(state: State) -> None:
@@ -112,11 +112,11 @@ def test_what_was_purged_is_finished(state: State) -> None:
     """A run due until then does not begin or fail, a later one does; an earlier bound does not replace a later one."""
     with state.begin() as tx:
         run = tx.runs.start(business_date=AT.date().isoformat(), at=AT)
-        tx.scheduled_runs.end_until("daily", AT + DAY)
-        tx.scheduled_runs.end_until("daily", AT)
+        tx.scheduled_runs.mark_finished_until("daily", AT + DAY)
+        tx.scheduled_runs.mark_finished_until("daily", AT)
         assert [tx.scheduled_runs.is_forgotten(due_run(number)) for number in range(3)] == [True, True, False]
         assert not tx.scheduled_runs.begin(due_run(1), at=AT)
-        assert not tx.scheduled_runs.refuse(due_run(1), run, at=AT, busy=False)
+        assert not tx.scheduled_runs.record_refusal(due_run(1), run, at=AT, busy=False)
         assert tx.scheduled_runs.begin(due_run(2), at=AT)
         assert not tx.scheduled_runs.is_forgotten(due_run(job="other"))
 
@@ -126,11 +126,11 @@ def test_a_job_is_paused_and_counts_from_its_first_sight(state: State, *, paused
     """Pausing does not change since when it counts."""
     later: datetime = AT + DAY
     with state.begin() as tx:
-        assert tx.scheduled_runs.counted_since("daily", AT) == AT
-        tx.scheduled_runs.pause("daily", later, paused=True)
-        tx.scheduled_runs.pause("daily", later, paused=paused)
-        assert tx.scheduled_runs.paused() == ({"daily"} if paused else set())
-        assert tx.scheduled_runs.counted_since("daily", later) == AT
+        assert tx.scheduled_runs.register_job("daily", AT) == AT
+        tx.scheduled_runs.set_paused("daily", later, paused=True)
+        tx.scheduled_runs.set_paused("daily", later, paused=paused)
+        assert tx.scheduled_runs.paused_jobs() == ({"daily"} if paused else set())
+        assert tx.scheduled_runs.register_job("daily", later) == AT
 
 
 def test_the_next_run_is_estimated_from_the_latest(state: State) -> None:

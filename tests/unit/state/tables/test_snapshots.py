@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crossdock.state import Binding, PastSnapshot, PendingApproval, Scope, State, Step
-from crossdock.state.tables.pending_approvals import packed
+from crossdock.state.tables.pending_approvals import packed_key_hashes
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")
@@ -33,26 +33,30 @@ def test_only_live_records_count(state: State) -> None:
         steps: dict[int, Step] = {1: "whole", 2: "remove", 3: "whole", TOP: "import"}
         made = [Binding(key, f"K{key}", "p", None, None, step, {}, None, 1) for key, step in steps.items()]
         tx.bindings.put(SCOPE, made, run_id=run, at=AT)
-        tx.bindings.bury(SCOPE, [3], at=AT)
-        assert sorted(tx.snapshots.steps(SCOPE, [1, 2, 3, 4, TOP])) == [(1, "whole"), (2, "remove"), (TOP, "import")]
-        assert tx.snapshots.present(SCOPE) == 2
-        assert tx.snapshots.present(Scope("platform", "product", "other")) == 0
+        tx.bindings.mark_deleted(SCOPE, [3], at=AT)
+        assert sorted(tx.snapshots.accepted_steps(SCOPE, [1, 2, 3, 4, TOP])) == [
+            (1, "whole"),
+            (2, "remove"),
+            (TOP, "import"),
+        ]
+        assert tx.snapshots.count_present(SCOPE) == 2
+        assert tx.snapshots.count_present(Scope("platform", "product", "other")) == 0
 
 
 def test_an_approval_is_of_exactly_what_was_asked(state: State) -> None:
     """Asked for again it keeps its date and its approval; anything else takes its place without one."""
-    asked = PendingApproval("wms.p", "delete product of wms on the platform", packed([TOP, 2, 1]), AT)
+    asked = PendingApproval("wms.p", "delete product of wms on the platform", packed_key_hashes([TOP, 2, 1]), AT)
     assert (asked.number, asked.key_hashes) == (3, [1, 2, TOP])
     with state.begin() as tx:
-        tx.approvals.ask(asked)
-        tx.approvals.approve(asked, at=AT)
-        tx.approvals.ask(PendingApproval("wms.p", asked.what, asked.keys, AT + timedelta(days=1)))
-        assert tx.approvals.listed() == [PendingApproval("wms.p", asked.what, asked.keys, AT, AT)]
+        tx.pending_approvals.request_approval(asked)
+        tx.pending_approvals.approve(asked, at=AT)
+        tx.pending_approvals.request_approval(PendingApproval("wms.p", asked.what, asked.keys, AT + timedelta(days=1)))
+        assert tx.pending_approvals.listed() == [PendingApproval("wms.p", asked.what, asked.keys, AT, AT)]
         other = PendingApproval("wms.p", "archive product of wms on the platform", asked.keys, AT)
-        tx.approvals.ask(other)
-        assert tx.approvals.get("wms.p") == other
-        tx.approvals.forget("wms.p")
-        assert tx.approvals.get("wms.p") is None
+        tx.pending_approvals.request_approval(other)
+        assert tx.pending_approvals.get("wms.p") == other
+        tx.pending_approvals.forget("wms.p")
+        assert tx.pending_approvals.get("wms.p") is None
 
 
 @pytest.mark.parametrize("keys", [[], [1], list(range(600))])
@@ -61,4 +65,4 @@ def test_facts_are_found_in_any_number(state: State, keys: list[int]) -> None:
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.bindings.put(SCOPE, [Binding(k, "K", "p", 9, None, "whole", {}, None, 1) for k in keys], run_id=run, at=AT)
-        assert sorted(tx.snapshots.steps(SCOPE, keys)) == [(key, "whole") for key in keys]
+        assert sorted(tx.snapshots.accepted_steps(SCOPE, keys)) == [(key, "whole") for key in keys]

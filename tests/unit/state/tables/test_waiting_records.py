@@ -7,7 +7,7 @@ from datetime import timedelta
 from tests.unit.state.samples import AT, start
 
 from crossdock.state import (
-    DeadLetterFilter,
+    RecordFilter,
     RecordIdentity,
     State,
     WaitingRecord,
@@ -24,6 +24,6 @@ def test_a_waiting_record_keeps_its_since(state: State) -> None:
             tx.waiting_records.put([record], run_id=run, at=at)
     with state.begin() as tx:
         assert tx.waiting_records.listed(limit=5)[0]["since"] == AT
-        assert tx.waiting_records.chosen(DeadLetterFilter("s")) == [record]
-        assert tx.waiting_records.among("s", [0, 1, 2]) == [record]
-        assert tx.waiting_records.among("s", [2]) == tx.waiting_records.among("t", [1]) == []
+        assert tx.waiting_records.matching(RecordFilter("s")) == [record]
+        assert tx.waiting_records.records_among("s", [0, 1, 2]) == [record]
+        assert tx.waiting_records.records_among("s", [2]) == tx.waiting_records.records_among("t", [1]) == []

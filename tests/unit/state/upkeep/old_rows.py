@@ -21,13 +21,13 @@ from crossdock.state import (
 from crossdock.state.tables.intents import Status
 from crossdock.state.tables.scheduled_runs import Status as Ending
 from crossdock.state.upkeep import purge as purging
-from crossdock.state.upkeep.removable_rows import Ages
+from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.state.upkeep.retention import PurgeResult
 from crossdock.values.run_messages import RunMessage
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OLD, YOUNG = NOW - timedelta(days=100), NOW - timedelta(days=10)
-AGES = Ages.at(NOW, timedelta(days=90), keys_kept_s=0)
+AGES = PurgeTimes.at(NOW, timedelta(days=90), keys_kept_s=0)
 CANARY = "canary-7f31c2"
 
 
@@ -70,14 +70,14 @@ def rows(url: StateUrl, table: Any) -> list[dict[str, Any]]:
     return found
 
 
-def purge(state: State, url: StateUrl, ages: Ages = AGES) -> PurgeResult:
+def purge(state: State, url: StateUrl, ages: PurgeTimes = AGES) -> PurgeResult:
     """Purge after a dry run, which must announce the same."""
     with state.begin() as tx:
-        announced = tx.retention.count(ages)
+        announced = tx.retention.count_removable(ages)
     done = purging.purge(state, url, ages)
     assert done == announced
     with state.begin() as tx:
-        assert tx.retention.count(ages) == PurgeResult(0, 0, 0, 0)
+        assert tx.retention.count_removable(ages) == PurgeResult(0, 0, 0, 0)
     return done
 
 

@@ -12,7 +12,7 @@ from tests.unit.state.queries.test_state_size import contents, fill, table
 from tests.unit.state.samples import SCOPE, start
 
 from crossdock.errors import StateError
-from crossdock.state import State, StateUrl, create, parse_url
+from crossdock.state import State, StateUrl, create_or_upgrade, parse_url
 from crossdock.state.db import engine as state_engine
 from crossdock.state.upkeep import compact
 
@@ -20,7 +20,7 @@ from crossdock.state.upkeep import compact
 def test_compacting_gives_back_room(tmp_path: Path) -> None:
     """The space of removed rows is shown before and released afterwards; the other rows stay."""
     url = parse_url("sqlite:///state.db", tmp_path)
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     with closing(State(url, PIN)) as state:
         fill(state, 1_000)
         with closing(sqlite3.connect(tmp_path / "state.db")) as file, file:
@@ -77,7 +77,7 @@ def test_a_reader_blocks_compacting(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """While another process reads the state the file cannot shrink: an error says what to do."""
     monkeypatch.setattr(state_engine, "BUSY_S", 0.05)
     url = parse_url("sqlite:///state.db", tmp_path)
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     with closing(State(url, PIN)) as state, closing(State(url, PIN)) as other:
         fill(state, 10)
         with other.read_only() as seen:

@@ -23,7 +23,7 @@ from crossdock.errors import StateError
 from crossdock.state import (
     State,
     StateUrl,
-    create,
+    create_or_upgrade,
     parse_url,
 )
 from crossdock.state.db import engine as state_engine
@@ -46,7 +46,7 @@ def bytes_of(tmp_path: Path) -> bytes:
 def test_purged_data_is_gone_from_the_file(tmp_path: Path) -> None:
     """No byte of it stands in the database or its log: of what the purge removed, nor of what runs overwrote before."""
     url = parse_url("sqlite:///state.db", tmp_path)
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     with closing(State(url, PIN)) as state:
         number = run(state)
         settle(state, number, [item(key, body=f"{CANARY}{'x' * key * 100}".encode()) for key in range(200)], "rejected")
@@ -64,7 +64,7 @@ def test_a_reader_blocks_the_purge_of_remnants(tmp_path: Path, monkeypatch: pyte
     """While another process reads the state the log cannot be emptied: an error; a second purge does it."""
     monkeypatch.setattr(state_engine, "BUSY_S", 0.05)
     url = parse_url("sqlite:///state.db", tmp_path)
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     with (
         closing(State(url, PIN)) as state,
         closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as other,
@@ -83,7 +83,7 @@ def test_a_bounded_purge_says_whether_it_is_finished(state: State, monkeypatch: 
     """No more batches than allowed; what is left is done by the next calls."""
     monkeypatch.setattr(retention, "BATCH", 2)
     settle(state, run(state), [item(key) for key in range(1, 6)], "delivered")
-    done, is_finished = purging.purge_batches(state, AGES, batches=2)
+    done, is_finished = purging.purge_in_batches(state, AGES, batches=2)
     assert (done.operations_removed, is_finished) == (4, False)
-    done, is_finished = purging.purge_batches(state, AGES, batches=99)
+    done, is_finished = purging.purge_in_batches(state, AGES, batches=99)
     assert (done.operations_removed, is_finished) == (1, True)

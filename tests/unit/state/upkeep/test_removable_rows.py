@@ -23,7 +23,7 @@ from tests.unit.state.upkeep.old_rows import (
 
 from crossdock.state import (
     Attempt,
-    DeadLetterFilter,
+    RecordFilter,
     RecordIdentity,
     State,
     StateUrl,
@@ -82,7 +82,7 @@ def test_what_is_unsettled_stays_whole(state: State, state_url: StateUrl, status
     with state.begin() as tx:
         (left,) = tx.intents.unsettled()
         assert (left.body, left.raw["rows"]) == (CANARY.encode(), [[CANARY]])
-        assert tx.waiting_records.chosen(DeadLetterFilter("wms.invoices")) == [waits]
+        assert tx.waiting_records.matching(RecordFilter("wms.invoices")) == [waits]
 
 
 def test_no_idempotency_key_is_minted_twice(state: State, state_url: StateUrl) -> None:
@@ -109,7 +109,7 @@ def test_a_removed_binding_holds_its_counter(state: State, state_url: StateUrl) 
     settle(state, number, [item(1)], "delivered")
     settle(state, number, [item(1, 2, operation="delete")], "rejected")
     with state.begin() as tx:
-        tx.bindings.bury(SCOPE, [1], at=OLD)
+        tx.bindings.mark_deleted(SCOPE, [1], at=OLD)
     assert purge(state, state_url) == PurgeResult(operations_removed=1, operations_emptied=1)
     assert minted_next(state, 1) == 3
 

@@ -91,13 +91,13 @@ def test_old_files_go_and_are_recognised(state: State, state_url: StateUrl) -> N
         tx.intake.finish("other", "1")
     assert purge(state, state_url) == PurgeResult(files_removed=2)
     with state.read_only() as tx:
-        assert [facts.name for facts in tx.intake.done("s", "1").values()] == ["newest", "listed", "last"]
-        assert list(tx.intake.unfinished("s")) == ["hash of unfinished"]
-        assert max(facts.stamp for facts in tx.intake.known("s")) == "9"
-        known = tx.intake.forgotten("s", "1")
+        assert [facts.name for facts in tx.intake.finished_files("s", "1").values()] == ["newest", "listed", "last"]
+        assert list(tx.intake.unfinished_files("s")) == ["hash of unfinished"]
+        assert max(facts.stamp for facts in tx.intake.known_files("s")) == "9"
+        known = tx.intake.digests_of_removed_files("s", "1")
         assert [f"hash of {name}" in known for name in ("a", "b", "c", "listed")] == [True, True, False, False]
-        assert "hash of a" not in tx.intake.forgotten("s", "2")
-        assert not tx.intake.forgotten("other", "1")
+        assert "hash of a" not in tx.intake.digests_of_removed_files("s", "2")
+        assert not tx.intake.digests_of_removed_files("other", "1")
 
 
 def test_old_snapshots_go_and_are_recognised(state: State, state_url: StateUrl) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from crossdock.state.tables.bindings import Binding, Bindings
 from crossdock.state.tables.dead_letters import DeadLetterFacts, DeadLetters
-from crossdock.state.tables.key_index_stamps import KeyIndexChange, Stamps
+from crossdock.state.tables.key_index_stamps import KeyIndexChange, KeyIndexStamps
 from crossdock.state.tables.record_identity import Scope, Step
 from crossdock.state.tables.snapshots import SnapshotHistory
 from crossdock.state.tables.waiting_records import Wait, WaitingRecords
@@ -44,18 +44,18 @@ class ExpectedDeliveries:
         if delivery.is_whole:
             self._finished[delivery.stream].add(delivery.key_hash)
 
-    def refuse(self, stream: str, refused: DeadLetterFacts) -> None:
+    def add_refusal(self, stream: str, refused: DeadLetterFacts) -> None:
         """Expect that an operation is refused before the streams that are planned next."""
         self._refused[stream].append(refused)
 
-    def refused(self, stream: str) -> list[DeadLetterFacts]:
+    def refusals(self, stream: str) -> list[DeadLetterFacts]:
         return self._refused.get(stream, [])
 
     def bindings(self, scope: Scope) -> Mapping[int, Binding | None]:
         """Return the bindings of *scope* that differ from the stored ones, by key hash; None for a deleted record."""
         return self._bindings.get(scope, {})
 
-    def of_resource(self, target: str, resource: str) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
+    def records_of_resource(self, target: str, resource: str) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
         """Yield scope, key hash, key and payload of the records of *resource* that differ from the stored ones."""
         for scope, expected in self._bindings.items():
             if (scope.target, scope.resource) == (target, resource):
@@ -65,7 +65,7 @@ class ExpectedDeliveries:
         """Return the key hashes of the records of *stream* that are no longer rejected or waiting."""
         return self._finished.get(stream, set())
 
-    def changes(self, scope: Scope) -> list[KeyIndexChange]:
+    def key_index_changes(self, scope: Scope) -> list[KeyIndexChange]:
         return [
             KeyIndexChange(key_hash, binding.fingerprint, binding.position)
             if binding
@@ -75,32 +75,32 @@ class ExpectedDeliveries:
 
 
 class ExpectedBindings(Bindings):
-    def __init__(self, connection: Connection, stamps: Stamps, expected: ExpectedDeliveries) -> None:
+    def __init__(self, connection: Connection, stamps: KeyIndexStamps, expected: ExpectedDeliveries) -> None:
         super().__init__(connection, stamps)
         self._expected = expected
 
     def get(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, Binding]:
-        unchanged, expected = self._apart(scope, key_hashes)
+        unchanged, expected = self._split_expected(scope, key_hashes)
         return super().get(scope, unchanged) | expected
 
     def ids(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
-        unchanged, expected = self._apart(scope, key_hashes)
+        unchanged, expected = self._split_expected(scope, key_hashes)
         return super().ids(scope, unchanged) | {key_hash: each.target_id for key_hash, each in expected.items()}
 
-    def of_records_created_again(self, scope: Scope) -> list[Binding]:
+    def contributions_to_recreated_records(self, scope: Scope) -> list[Binding]:
         expected = self._expected.bindings(scope)
-        stored = [each for each in super().of_records_created_again(scope) if each.key_hash not in expected]
+        stored = [each for each in super().contributions_to_recreated_records(scope) if each.key_hash not in expected]
         return [*stored, *(each for each in expected.values() if each is not None and each.fingerprint is None)]
 
-    def naming(
+    def referring_to(
         self, target: str, resource: str, ids: Sequence[str]
     ) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
-        for found in super().naming(target, resource, ids):
+        for found in super().referring_to(target, resource, ids):
             if found[1] not in self._expected.bindings(found[0]):
                 yield found
-        yield from self._expected.of_resource(target, resource)
+        yield from self._expected.records_of_resource(target, resource)
 
-    def _apart(self, scope: Scope, key_hashes: Sequence[int]) -> tuple[list[int], dict[int, Binding]]:
+    def _split_expected(self, scope: Scope, key_hashes: Sequence[int]) -> tuple[list[int], dict[int, Binding]]:
         """Split *key_hashes* into those whose stored binding is current, and the expected bindings of the others."""
         differing = self._expected.bindings(scope)
         found = {key_hash: differing[key_hash] for key_hash in key_hashes if key_hash in differing}
@@ -114,7 +114,7 @@ class ExpectedDeadLetters(DeadLetters):
         self._expected = expected
 
     def facts(self, stream: str) -> list[DeadLetterFacts]:
-        finished, refused = self._expected.finished(stream), self._expected.refused(stream)
+        finished, refused = self._expected.finished(stream), self._expected.refusals(stream)
         return [*(each for each in super().facts(stream) if each.key_hash not in finished), *refused]
 
 
@@ -133,9 +133,9 @@ class ExpectedSnapshotHistory(SnapshotHistory):
         super().__init__(connection)
         self._expected = expected
 
-    def steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
+    def accepted_steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
         differing = self._expected.bindings(scope)
-        yield from super().steps(scope, [key_hash for key_hash in key_hashes if key_hash not in differing])
+        yield from super().accepted_steps(scope, [key_hash for key_hash in key_hashes if key_hash not in differing])
         for key_hash in key_hashes:
             if binding := differing.get(key_hash):
                 yield key_hash, binding.step

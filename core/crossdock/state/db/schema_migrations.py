@@ -51,7 +51,7 @@ def _add_the_inbox(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.webhooks, schema.hints])
 
 
-def _add_migrations(connection: Connection) -> None:
+def _add_system_migrations(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE intents ADD COLUMN untouched BOOLEAN"))
     schema.metadata.create_all(connection, tables=[schema.migrations, schema.migration_runs, schema.wave_approvals])
 
@@ -72,7 +72,7 @@ def _remember_keys_with_white_space(connection: Connection) -> None:
         sql_statements.upsert(connection, table, rows)
 
 
-def _add_what_cursors_miss(connection: Connection) -> None:
+def _add_full_lists_and_followed_records(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.full_lists, schema.followed_records])
 
 
@@ -102,13 +102,13 @@ def _add_suspected_inputs(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.suspected_inputs])
 
 
-def _add_what_is_unverified(connection: Connection) -> None:
+def _add_marks_of_unverified_parts(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE bindings ADD COLUMN unverified BOOLEAN"))
     schema.unverified_bindings.create(connection)
     schema.metadata.create_all(connection, tables=[schema.unverified])
 
 
-def _mark_idle_records(connection: Connection) -> None:
+def _store_when_waiting_records_are_idle(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE waiting_records ADD COLUMN idle_under VARCHAR(64)"))
 
 
@@ -116,7 +116,7 @@ def _store_commands(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE runs ADD COLUMN command TEXT"))
 
 
-def _store_decisions(connection: Connection) -> None:
+def _store_when_intents_were_resolved(connection: Connection) -> None:
     time = "TIMESTAMP WITH TIME ZONE" if connection.dialect.name == "postgresql" else "TEXT"
     connection.execute(text(f"ALTER TABLE intents ADD COLUMN resolved_at {time}"))
 
@@ -144,7 +144,7 @@ def _keep_receipts(connection: Connection) -> None:
         connection.execute(text("ALTER TABLE batches ADD COLUMN receipt TEXT NOT NULL DEFAULT ''"))
 
 
-def _add_what_the_console_needs(connection: Connection) -> None:
+def _add_audit_log(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.audit_log])
     schema.listed_dead_letters.create(connection)
 
@@ -159,23 +159,23 @@ MIGRATIONS: tuple[Migration, ...] = (
     _index_what_trace_searches_by,
     _rename_the_ids_of_targets,
     _add_the_inbox,
-    _add_migrations,
+    _add_system_migrations,
     _store_when_records_changed,
     _remember_keys_with_white_space,
-    _add_what_cursors_miss,
+    _add_full_lists_and_followed_records,
     _add_passed_files,
     _store_all_messages,
     _remember_begun_undos,
     _add_suspected_inputs,
-    _add_what_is_unverified,
-    _mark_idle_records,
+    _add_marks_of_unverified_parts,
+    _store_when_waiting_records_are_idle,
     _store_commands,
-    _store_decisions,
+    _store_when_intents_were_resolved,
     _add_unknown_references,
     _index_what_is_due_by_stream,
     _add_batches,
     _keep_receipts,
-    _add_what_the_console_needs,
+    _add_audit_log,
     _store_categories_of_errors,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""

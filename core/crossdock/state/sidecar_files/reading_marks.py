@@ -34,10 +34,10 @@ class ReadingMarks:
     """The marks of one state. A failed write stops nothing, and marks of another *identity* are ignored."""
 
     def __init__(self, path: Path, identity: str) -> None:
-        self._path, self._owner = path, {"state": identity, "boot": _boot()}
+        self._path, self._owner = path, {"state": identity, "boot": _boot_id()}
         self._file: BinaryIO | None = None
 
-    def left(self) -> Sequence[ReadingMark]:
+    def left_by_killed_process(self) -> Sequence[ReadingMark]:
         """Return the marks of a killed process; none if the machine has restarted since."""
         try:
             content = self._path.read_bytes()
@@ -75,7 +75,7 @@ class ReadingMarks:
 _FIELDS = asdict(ReadingMark("")).keys()
 
 
-def _boot() -> str:
+def _boot_id() -> str:
     """Return an id of the current start of the machine; empty where the system has none."""
     try:
         return _BOOT.read_text().strip()

@@ -17,9 +17,9 @@ from sqlalchemy.exc import DBAPIError
 
 from crossdock.errors import StateError
 from crossdock.state.db import engine, run_lease
-from crossdock.state.db.database_errors import is_transient, place_of, translated
-from crossdock.state.db.engine import BUSY_S, Pin, identity, open_engine, read_ahead, read_only_connection
-from crossdock.state.planned_state import (
+from crossdock.state.db.database_errors import is_transient, translated, url_without_password
+from crossdock.state.db.engine import BUSY_S, PinnedTenant, open_engine, read_ahead, read_only_connection, state_id
+from crossdock.state.expected_state import (
     ExpectedBindings,
     ExpectedDeadLetters,
     ExpectedDeliveries,
@@ -28,13 +28,13 @@ from crossdock.state.planned_state import (
 )
 from crossdock.state.queries.delivered_history import DeliveredHistory
 from crossdock.state.queries.migration_outcome import MigrationOutcome
-from crossdock.state.queries.open_totals import OpenTotals
+from crossdock.state.queries.open_totals import OpenRecordTotals
 from crossdock.state.queries.record_history import RecordHistory
-from crossdock.state.queries.run_details import KnownRecords, OpenRecords, RunDetails
+from crossdock.state.queries.run_details import KnownRecordCounts, OpenRecordCounts, RunDetails
 from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files import fence_files
 from crossdock.state.sidecar_files.fence_files import FenceFiles
-from crossdock.state.sidecar_files.input_marks import ReadingMarks
+from crossdock.state.sidecar_files.reading_marks import ReadingMarks
 from crossdock.state.tables.audit_log import AuditLog
 from crossdock.state.tables.batches import Batches
 from crossdock.state.tables.begun_undos import BegunUndos
@@ -42,11 +42,11 @@ from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.crashing_inputs import CrashingInputs
 from crossdock.state.tables.cursors import Cursors
 from crossdock.state.tables.dead_letters import DeadLetters
-from crossdock.state.tables.file_intake import Intake
+from crossdock.state.tables.file_intake import FileIntake
 from crossdock.state.tables.full_lists import FullLists
 from crossdock.state.tables.inbox import Inbox
 from crossdock.state.tables.intents import Intents
-from crossdock.state.tables.key_index_stamps import Stamps, stamp_of
+from crossdock.state.tables.key_index_stamps import KeyIndexStamps, stamp_of
 from crossdock.state.tables.migrations import Migrations
 from crossdock.state.tables.pending_approvals import PendingApprovals
 from crossdock.state.tables.record_identity import Scope
@@ -57,7 +57,7 @@ from crossdock.state.tables.token_buckets import Buckets
 from crossdock.state.tables.unfinished_records import UnfinishedRecords
 from crossdock.state.tables.unrecorded_references import UnrecordedReferences
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
-from crossdock.state.tables.unverified_parts import Unverified
+from crossdock.state.tables.unverified_parts import UnverifiedParts
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.upkeep.retention import Retention
 
@@ -75,50 +75,54 @@ class Transaction:
     """All tables and queries in one transaction, which is committed at the end of its block."""
 
     def __init__(self, connection: Connection, expected: Callable[[Scope], int]) -> None:
-        self.connection, self.stamps = connection, Stamps(connection, expected)
+        self.connection, self.stamps = connection, KeyIndexStamps(connection, expected)
 
     bindings = cached_property(lambda tx: Bindings(tx.connection, tx.stamps))
     unrecorded_references = cached_property(lambda tx: UnrecordedReferences(tx.connection))
     untrimmed_keys = cached_property(lambda tx: UntrimmedKeys(tx.connection))
-    unverified = cached_property(lambda tx: Unverified(tx.connection, tx.bindings))
+    unverified = cached_property(lambda tx: UnverifiedParts(tx.connection, tx.bindings))
     runs = cached_property(lambda tx: Runs(tx.connection))
     intents = cached_property(lambda tx: Intents(tx.connection))
     batches = cached_property(lambda tx: Batches(tx.connection))
-    intake = cached_property(lambda tx: Intake(tx.connection))
+    intake = cached_property(lambda tx: FileIntake(tx.connection))
     dead_letters = cached_property(lambda tx: DeadLetters(tx.connection))
     waiting_records = cached_property(lambda tx: WaitingRecords(tx.connection))
     cursors = cached_property(lambda tx: Cursors(tx.connection))
     buckets = cached_property(lambda tx: Buckets(tx.connection))
     full_lists = cached_property(lambda tx: FullLists(tx.connection))
     unfinished_records = cached_property(lambda tx: UnfinishedRecords(tx.connection))
-    open_records = cached_property(lambda tx: OpenRecords(tx.connection, tx.unverified))
-    open_totals = cached_property(lambda tx: OpenTotals(tx.connection))
-    known_records = cached_property(lambda tx: KnownRecords(tx.connection))
+    open_record_counts = cached_property(lambda tx: OpenRecordCounts(tx.connection, tx.unverified))
+    open_record_totals = cached_property(lambda tx: OpenRecordTotals(tx.connection))
+    known_record_counts = cached_property(lambda tx: KnownRecordCounts(tx.connection))
     migration_outcome = cached_property(lambda tx: MigrationOutcome(tx.connection))
-    tracing = cached_property(lambda tx: RecordHistory(tx.connection))
-    delivered = cached_property(lambda tx: DeliveredHistory(tx.connection))
-    reporting = cached_property(lambda tx: RunDetails(tx.connection))
+    record_history = cached_property(lambda tx: RecordHistory(tx.connection))
+    delivered_history = cached_property(lambda tx: DeliveredHistory(tx.connection))
+    run_details = cached_property(lambda tx: RunDetails(tx.connection))
     retention = cached_property(lambda tx: Retention(tx.connection))
     scheduled_runs = cached_property(lambda tx: ScheduledRuns(tx.connection))
-    approvals = cached_property(lambda tx: PendingApprovals(tx.connection))
+    pending_approvals = cached_property(lambda tx: PendingApprovals(tx.connection))
     snapshots = cached_property(lambda tx: SnapshotHistory(tx.connection))
     crashing_inputs = cached_property(lambda tx: CrashingInputs(tx.connection))
     inbox = cached_property(lambda tx: Inbox(tx.connection))
     migrations = cached_property(lambda tx: Migrations(tx.connection))
     begun_undos = cached_property(lambda tx: BegunUndos(tx.connection))
     audit_log = cached_property(lambda tx: AuditLog(tx.connection))
-    statistics = cached_property(lambda tx: StateSize(tx.connection, tx.bindings))
+    state_size = cached_property(lambda tx: StateSize(tx.connection, tx.bindings))
 
 
-def create(url: URL, pin: Pin, changed: Callable[[Transaction, int], None] = lambda _tx, _version: None) -> bool:
+def create_or_upgrade(
+    url: URL, pin: PinnedTenant, changed: Callable[[Transaction, int], None] = lambda _tx, _version: None
+) -> bool:
     """Create the state and return True, or upgrade an existing one of the same pin.
 
     *changed* is called in the transaction, with the version that the state had before, which is 0 for a new one.
     """
-    return engine.create(url, pin, lambda connection, version: changed(Transaction(connection, lambda _: 0), version))
+    return engine.create_or_upgrade(
+        url, pin, lambda connection, version: changed(Transaction(connection, lambda _: 0), version)
+    )
 
 
-def _file_of(url: URL) -> tuple[int, int] | None:
+def _device_and_inode(url: URL) -> tuple[int, int] | None:
     """Return device and number of a state's file; None for other states, and without a file."""
     if url.drivername != "sqlite" or not url.database:
         return None
@@ -130,17 +134,17 @@ def _file_of(url: URL) -> tuple[int, int] | None:
 
 
 @cache
-def _lock_of(_database: str) -> FairLock:
+def _lock_of_database(_database: str) -> FairLock:
     return FairLock()
 
 
 def _write_lock(url: URL) -> FairLock:
     """Return the lock of a SQLite file for this process: SQLite has one writer, and lets others wait out of order."""
-    return _lock_of(str(url.database)) if url.drivername == "sqlite" else FairLock()
+    return _lock_of_database(str(url.database)) if url.drivername == "sqlite" else FairLock()
 
 
 @contextmanager
-def _in_order(lock: FairLock, most_s: float) -> Iterator[None]:
+def _turn_to_write(lock: FairLock, most_s: float) -> Iterator[None]:
     """Let threads write in turn. A thread that has waited for *most_s* leaves the order to the database."""
     is_first = lock.acquire(most_s)
     try:
@@ -159,28 +163,28 @@ class State:
     """
 
     def __init__(
-        self, url: URL, pin: Pin, *, read_only: bool = False, keys: Path | None = None, waits_s: float = BUSY_S
+        self, url: URL, pin: PinnedTenant, *, read_only: bool = False, keys: Path | None = None, waits_s: float = BUSY_S
     ) -> None:
         self._url, self._waits_s = url, waits_s
-        self._keys = _opened(keys) if keys else None
+        self._keys = _open_key_index(keys) if keys else None
         self._engine = open_engine(url, pin, read_only=read_only, waits_s=waits_s)
         self._folder = keys
         self._unmarked: FenceFiles | None = None  # while the lease is held and nothing was sent
         self._lease: run_lease.Lease | None = None
         self._expected: ExpectedDeliveries | None = None
         self._write_lock = _write_lock(url)
-        self._file = _file_of(url)
+        self._file = _device_and_inode(url)
 
-    def check_file(self) -> None:
+    def check_same_file(self) -> None:
         """Raise StateError if the file of a SQLite state was removed or replaced since it was opened."""
-        if not self.is_of_this_file():
+        if not self.is_same_file():
             message = "the file was removed or replaced while it was in use, so that nothing of this run is recorded"
             hint = "put back the file or a backup of it, and declare it by 'crossdock state restored'"
-            raise StateError(message, where=place_of(self._url), hint=hint, code="state_replaced")
+            raise StateError(message, where=url_without_password(self._url), hint=hint, code="state_replaced")
 
-    def is_of_this_file(self) -> bool:
+    def is_same_file(self) -> bool:
         """Return whether the file of a SQLite state is the one that was opened."""
-        return _file_of(self._url) == self._file
+        return _device_and_inode(self._url) == self._file
 
     @property
     def fence(self) -> int:
@@ -195,10 +199,10 @@ class State:
             RefusedError: If it is older than the last run here that sent something, and was not declared *restored*.
         """
         mark = self._fence_files(self._folder) if self._folder else None
-        above = mark.fence if mark and restored else 0
+        above = mark.highest_fence if mark and restored else 0
         with translated(self._url), ExitStack() as stack:
             if mark and not restored:
-                mark.check(run_lease.fence(self._engine), place_of(self._url))
+                mark.check(run_lease.current_fence(self._engine), url_without_password(self._url))
             held = stack.enter_context(run_lease.hold(self._engine, self._url, owner, above=above))
             self._lease, self._unmarked = held, mark
             try:
@@ -207,11 +211,13 @@ class State:
                 self._lease = self._unmarked = None
 
     def _fence_files(self, folder: Path) -> FenceFiles:
-        name = identity(self._engine, self._url)
-        return FenceFiles((folder / fence_files.NAME, *fence_files.of_user(name, place_of(self._url))), name)
+        name = state_id(self._engine, self._url)
+        return FenceFiles(
+            (folder / fence_files.NAME, *fence_files.path_in_user_folder(name, url_without_password(self._url))), name
+        )
 
     @contextmanager
-    def expecting(self, deliveries: ExpectedDeliveries) -> Iterator[None]:
+    def assuming_delivered(self, deliveries: ExpectedDeliveries) -> Iterator[None]:
         """Show comparisons and look-ups the state as it is after *deliveries*. The block must not write."""
         self._expected = deliveries
         try:
@@ -229,17 +235,17 @@ class State:
         if self._folder is None:
             return None
         with translated(self._url):
-            return ReadingMarks(self._folder / "reading.json", identity(self._engine, self._url))
+            return ReadingMarks(self._folder / "reading.json", state_id(self._engine, self._url))
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:
-        with translated(self._url), self._writing() as tx:
+        with translated(self._url), self._write_transaction() as tx:
             yield tx
 
     @contextmanager
     def read_only(self) -> Iterator[Transaction]:
         """Begin a read-only transaction. It flushes nothing to disk, and a write in it fails."""
-        with translated(self._url), self._reading() as tx:
+        with translated(self._url), self._read_transaction() as tx:
             yield tx
 
     def run_transaction(self, work: Callable[[Transaction], T]) -> T:
@@ -247,13 +253,13 @@ class State:
 
         A commit may have succeeded although its answer was lost, so running *work* twice must have the same result.
         """
-        return self._retried(work, self._writing)
+        return self._run_with_retries(work, self._write_transaction)
 
     def run_read_only(self, work: Callable[[Transaction], T]) -> T:
-        """Run *work* in a read-only transaction, retried as in `apply`."""
-        return self._retried(work, self._reading)
+        """Run *work* in a read-only transaction, retried as in `run_transaction`."""
+        return self._run_with_retries(work, self._read_transaction)
 
-    def _retried(
+    def _run_with_retries(
         self, work: Callable[[Transaction], T], transaction: Callable[[], AbstractContextManager[Transaction]]
     ) -> T:
         with translated(self._url):
@@ -269,50 +275,50 @@ class State:
                 return work(tx)
 
     @contextmanager
-    def _writing(self) -> Iterator[Transaction]:
-        with _in_order(self._write_lock, min(IN_ORDER_S, 2 * self._waits_s)):
+    def _write_transaction(self) -> Iterator[Transaction]:
+        with _turn_to_write(self._write_lock, min(IN_ORDER_S, 2 * self._waits_s)):
             with self._engine.begin() as connection:
                 if self._lease:
                     self._lease.confirm(connection)
-                tx = self._transaction(connection)
+                tx = self._new_transaction(connection)
                 yield tx
             if self._keys:
-                self._keys.committed(tx.stamps.touched)
+                self._keys.record_committed_changes(tx.stamps.touched)
 
     @contextmanager
-    def _reading(self) -> Iterator[Transaction]:
+    def _read_transaction(self) -> Iterator[Transaction]:
         with read_only_connection(self._engine) as connection:
-            yield self._transaction(connection)
+            yield self._new_transaction(connection)
 
-    def known(self, scope: Scope) -> pl.DataFrame:
+    def known_keys(self, scope: Scope) -> pl.DataFrame:
         """Return what the state knows about each key of *scope*: see `key_index.from_bindings`."""
         with translated(self._url), read_only_connection(self._engine) as connection:
-            return self._known(connection, scope, stamp_of(connection, scope))
+            return self._known_keys(connection, scope, stamp_of(connection, scope))
 
-    def known_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
-        from crossdock.state.sidecar_files.key_index import bindings_of_keys  # noqa: PLC0415  as in `_opened`
+    def known_keys_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
+        from crossdock.state.sidecar_files.key_index import bindings_of_keys  # noqa: PLC0415  as in `_open_key_index`
 
         with translated(self._url), read_only_connection(self._engine) as connection:
             return bindings_of_keys(connection, scope, key_hashes)
 
-    def known_in_order(self, scope: Scope) -> pl.DataFrame | None:
-        """Do the same as `known`, but return None for more keys than `ORDERED`, often without reading them."""
-        from crossdock.state.sidecar_files.key_index import ORDERED  # noqa: PLC0415  as in `_opened`
+    def known_keys_in_order(self, scope: Scope) -> pl.DataFrame | None:
+        """Do the same as `known_keys`, but return None for more keys than `ORDERED`, often without reading them."""
+        from crossdock.state.sidecar_files.key_index import ORDERED  # noqa: PLC0415  as in `_open_key_index`
 
         with translated(self._url), read_only_connection(self._engine) as connection:
             stamp = stamp_of(connection, scope)
-            if self._keys and self._keys.height(scope, stamp) > ORDERED:
+            if self._keys and self._keys.key_count(scope, stamp) > ORDERED:
                 return None
-            frame = self._known(connection, scope, stamp)
+            frame = self._known_keys(connection, scope, stamp)
             return frame if frame.height <= ORDERED else None
 
-    def _known(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
-        from crossdock.state.sidecar_files.key_index import from_bindings, merged  # noqa: PLC0415  as in `_opened`
+    def _known_keys(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
+        from crossdock.state.sidecar_files.key_index import from_bindings, with_changes  # noqa: PLC0415  as in `_open_key_index`
 
         frame = self._keys.load(scope, stamp) if self._keys else None
         frame = from_bindings(connection, scope) if frame is None else frame
-        changes = self._expected.changes(scope) if self._expected else []
-        return merged(frame, changes) if changes else frame
+        changes = self._expected.key_index_changes(scope) if self._expected else []
+        return with_changes(frame, changes) if changes else frame
 
     def read_ahead(self, rows: int) -> None:
         read_ahead(self._url, rows)
@@ -321,12 +327,12 @@ class State:
         """Update the key index of *scope*, in a new *order*. A failure only makes the next run slower."""
         if self._keys is None:
             return
-        from crossdock.state.sidecar_files.key_index import from_bindings  # noqa: PLC0415  as in `_opened`
+        from crossdock.state.sidecar_files.key_index import from_bindings  # noqa: PLC0415  as in `_open_key_index`
 
         with translated(self._url), read_only_connection(self._engine) as connection:
             self._keys.update(scope, stamp_of(connection, scope), lambda: from_bindings(connection, scope), order)
 
-    def _transaction(self, connection: Connection) -> Transaction:
+    def _new_transaction(self, connection: Connection) -> Transaction:
         tx = Transaction(connection, self._keys.last_own_stamp if self._keys else lambda _: 0)
         if self._expected:
             tx.bindings = ExpectedBindings(connection, tx.stamps, self._expected)
@@ -339,7 +345,7 @@ class State:
         self._engine.dispose()
 
 
-def _opened(folder: Path) -> KeyIndex:
+def _open_key_index(folder: Path) -> KeyIndex:
     from crossdock.state.sidecar_files.key_index import KeyIndex  # noqa: PLC0415  it imports polars: 0.2 s of CPU
 
     return KeyIndex(folder)

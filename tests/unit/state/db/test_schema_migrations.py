@@ -13,8 +13,8 @@ from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.errors import StateError
-from crossdock.state import AuditEntry, AuditFilter, RunResult, State, StateUrl, Transaction, create
-from crossdock.state.db import migrations, schema
+from crossdock.state import AuditEntry, AuditFilter, RunResult, State, StateUrl, Transaction, create_or_upgrade
+from crossdock.state.db import schema, schema_migrations
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.values.run_messages import RunMessage
 
@@ -73,7 +73,7 @@ def back_to(connection: Connection, version: int) -> None:
 
 def with_a_binding(url: StateUrl) -> int:
     """Create a state with one binding, of the run with the returned id."""
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     state = State(url, PIN)
     run = start(state)
     with state.begin() as tx:
@@ -97,11 +97,11 @@ def test_an_upgrade_keeps_what_the_state_knows(state_url: StateUrl, monkeypatch:
         lambda connection: connection.execute(text("INSERT INTO later VALUES (3)")),
     )
     monkeypatch.setattr(schema, "VERSION", schema.VERSION + 2)
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, *steps))
+    monkeypatch.setattr(schema_migrations, "MIGRATIONS", (*schema_migrations.MIGRATIONS, *steps))
     with pytest.raises(StateError, match="'crossdock init' upgrades it"):
         State(state_url, PIN)
-    assert not create(state_url, PIN)
-    assert not create(state_url, PIN)
+    assert not create_or_upgrade(state_url, PIN)
+    assert not create_or_upgrade(state_url, PIN)
     opened = State(state_url, PIN)
     with opened.begin() as tx:
         assert tx.bindings.get(SCOPE, [1]) == {1: binding(1)}
@@ -115,7 +115,7 @@ def test_an_upgrade_keeps_what_the_state_knows(state_url: StateUrl, monkeypatch:
 
 def test_version_2_stores_durations(state_url: StateUrl) -> None:
     """A run that ended has the time from its start to its end; one that was killed or still runs has none."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     old = State(state_url, PIN)
     ended, killed, running = (start(old) for _ in range(3))
     after = AT + timedelta(milliseconds=1_500)
@@ -128,7 +128,7 @@ def test_version_2_stores_durations(state_url: StateUrl) -> None:
         connection.execute(finished.values(status="incomplete", finished_at=after))
         back_to(connection, 1)
     engine.dispose()
-    assert not create(state_url, PIN)
+    assert not create_or_upgrade(state_url, PIN)
     opened = State(state_url, PIN)
     with opened.read_only() as tx:
         durations = {run.id: run.duration for run in tx.runs.listed(limit=9)}
@@ -138,13 +138,13 @@ def test_version_2_stores_durations(state_url: StateUrl) -> None:
 
 def test_version_3_has_the_indexes_of_trace(state_url: StateUrl) -> None:
     """An older state gets the same indexes as a new one, and keeps its data."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     engine = create_engine(state_url)
     with engine.begin() as connection:
         new = index_names(connection)
         back_to(connection, 2)
         assert {index.name for index in schema.TRACE_INDEXES}.isdisjoint(index_names(connection))
-    assert not create(state_url, PIN)
+    assert not create_or_upgrade(state_url, PIN)
     with engine.connect() as connection:
         assert index_names(connection) == new
     engine.dispose()
@@ -153,11 +153,11 @@ def test_version_3_has_the_indexes_of_trace(state_url: StateUrl) -> None:
 
 def test_version_19_finds_what_is_due_of_one_stream(state_url: StateUrl) -> None:
     """The index of all that is due is replaced."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     engine = create_engine(state_url)
     with engine.begin() as connection:
         back_to(connection, 18)
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     with engine.connect() as connection:
         assert {name for name in index_names(connection) if "due_at" in str(name)} == {"ix_hints_stream_due_at"}
     engine.dispose()
@@ -165,7 +165,7 @@ def test_version_19_finds_what_is_due_of_one_stream(state_url: StateUrl) -> None
 
 def test_version_22_has_the_audit_log(state_url: StateUrl) -> None:
     """With the indexes of a new state. The upgrade can log itself: it is told which version it found."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     engine = create_engine(state_url)
     with engine.begin() as connection:
         new = index_names(connection)
@@ -176,8 +176,8 @@ def test_version_22_has_the_audit_log(state_url: StateUrl) -> None:
         tx.audit_log.put(entry)
         found.append(version)
 
-    assert not create(state_url, PIN, changed)
-    assert not create(state_url, PIN, changed)
+    assert not create_or_upgrade(state_url, PIN, changed)
+    assert not create_or_upgrade(state_url, PIN, changed)
     assert found == [21]
     with engine.connect() as connection:
         assert index_names(connection) == new
@@ -188,7 +188,7 @@ def test_version_22_has_the_audit_log(state_url: StateUrl) -> None:
 
 def test_version_4_has_the_ids_of_targets(state_url: StateUrl) -> None:
     """The ids that the platform assigned are kept, and found as quickly as in a new state."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     old = State(state_url, PIN)
     run, left = start(old), intent(1, target_id="prd_1", operation="update")
     with old.begin() as tx:
@@ -199,7 +199,7 @@ def test_version_4_has_the_ids_of_targets(state_url: StateUrl) -> None:
     with engine.begin() as connection:
         new = index_names(connection)
         back_to(connection, 3)
-    assert not create(state_url, PIN)
+    assert not create_or_upgrade(state_url, PIN)
     with engine.connect() as connection:
         assert index_names(connection) == new
     engine.dispose()
@@ -217,7 +217,7 @@ def test_version_7_knows_when_records_changed(state_url: StateUrl) -> None:
     with engine.begin() as connection:
         back_to(connection, 6)
     engine.dispose()
-    assert not create(state_url, PIN)
+    assert not create_or_upgrade(state_url, PIN)
     opened = State(state_url, PIN)
     with opened.begin() as tx:
         tx.bindings.put(SCOPE, [binding(2, changed_at="2026-03-29T01:30:00Z")], run_id=run, at=AT)
@@ -228,7 +228,7 @@ def test_version_7_knows_when_records_changed(state_url: StateUrl) -> None:
 
 def test_an_upgrade_remembers_the_keys_with_white_space(state_url: StateUrl) -> None:
     """Of bindings and of operations that are not settled, so that keys without it are the same records."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     state = State(state_url, PIN)
     run = start(state)
     keys = {1: "%200017", 2: "0018", 3: "a%20b", 4: "A|%E3%80%80B"}
@@ -239,7 +239,7 @@ def test_an_upgrade_remembers_the_keys_with_white_space(state_url: StateUrl) -> 
     with engine.begin() as connection:
         back_to(connection, 7)
     engine.dispose()
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     state = State(state_url, PIN)
     with state.read_only() as tx:
         assert tx.untrimmed_keys.of_scope(SCOPE) == ["%200017", "A|%E3%80%80B"]
@@ -248,7 +248,7 @@ def test_an_upgrade_remembers_the_keys_with_white_space(state_url: StateUrl) -> 
 
 def test_version_11_keeps_what_runs_had_to_say(state_url: StateUrl) -> None:
     """The error of a run and the notes of its streams are messages; they end with their run."""
-    create(state_url, PIN)
+    create_or_upgrade(state_url, PIN)
     old = State(state_url, PIN)
     run, other = start(old), start(old)
     tally = {"wms.lots": {"notes": ["no new file"]}, "wms.bins": {"notes": []}}
@@ -262,7 +262,7 @@ def test_version_11_keeps_what_runs_had_to_say(state_url: StateUrl) -> None:
             text("UPDATE runs SET error = :error WHERE id = :run"), {"error": "f.csv: is short", "run": run}
         )
     engine.dispose()
-    assert not create(state_url, PIN)
+    assert not create_or_upgrade(state_url, PIN)
     opened = State(state_url, PIN)
     with opened.read_only() as tx:
         found = {each.id: each.messages for each in tx.runs.listed(limit=9)}

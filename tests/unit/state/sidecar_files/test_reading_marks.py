@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.state.sidecar_files import input_marks
-from crossdock.state.sidecar_files.input_marks import ReadingMark, ReadingMarks
+from crossdock.state.sidecar_files import reading_marks
+from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
 
 MARK = ReadingMark("wms.p", "P.csv", "a5", 7)
 
@@ -26,23 +26,23 @@ def test_the_last_marks_are_found(tmp_path: Path) -> None:
     """Of the same state; a process that ends normally leaves none."""
     path = tmp_path / "keys" / "reading.json"
     marks = left(path)
-    assert ReadingMarks(path, "state 1").left() == [MARK]
-    assert ReadingMarks(path, "state 2").left() == []
+    assert ReadingMarks(path, "state 1").left_by_killed_process() == [MARK]
+    assert ReadingMarks(path, "state 2").left_by_killed_process() == []
     assert path.stat().st_mode & 0o777 == 0o600
     marks.close()
-    assert ReadingMarks(path, "state 1").left() == ()
+    assert ReadingMarks(path, "state 1").left_by_killed_process() == ()
 
 
 def test_a_restart_of_the_machine_says_nothing_about_an_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever was being read when it stopped."""
     boot = tmp_path / "boot_id"
-    monkeypatch.setattr(input_marks, "_BOOT", boot)
+    monkeypatch.setattr(reading_marks, "_BOOT", boot)
     boot.write_text("first\n")
     path = tmp_path / "reading.json"
     marks = left(path)
-    assert ReadingMarks(path, "state 1").left() == [MARK]
+    assert ReadingMarks(path, "state 1").left_by_killed_process() == [MARK]
     boot.write_text("second\n")
-    assert ReadingMarks(path, "state 1").left() == []
+    assert ReadingMarks(path, "state 1").left_by_killed_process() == []
     marks.close()
 
 
@@ -51,7 +51,7 @@ def test_a_damaged_file_has_no_marks(tmp_path: Path, content: bytes) -> None:
     """It is an extra check, and the next run writes it again."""
     path = tmp_path / "reading.json"
     path.write_bytes(content)
-    assert list(ReadingMarks(path, "state 1").left()) == []
+    assert list(ReadingMarks(path, "state 1").left_by_killed_process()) == []
 
 
 def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:

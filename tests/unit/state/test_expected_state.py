@@ -43,12 +43,12 @@ def test_every_look_at_bindings_agrees(state: State, stored: list[int], written:
     there = {each: 10 + each for each in stored} | dict.fromkeys(written, 99)
     there = {each: fingerprint for each, fingerprint in there.items() if each not in deleted}
     asked = list(range(1, 31))
-    with state.expecting(deliveries):
+    with state.assuming_delivered(deliveries):
         with state.read_only() as tx:
             assert {key: found.fingerprint for key, found in tx.bindings.get(scope, asked).items()} == there
             assert tx.bindings.ids(scope, asked) == {key: f"prd_{key}" for key in there}
-            steps = dict(tx.snapshots.steps(scope, asked))
-        known = {row[0]: row[1] for row in state.known(scope).rows()}
+            steps = dict(tx.snapshots.accepted_steps(scope, asked))
+        known = {row[0]: row[1] for row in state.known_keys(scope).rows()}
     assert known == there
     assert steps == {key: "open" if fingerprint == 99 else "whole" for key, fingerprint in there.items()}
     with state.read_only() as tx:
@@ -69,8 +69,8 @@ def test_a_delivered_record_is_not_open(state: State) -> None:
             waiting = [each.identity.key_hash for each in tx.waiting_records.waits(STREAM)]
             return [each.key_hash for each in tx.dead_letters.facts(STREAM)], waiting
 
-    with state.expecting(delivered(1, is_whole=True)):
+    with state.assuming_delivered(delivered(1, is_whole=True)):
         assert still_open() == ([2], [2])
-    with state.expecting(delivered(1, is_whole=False)):
+    with state.assuming_delivered(delivered(1, is_whole=False)):
         assert still_open() == ([1, 2], [1, 2])
     assert still_open() == ([1, 2], [1, 2])

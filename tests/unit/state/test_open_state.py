@@ -20,7 +20,7 @@ from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import (
     RunResult,
     State,
-    create,
+    create_or_upgrade,
     parse_url,
 )
 
@@ -71,7 +71,7 @@ def test_a_look_writes_nothing(state: State) -> None:
 def test_a_look_waits_for_no_writer(tmp_path: Path) -> None:
     """A read-only transaction sees the data before an unfinished write, and flushes nothing during a run."""
     url = parse_url("sqlite:///state.db", tmp_path)
-    create(url, PIN)
+    create_or_upgrade(url, PIN)
     state, other = State(url, PIN), State(url, PIN)
     run, log = start(state), tmp_path / "state.db-wal"
     with state.begin() as tx, other.read_only() as seen:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from crossdock.values.records import REASONS
 from crossdock.values import explanations
+from crossdock.values.records import REASONS
 from site_builder.markdown_text import code, escaped, table
 
 FOLDER = "reference/errors"

@@ -46,7 +46,7 @@ def guess(file: Path, *, as_json: bool) -> int:
     Exit codes: 0 a layout is written; 2 no regular file; 4 the file is empty, damaged or of an unknown kind.
     """
     from crossdock.reading.formats.guesses.file_guess import guess_file
-    from crossdock.reading.formats.guesses.layout_text import yaml_of
+    from crossdock.reading.formats.guesses.guess_as_yaml import yaml_of
 
     found = guess_file(file)
     if as_json:

@@ -11,7 +11,6 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.copybook_columns import Table
 from crossdock.reading.formats.fixed_columns import RAW, TEXT, FixedColumn, cell, is_odd, number_in
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
@@ -29,6 +28,7 @@ from crossdock.reading.formats.record_framing import (
 )
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
 from crossdock.reading.formats.record_types import code_of
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE
 

@@ -9,7 +9,6 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.delimited_format import DelimitedFormat, DelimitedRecordType
 from crossdock.reading.formats.delimited_rows import DelimitedRows, RowEnds
 from crossdock.reading.formats.format_reader import FormatReader
@@ -24,6 +23,7 @@ from crossdock.reading.formats.record_types import code_of, field_places
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import Block, Piece, Prepare, as_text, parts, pieces, records_at
 from crossdock.reading.formats.truncation import is_cut
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.records import LINE
 

@@ -11,7 +11,6 @@ from typing import Literal, TypeVar
 
 import polars as pl
 
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.edi_layout import EdifactFormat, EdiFormat, X12Format
 from crossdock.reading.formats.edi_rows import EdiRows
 from crossdock.reading.formats.edi_segments import Segments
@@ -19,6 +18,7 @@ from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, Envelope, R
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.raw_records import raw_segments
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE, REFUSED
 

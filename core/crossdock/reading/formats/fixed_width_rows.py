@@ -11,7 +11,6 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.binary_records import bytes_of_cells, read_binary_records, row_columns, row_table
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell, is_odd
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
 from crossdock.reading.formats.format_reader import FormatReader
@@ -25,6 +24,7 @@ from crossdock.reading.formats.record_types import chain_of, code_of, field_plac
 from crossdock.reading.formats.text_decoding import Block, DecodingError, Piece, Prepare, as_text, parts, pieces
 from crossdock.reading.formats.text_encodings import FILLER, Widths
 from crossdock.reading.formats.truncation import is_cut
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.records import LINE
 

@@ -12,11 +12,11 @@ import polars as pl
 from pydantic import AfterValidator, model_validator
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.json_lines import CHUNK_BYTES, first_block, frames
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.config_models import misplaced

@@ -14,11 +14,11 @@ from xml.parsers import expat
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, DecodingError, decoded
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.formats.xml_format import BETWEEN, XmlFormat, XmlPath
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.records import LINE, MAX_EXPLODED

@@ -14,20 +14,20 @@ import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.formats.first_records import head_of
 from crossdock.reading.formats.guesses.delimited_guess import guess_delimited, single_column
 from crossdock.reading.formats.guesses.edi_guess import guess_edi
+from crossdock.reading.formats.guesses.encoding_guess import text_of
 from crossdock.reading.formats.guesses.fixed_width_guess import guess_fixed_width
 from crossdock.reading.formats.guesses.guess import Guess, Sample, Setting, TextSample
 from crossdock.reading.formats.guesses.json_guess import guess_json, is_json
 from crossdock.reading.formats.guesses.mainframe_guess import guess_mainframe
 from crossdock.reading.formats.guesses.table_guess import guess_table, is_sheet, is_table
-from crossdock.reading.formats.guesses.text_sample import text_of
 from crossdock.reading.formats.guesses.value_forms import ValueForm, form_of
 from crossdock.reading.formats.guesses.xml_guess import guess_xml
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.values.records import JSON, LINE, REFUSED
 
 SAMPLE_BYTES = 1 << 20

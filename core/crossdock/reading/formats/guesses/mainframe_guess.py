@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from crossdock.reading.formats.guesses.encoding_guess import EBCDIC, is_ebcdic
 from crossdock.reading.formats.guesses.fixed_width_guess import columns_of, guess_fixed_width
 from crossdock.reading.formats.guesses.guess import Guess, Sample, Setting, TextSample
-from crossdock.reading.formats.guesses.text_sample import EBCDIC, is_ebcdic
 
 _MOST_LENGTH = 4_000
 _ALIKE = 80  # percent

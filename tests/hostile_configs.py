@@ -24,7 +24,7 @@ from tests.memory import peak_kib
 from crossdock.config.project import project
 from crossdock.config.project.effective_config import effective
 from crossdock.errors import ConfigError
-from crossdock.reading.transport.file_store import matches, split_pattern
+from crossdock.reading.transport.file_store import matches_pattern, split_pattern
 from crossdock.runs.platform_source.streams import PlatformStream
 from crossdock_connectors.http_json.streams import HttpJsonStream
 from crossdock_connectors.warehouse.streams import WarehouseStream
@@ -237,7 +237,7 @@ def _used(loaded: project.Project) -> None:
             assert stream.version
             if isinstance(stream, WarehouseStream):
                 _, pattern = split_pattern(stream.files, folders=True)
-                matches("A_1.txt", pattern)
+                matches_pattern("A_1.txt", pattern)
             elif not isinstance(stream, HttpJsonStream | PlatformStream):
                 assert stream.name in PARTNER_STREAMS
 

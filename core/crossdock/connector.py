@@ -107,7 +107,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     target_resource: ResourceType | None = None
 
     @property
-    def _model(self) -> type[ResourceModel]:
+    def _draft_model(self) -> type[ResourceModel]:
         """The model of what the mapping makes: a draft, or its contributed members."""
         draft = self.resource_type.draft
         return part_of(draft, tuple(self.contributes)) if self.contributes else draft
@@ -252,23 +252,23 @@ class Stream(StreamFacts, ABC, Generic[S]):
         """
         for item in self.order_by or ():
             if isinstance(item, OrderBy):
-                _check_positions(item, record)
-        copied = self._copied(record)  # the mapping must not change the record that is stored
+                _check_order_cells(item, record)
+        copied = self._copy_for_mapping(record)  # the mapping must not change the record that is stored
         made = self.to_resource(copied)
-        kind = self._model
+        kind = self._draft_model
         if not isinstance(made, kind | Mapping):
             message = f"to_resource returned {type_text(made)} instead of {kind.__name__} or its members"
             code: CodeType | None = getattr(self.to_resource, "__code__", None)
             place = f"; see line {code.co_firstlineno} of {code.co_filename}" if code else ""
             raise RecordError("mapping_failed", message + place)
         if self.member_overrides is not None:
-            made = self.member_overrides.applied_to(made, self._copied(record))
+            made = self.member_overrides.applied_to(made, self._copy_for_mapping(record))
         draft = kind.model_validate(made)
         record.parts.clear()  # it may be mapped several times
         record.parts.update(copied.parts)
         return draft
 
-    def _copied(self, record: Record) -> Record:
+    def _copy_for_mapping(self, record: Record) -> Record:
         is_json = any(JSON in row for row in record.rows)  # otherwise no path is missing
         return record.with_paths(self.used_columns) if is_json else record.copy()
 
@@ -284,7 +284,7 @@ def columns_of(stream: Stream[Any]) -> frozenset[str]:
     return frozenset({*stream.columns, *stream.key, *ordering, *filters, *(stream.uses or ()), *more, *state, *own})
 
 
-def _check_positions(item: OrderBy, record: Record) -> None:
+def _check_order_cells(item: OrderBy, record: Record) -> None:
     for row, line in zip(record.rows, record.lines, strict=True):
         try:
             item.position(row)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from pydantic import Field
 
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
-from crossdock.platform.webhooks import (
+from crossdock.platform.webhook_verification import (
     MAX_SECRETS,
     Delivery,
     RecentDeliveries,
@@ -165,9 +165,9 @@ class Webhooks(Generic[S]):
         hints: object = self.hints
         member: object = self.topic_member
         pattern: object = getattr(self.ping, "pattern", None)
-        if not (_are(self.schemes, WebhookScheme) and _are(self.secrets, Secret) and callable(hints)):
+        if not (_all_are(self.schemes, WebhookScheme) and _all_are(self.secrets, Secret) and callable(hints)):
             raise TypeError("Webhooks are made of a list of WebhookScheme, a list of secrets and a function")
-        if not (_are(self.topic_headers, str) and isinstance(member, str) and _are(self.topics, str)):
+        if not (_all_are(self.topic_headers, str) and isinstance(member, str) and _all_are(self.topics, str)):
             raise TypeError("topic_headers and topics of Webhooks must be lists of texts, and topic_member a text")
         if self.ping is not None and not isinstance(pattern, bytes):
             raise TypeError("ping of Webhooks must be a compiled pattern of bytes")
@@ -202,7 +202,7 @@ def created_once(
     If the answer to a request is lost, `ApiClient` sends it again, and a vendor may have two of them then: the list
     shows them, and the extra ones are removed. One whose answer was lost is kept only if its secret is known.
     """
-    before = _copies(api, ctx, topic, address)
+    before = _subscriptions_to(api, ctx, topic, address)
     for found in before:
         if found.active:
             return found
@@ -212,25 +212,25 @@ def created_once(
     except UnauthorizedError:
         raise
     except (RemoteError, RefusedError):
-        added = [each for each in _copies(api, ctx, topic, address) if each.id not in known]
+        added = [each for each in _subscriptions_to(api, ctx, topic, address) if each.id not in known]
         kept = added[:1] if secret_is_known else []
-        _remove(api, ctx, added[len(kept) :])
+        _remove_all(api, ctx, added[len(kept) :])
         if not kept:
             raise
         return kept[0]
     known.add(made.id)
-    _remove(api, ctx, [each for each in _copies(api, ctx, topic, address) if each.id not in known])
+    _remove_all(api, ctx, [each for each in _subscriptions_to(api, ctx, topic, address) if each.id not in known])
     return made
 
 
-def _copies(api: SubscriptionApi[S], ctx: Context[S], topic: str, address: str) -> list[Subscription]:
+def _subscriptions_to(api: SubscriptionApi[S], ctx: Context[S], topic: str, address: str) -> list[Subscription]:
     return [each for each in api.listed(ctx) if (each.topic, each.address) == (topic, address)]
 
 
-def _remove(api: SubscriptionApi[S], ctx: Context[S], extra: list[Subscription]) -> None:
+def _remove_all(api: SubscriptionApi[S], ctx: Context[S], extra: list[Subscription]) -> None:
     for each in extra:
         api.remove(ctx, each)
 
 
-def _are(values: object, kind: type) -> bool:
+def _all_are(values: object, kind: type) -> bool:
     return isinstance(values, list | tuple) and all(isinstance(each, kind) for each in values)

@@ -24,9 +24,9 @@ WRITING, THREADS = "CHAOS_WRITING", 64
 def _mark_writes(path: Path) -> None:
     with path.open("r+b") as file:
         marks = mmap.mmap(file.fileno(), THREADS)
-    numbers, own, write = count(), threading.local(), httpcore_client._Stream.write
+    numbers, own, write = count(), threading.local(), httpcore_client._DeadlineStream.write
 
-    def marked(stream: httpcore_client._Stream, buffer: bytes, timeout: float | None = None) -> None:
+    def marked(stream: httpcore_client._DeadlineStream, buffer: bytes, timeout: float | None = None) -> None:
         if not hasattr(own, "number"):
             own.number = next(numbers)
         marks[own.number] = 1
@@ -35,7 +35,7 @@ def _mark_writes(path: Path) -> None:
         finally:
             marks[own.number] = 0
 
-    httpcore_client._Stream.write = marked  # type: ignore[assignment, method-assign]  # has the same parameters
+    httpcore_client._DeadlineStream.write = marked  # type: ignore[assignment, method-assign]  # has the same parameters
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from crossdock.cli.main import main
 from crossdock.config.schedules import Schedule
 from crossdock.config.schedules.due_times import due
 from crossdock.errors import RefusedError
-from crossdock.platform.webhooks import Reason, WebhookScheme, WebhookVerifier
+from crossdock.platform.webhook_verification import Reason, WebhookScheme, WebhookVerifier
 from crossdock.reading.formats.delimited_files import read_rows
 from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat

@@ -11,7 +11,7 @@ from typing import Any
 
 from crossdock.errors import RefusedError
 from crossdock.reading.wrappers.packed_streams import GZIP, GzipSettings, UnpackedStream
-from crossdock.reading.wrappers.unpacking_limits import Meter
+from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
 from crossdock.targets import ExpectedRecord, Outcome
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, found_at, member_name, text_of
@@ -51,7 +51,7 @@ def _key(row: Any, each: JobResults) -> str | None:
 def _unpacked(content: bytes, most: int) -> bytes:
     if not GZIP.magic(content):
         return content
-    meter = Meter(_LIMITS, name="the results", what="bytes of gzip")
+    meter = UnpackingMeter(_LIMITS, name="the results", what="bytes of gzip")
     try:
         found = UnpackedStream(io.BytesIO(content), GZIP, meter, name="the results").read(most + 1)
     except RefusedError as error:

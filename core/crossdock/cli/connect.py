@@ -105,7 +105,7 @@ def _by_browser(
         attempt.take_address(sys.stdin.readline())
         attempt.finish()
         return
-    with loopback_redirect.listening(redirect_url) as redirect:
+    with loopback_redirect.listening_for_redirect(redirect_url) as redirect:
         attempt = account_owner_consent.BrowserAccess(api, auth, redirect.url)
         redirect.take = attempt.take
         _show(attempt.address, opens=opens)

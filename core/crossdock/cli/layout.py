@@ -46,7 +46,7 @@ def guess(file: Path, *, as_json: bool) -> int:
     Exit codes: 0 a layout is written; 2 no regular file; 4 the file is empty, damaged or of an unknown kind.
     """
     from crossdock.reading.formats.guesses.file_guess import guess_file
-    from crossdock.reading.formats.guesses.layout_text import yaml_of
+    from crossdock.reading.formats.guesses.guess_as_yaml import yaml_of
 
     found = guess_file(file)
     if as_json:
@@ -143,10 +143,10 @@ def _first_records(file: Path, config: Path, stream: str, limit: int) -> list[Fi
 
 
 def _shown(found: FirstRecords, *, raw: bool) -> list[tuple[int, dict[str, tuple[str, Any]]]]:
-    from crossdock.reading.formats.first_records import shape
+    from crossdock.reading.formats.first_records import masked
 
     return [
-        (line, {name: (place, cell if raw else shape(cell)) for name, (place, cell) in cells.items()})
+        (line, {name: (place, cell if raw else masked(cell)) for name, (place, cell) in cells.items()})
         for line, cells in found.records
     ]
 
@@ -190,7 +190,7 @@ def _layout_of(config: Path, name: str) -> tuple[FileFormat, Sequence[WrapperSet
 
 
 def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, raw: bool, as_json: bool) -> int:
-    from crossdock.reading.formats.first_records import first_lines, ruled, shape
+    from crossdock.reading.formats.first_records import first_lines, masked, with_rulers
     from crossdock.reading.formats.text_encodings import known_encoding
 
     try:
@@ -198,11 +198,11 @@ def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, ra
     except ValueError as error:
         raise click.UsageError(f"--encoding {error}") from None
     lines = first_lines(file, limit, encoding=encoding, length=length)
-    shown = [_visible(line if raw else shape(line)) for line in lines]
+    shown = [_visible(line if raw else masked(line)) for line in lines]
     if as_json:
         terminal_output.print_json({"file": file.name, "lines": shown, "lengths": [len(line) for line in lines]})
         return 0
-    say(*ruled(shown, _WIDTH))
+    say(*with_rulers(shown, _WIDTH))
     lengths = sorted({len(line) for line in lines})
     verb = "it has" if len(lines) == 1 else "they have"
     say("", f"{_extent(len(lines), limit)}; {verb} {', '.join(map(str, lengths))} characters")

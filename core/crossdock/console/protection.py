@@ -18,7 +18,7 @@ from crossdock.console.sign_in.openid_provider import OpenIdProvider
 from crossdock.console.sign_in.openid_settings import load
 from crossdock.console.sign_in.ways import SignIn
 from crossdock.errors import ConfigError
-from crossdock.reading.transport.tls_context import show_certificate
+from crossdock.reading.transport.tls_context import load_client_certificate
 from crossdock.values.addresses import is_loopback
 from crossdock.values.clock import Clock
 
@@ -90,7 +90,7 @@ class Protection:
             return None
         certificate, key = self.certificate.absolute(), self.key and self.key.absolute()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        show_certificate(context, certificate, key)
+        load_client_certificate(context, certificate, key)
         shown = _stamps(certificate, key)
 
         def renew(*_: object) -> None:
@@ -98,7 +98,7 @@ class Protection:
             found = _stamps(certificate, key)
             if found != shown:
                 with suppress(ConfigError):  # half of a renewal; the next connection tries again
-                    show_certificate(context, certificate, key)
+                    load_client_certificate(context, certificate, key)
                     shown = found
 
         context.sni_callback = renew

@@ -46,7 +46,7 @@ from crossdock.delta.state_comparison import KeyOrder
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import as_order_by
 from crossdock.mapping.own_external_ids import NOT_OURS
-from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious
+from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious_cells
 from crossdock.state import DeadLetter
 from crossdock.values.records import JSON, LINE, RawBatch, cells_named, own_column
 from crossdock.values.tally import Tally
@@ -352,7 +352,7 @@ class SuspiciousCells:
             return rows
         stream = self._stream
         names = rows.columns if stream.uses is None else sorted(stream.used_columns)
-        for each in suspicious(rows, [name for name in names if name != JSON and not is_added(name)]):
+        for each in suspicious_cells(rows, [name for name in names if name != JSON and not is_added(name)]):
             self.found.append(each)
             if self.number > self._limit.at_most:
                 hint = "Have the sender correct the export; suspicious.at_most is how many such cells are accepted."

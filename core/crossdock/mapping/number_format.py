@@ -8,7 +8,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from functools import cache
 from typing import Literal
 
-from crossdock.reading.formats.fixed_columns import overpunches
+from crossdock.reading.formats.fixed_columns import overpunched_digits
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 
 DecimalMark = Literal[".", ","]
@@ -20,7 +20,7 @@ _ALSO = {" ": "\u00a0\u202f", "'": "\u2019"}  # no-break spaces, and the apostro
 _MODES = {"half_even": ROUND_HALF_EVEN, "half_up": ROUND_HALF_UP, "down": ROUND_DOWN}
 _UNIT = Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
 _ROUNDING = Context(prec=2 * MAX_DIGITS_BEFORE_POINT)  # more than any result has
-_OVERPUNCHES = overpunches("utf-8")
+_OVERPUNCHES = overpunched_digits("utf-8")
 MAX_DECIMALS = 18
 
 

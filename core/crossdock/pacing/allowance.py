@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from crossdock.pacing.answered_requests import AnsweredRequest, Sample
+from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_level_correction import SMALL, LevelTracker
 from crossdock.pacing.bucket_share import BucketShare
@@ -83,12 +83,12 @@ class Allowance:
         return None if self.estimate.burst is None else self._view.state.bucket.tokens(self._view.now)
 
     def take(self, wanted: int) -> Sequence[Token]:
-        """Take at most *wanted* tokens. The caller must call `answered` or `lost` for each."""
+        """Take at most *wanted* tokens. The caller must call `record_answer` or `record_lost` for each."""
         now = self._clock.monotonic()
-        taken = self._view.take(self._reduced.available(wanted, *self._bucket_and_level()), self._kept_back())
-        self._learner.follow()
+        taken = self._view.take(self._reduced.available(wanted, *self._bucket_and_level()), self._effective_reserve())
+        self._learner.adopt_from_other_users()
         self._reduced.take(taken.count)
-        self._level_tracker.taken(taken, now)
+        self._level_tracker.record_taken(taken, now)
         last, others = taken.bucket_state.spent, len(self._in_flight)
         numbers = range(last - taken.count + 1, last + 1)
         paced, self._is_short = self._is_short, taken.count < wanted
@@ -100,18 +100,18 @@ class Allowance:
         state, now = self._view.state, self._view.now
         if first:
             state = replace(state, bucket=state.bucket.take(now, first))
-        return max(state.wait_s(now, self._kept_back()), self._reduced.wait_s(*self._bucket_and_level()))
+        return max(state.wait_s(now, self._effective_reserve()), self._reduced.wait_s(*self._bucket_and_level()))
 
     def _bucket_and_level(self) -> tuple[Bucket, float]:
         bucket = self._view.state.bucket
         return bucket, bucket.level(self._view.now)
 
-    def room(self, in_flight: int) -> int:
+    def free_slots(self, in_flight: int) -> int:
         limit = self._in_flight_limit.limit
         most = self._learner.max_in_flight(self._in_flight_limit.latency_s)
         return max(0, (limit if most is None else min(limit, most)) - in_flight)
 
-    def _kept_back(self) -> int:
+    def _effective_reserve(self) -> int:
         return self._reserve() - self._unexpected_429s.checks_left(self._view.state.spent)
 
     def _reserve(self) -> int:
@@ -123,11 +123,11 @@ class Allowance:
         part = burst // RESERVE[self._priority]
         return min(burst - 1, max(2, part)) if self._priority == "batch" else min(max(0, burst - 2), max(1, part))
 
-    def lost(self, token: Token) -> None:
+    def record_lost(self, token: Token) -> None:
         """Record that the request has no answer, or was not sent. Its token is spent."""
         self._in_flight.discard(token.number)
 
-    def answered(
+    def record_answer(
         self, token: Token, *, accepted: bool, headers: RateHeaders | None = None, retry_after_s: float | None = None
     ) -> None:
         """Learn from the answer to the request that took *token*.
@@ -137,34 +137,36 @@ class Allowance:
         """
         now, fastest_s = self._clock.monotonic(), self._in_flight_limit.latency_s
         self._in_flight.discard(token.number)
-        self._in_flight_limit.answered(now, now - token.at, self._view.state.bucket.rate_per_s)
-        self._unexpected_429s.answered(token.number, accepted=accepted)
+        self._in_flight_limit.record_answer(now, now - token.at, self._view.state.bucket.rate_per_s)
+        self._unexpected_429s.record_answer(token.number, accepted=accepted)
         if not accepted:
             self._view.change(lambda state, _: replace(state, refused=state.refused + 1))
         request = self._answered_request(token, now)
-        self._level_tracker.answered(request, fastest_s, accepted=accepted)
+        self._level_tracker.record_answer(request, fastest_s, accepted=accepted)
         if headers is not None:
-            self._level_tracker.read(headers, request, accepted=accepted)
+            self._level_tracker.correct_by_headers(headers, request, accepted=accepted)
         if accepted:
-            self._learner.accepted(request, self._reserve(), told=self._level_tracker.has_reports(now))
+            self._learner.learn_from_accepted(
+                request, self._reserve(), is_reported=self._level_tracker.has_reports(now)
+            )
         else:
-            self._refused(request, retry_after_s)
+            self._learn_from_refusal(request, retry_after_s)
 
     def _answered_request(self, token: Token, now: float) -> AnsweredRequest:
         state, latency_s = self._view.state, self._in_flight_limit.latency_s
         others = max(token.others, state.spent - token.number)
-        sample = Sample((token.at + now) / 2, token.number - state.refused)
+        sample = BucketSample((token.at + now) / 2, token.number - state.refused)
         return AnsweredRequest(token.number, token.at, now, latency_s, sample, token.paced, others)
 
-    def _refused(self, request: AnsweredRequest, retry_after_s: float | None) -> None:
+    def _learn_from_refusal(self, request: AnsweredRequest, retry_after_s: float | None) -> None:
         if request.sent_at <= self._learner.empty_at:  # sent before the bucket was known to be empty
             if retry_after_s is not None:
                 self._learner.freeze(retry_after_s)
             return
         if retry_after_s is None and not self._one_by_one:
-            expected = self._level_tracker.expected(request.sample) <= self._reserve() / 2
+            expected = self._level_tracker.expected_level(request.sample) <= self._reserve() / 2
             if not self._unexpected_429s.is_credible(expected=expected):
-                self._unexpected_429s.verify(self._view.state.spent)
+                self._unexpected_429s.begin_checks(self._view.state.spent)
                 return
         self._unexpected_429s.clear()
         self._level_tracker.restart_empty(request.sample)
@@ -193,7 +195,7 @@ class InFlightLimit:
         self.limit = min(FEWEST, ceiling)
         self.latency_s = 0.0
 
-    def answered(self, at: float, latency_s: float, rate_per_s: float) -> None:
+    def record_answer(self, at: float, latency_s: float, rate_per_s: float) -> None:
         """Record an answer that arrived at *at*; *rate_per_s* is the rate of the bucket."""
         self._answers.append((at, latency_s))
         self._since_update += 1
@@ -228,7 +230,7 @@ class Unexpected429s:
         self._checks: list[bool] = []
         self._first: int | None = None
 
-    def verify(self, spent: int) -> None:
+    def begin_checks(self, spent: int) -> None:
         """Verify with the requests that take the tokens after the first *spent*."""
         if self._first is None:
             self._first, self._checks = spent + 1, []
@@ -237,14 +239,14 @@ class Unexpected429s:
         """Return the tokens that may be taken for checks beyond those in the bucket."""
         return 0 if self._first is None else max(0, self._first + CHECKS - 1 - spent)
 
-    def answered(self, number: int, *, accepted: bool) -> None:
+    def record_answer(self, number: int, *, accepted: bool) -> None:
         self._latest.append(accepted)
         self._answered += 1
         if self._answered == REMEMBERED:
             self._answered, self._false_alarms = self._answered // 2, self._false_alarms // 2
         if self._first is not None and self._first <= number < self._first + CHECKS:
             self._checks.append(accepted)
-            if len(self._checks) == CHECKS and not self._confirmed():
+            if len(self._checks) == CHECKS and not self._is_confirmed():
                 self._first = None
                 self._false_alarms += 1
 
@@ -253,7 +255,7 @@ class Unexpected429s:
         proof.
         """
         frequent = self._false_alarms >= 2 and self._false_alarms * FREQUENT > self._answered
-        return self._confirmed() or (expected and not frequent)
+        return self._is_confirmed() or (expected and not frequent)
 
-    def _confirmed(self) -> bool:
+    def _is_confirmed(self) -> bool:
         return self._latest.count(False) >= FAILING_LATEST or self._checks.count(False) >= FAILING_CHECKS

@@ -8,14 +8,14 @@ LOWEST_PER_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class BucketSample:
     """The bucket held *level* tokens at *at*, on the monotonic clock, after *accepted* requests in total."""
 
     at: float
     accepted: int
     level: float = 0.0
 
-    def rate_since(self, earlier: Sample) -> float:
+    def rate_since(self, earlier: BucketSample) -> float:
         """Return the tokens per second that were added in between, provided that the bucket was never full."""
         gained = self.accepted - earlier.accepted + self.level - earlier.level
         return max(gained / (self.at - earlier.at), LOWEST_PER_S)
@@ -39,7 +39,7 @@ class AnsweredRequest:
     sent_at: float
     answered_at: float
     latency_s: float
-    sample: Sample
+    sample: BucketSample
     paced: bool = False
     others: int = 0
 

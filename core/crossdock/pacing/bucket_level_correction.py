@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from crossdock.pacing.answered_requests import AnsweredRequest, Sample
+from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_store import BucketState, TakenTokens
 from crossdock.pacing.rate_limit_estimate import DEFAULT_PER_S, UNLIMITED, UNSURE
@@ -27,15 +27,15 @@ class LevelTracker:
     def __init__(self, view: BucketAccess, learner: LimitLearner, now: float) -> None:
         self._view, self._learner, self._reports = view, learner, ReportedLevels()
         state = view.state
-        self._start = Sample(now, state.spent - state.refused, state.bucket.level(view.last.now))
+        self._start = BucketSample(now, state.spent - state.refused, state.bucket.level(view.last.now))
         self._taken_from_full: tuple[int, float] | None = None  # number and time of the first token, until an answer
         self._configured, self._counted = state.bucket, state.spent
         self._rate_shown = False  # whether the rate is from levels
 
-    def restart_empty(self, sample: Sample) -> None:
+    def restart_empty(self, sample: BucketSample) -> None:
         self._start = sample
 
-    def expected(self, sample: Sample) -> float:
+    def expected_level(self, sample: BucketSample) -> float:
         """Return the level at *sample* if only we use the bucket; infinite while the limit is unknown."""
         estimate, start = self._view.state.estimate, self._start
         least_per_s = self._learner.least_per_s
@@ -45,16 +45,16 @@ class LevelTracker:
         return min(start.level + added - spent, estimate.spendable)
 
     def has_reports(self, now: float) -> bool:
-        return self._reports.fresh(now)
+        return self._reports.were_trusted_recently(now)
 
-    def taken(self, taken: TakenTokens, now: float) -> None:
+    def record_taken(self, taken: TakenTokens, now: float) -> None:
         """Record that tokens were taken *now*, on the monotonic clock."""
         bucket = taken.bucket_state.bucket
-        self._permitted()
+        self._level_at_configured_limit()
         if taken.count and bucket.spent_until <= taken.now + taken.count / bucket.rate_per_s + ROUNDING:
             self._taken_from_full = taken.bucket_state.spent - taken.count + 1, now
 
-    def answered(self, request: AnsweredRequest, fastest_s: float, *, accepted: bool) -> None:
+    def record_answer(self, request: AnsweredRequest, fastest_s: float, *, accepted: bool) -> None:
         """Record an answer; *fastest_s* is the shortest latency of the requests before, 0.0 for the first one.
 
         A full bucket gains nothing until the first request reaches the server, which may be later than for others.
@@ -65,22 +65,24 @@ class LevelTracker:
         self._taken_from_full = None
         late_s = since_s - fastest_s if fastest_s else since_s / 2
         if accepted and late_s > 0 and self._view.state.bucket.burst < UNLIMITED:
-            self._view.change(lambda state, _: _later(state, late_s))
+            self._view.change(lambda state, _: _filled_later(state, late_s))
 
-    def read(self, headers: RateHeaders, request: AnsweredRequest, *, accepted: bool) -> None:
+    def correct_by_headers(self, headers: RateHeaders, request: AnsweredRequest, *, accepted: bool) -> None:
         """Correct limit and level by an answer's report, unless the reports have proved wrong."""
         now = request.answered_at
-        if not self._reports.trusted(now):
+        if not self._reports.are_trusted(now):
             return
         if not accepted:
-            self._reports.refused(headers.remaining)
-        changed = not self._reports.misleading and self._learner.adopt(headers)
+            self._reports.record_refused(headers.remaining)
+        changed = not self._reports.misleading and self._learner.adopt_reported(headers)
         if headers.remaining is not None:
-            self._read_level(headers.remaining, headers, request, exactly=changed)
+            self._correct_by_reported_level(headers.remaining, headers, request, exactly=changed)
         if self._reports.misleading:
-            self._learner.forget(self._view.state.estimate.configured())
+            self._learner.restart_with(self._view.state.estimate.configured())
 
-    def _read_level(self, remaining: float, headers: RateHeaders, request: AnsweredRequest, *, exactly: bool) -> None:
+    def _correct_by_reported_level(
+        self, remaining: float, headers: RateHeaders, request: AnsweredRequest, *, exactly: bool
+    ) -> None:
         now, state = request.answered_at, self._view.state
         estimate, rate_per_s = state.estimate, state.bucket.rate_per_s
         reported = replace(request.sample, level=remaining)
@@ -89,27 +91,29 @@ class LevelTracker:
         if is_small or self._reports.check(reported, most_per_s, request.latency_s, now):
             if not is_small and headers.rate_per_s is None and estimate.rate_from in UNSURE:
                 self._rate_shown = True
-                self._learner.learn_from_level(self._reports.rate(request, reported, estimate.burst))
-            self._correct(remaining, request, rate_per_s, exactly=exactly)
-        elif not self._reports.trusted(now):
+                self._learner.learn_from_level(self._reports.measured_rate(request, reported, estimate.burst))
+            self._adopt_different_level(remaining, request, rate_per_s, exactly=exactly)
+        elif not self._reports.are_trusted(now):
             if self._rate_shown:
-                self._learner.forget(
+                self._learner.restart_with(
                     replace(estimate.configured(), burst=estimate.burst, burst_from=estimate.burst_from)
                 )
-            self._view.set_level(self.expected(Sample(now, state.spent - state.refused)))
+            self._view.set_level(self.expected_level(BucketSample(now, state.spent - state.refused)))
 
-    def _correct(self, remaining: float, request: AnsweredRequest, rate_per_s: float, *, exactly: bool) -> None:
+    def _adopt_different_level(
+        self, remaining: float, request: AnsweredRequest, rate_per_s: float, *, exactly: bool
+    ) -> None:
         """Adopt a level that differs by more than its fraction and the requests in flight explain."""
         state = self._view.state
         level = remaining + rate_per_s * (request.answered_at - request.sample.at) - (state.spent - request.number)
-        level = min(level, self._permitted())
+        level = min(level, self._level_at_configured_limit())
         tolerance = max(3.0, state.bucket.burst / 200, rate_per_s * request.latency_s / 4) if request.others else 0.0
         difference = state.bucket.level(self._view.now) - level
         if exactly or not -tolerance <= difference <= 1 + tolerance:
             is_above = difference > 0 and not exactly and not request.others
             self._view.set_level(level + is_above)
 
-    def _permitted(self) -> float:
+    def _level_at_configured_limit(self) -> float:
         """Return the level of a bucket of the configured size from which all tokens so far were taken.
 
         A larger bucket of the server may hold more, and so may one from which requests take less than a token.
@@ -126,5 +130,5 @@ class LevelTracker:
         return bucket.level(now)
 
 
-def _later(state: BucketState, late_s: float) -> BucketState:
+def _filled_later(state: BucketState, late_s: float) -> BucketState:
     return replace(state, bucket=replace(state.bucket, spent_until=state.bucket.spent_until + late_s))

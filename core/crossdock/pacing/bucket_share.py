@@ -34,7 +34,7 @@ class BucketShare:
             return wanted
         if percent <= 0:
             return 0
-        own = self._sized(percent, whole, level)
+        own = self._own_bucket(percent, whole, level)
         return min(wanted, own.tokens(self._clock.monotonic()))
 
     def take(self, count: int) -> None:
@@ -48,9 +48,9 @@ class BucketShare:
             return 0.0
         if percent <= 0:
             return ASKED_AGAIN_S
-        return self._sized(percent, whole, level).wait_s(self._clock.monotonic())
+        return self._own_bucket(percent, whole, level).wait_s(self._clock.monotonic())
 
-    def _sized(self, percent: int, whole: Bucket, level: float) -> Bucket:
+    def _own_bucket(self, percent: int, whole: Bucket, level: float) -> Bucket:
         now, rate_per_s = self._clock.monotonic(), whole.rate_per_s * percent / 100
         # a burst that is unknown is reduced to what the rate gives in a second
         burst = max(1, int(rate_per_s if whole.burst == UNLIMITED else whole.burst * percent // 100))

@@ -53,7 +53,7 @@ class BucketState:
         cost = min(reserve + 1, self.bucket.burst)
         return max(0.0, self.frozen_until - now, self.bucket.wait_s(now, cost))
 
-    def adjusted_to(self, now: float, tolerance_s: float = 0.0) -> BucketState:
+    def adjusted_to_clock(self, now: float, tolerance_s: float = 0.0) -> BucketState:
         """Adjust the state to a clock that was set back, so that its last change lies after *now*.
 
         Its instants then move back as well, as if no time had passed since. A difference of up to *tolerance_s* is
@@ -67,7 +67,7 @@ class BucketState:
 
     def carried_over(self, now: float, estimate: LimitEstimate) -> BucketState:
         """Return the state for the next run: with its *estimate*, and an empty bucket at worst."""
-        kept = self.adjusted_to(now)
+        kept = self.adjusted_to_clock(now)
         bucket = estimate.bucket(min(kept.bucket.spent_until, now + estimate.spendable / estimate.bucket().rate_per_s))
         return replace(kept, bucket=bucket, estimate=estimate)
 

@@ -68,7 +68,7 @@ def read(headers: Mapping[str, str]) -> RateHeaders | None:
     Args:
         headers: Names in lower case, lines of one name joined by commas.
     """
-    if age_s(headers) or cache_hit(headers):
+    if cache_age_s(headers) or cache_hit(headers):
         return None  # from a cache: describes another moment, perhaps another client
     return next((found for reader in _READERS if (found := reader(headers)) is not None), None)
 
@@ -87,9 +87,9 @@ def _ratelimit(headers: Mapping[str, str]) -> RateHeaders | None:
         return None
     policies = _policies(_field(headers, "ratelimit-policy"))
     if not text.startswith('"') and "=" in text.partition(";")[0]:
-        members = _parsed(text, "dictionary") or {}
-        limit, remaining = (_number(members.get(name, (None,))[0]) for name in ("limit", "remaining"))
-        return _window("draft07", limit, remaining, policies)
+        members = _parsed_structured_field(text, "dictionary") or {}
+        limit, remaining = (_bounded_number(members.get(name, (None,))[0]) for name in ("limit", "remaining"))
+        return _with_policy_rate("draft07", limit, remaining, policies)
     return _draft10(text, policies)
 
 
@@ -97,8 +97,8 @@ def _draft10(text: str, policies: tuple[_Policy, ...]) -> RateHeaders | None:
     """Return the limit with the least remaining in proportion to its policy's quota."""
     by_name = {policy.name: policy for policy in reversed(policies)}
     limits = []
-    for value, parameters in _parsed(text, "list") or ():
-        name, remaining = _name(value), _number(parameters.get("r"))
+    for value, parameters in _parsed_structured_field(text, "list") or ():
+        name, remaining = _policy_name(value), _bounded_number(parameters.get("r"))
         policy = by_name.get(name)
         if name is None or remaining is None or (policy and not policy.of_requests):
             continue
@@ -111,17 +111,17 @@ def _draft10(text: str, policies: tuple[_Policy, ...]) -> RateHeaders | None:
     return _bounded("draft10", remaining, policy and policy.quota, policy and policy.rate_per_s)
 
 
-def _triple(dialect: str, prefix: str, headers: Mapping[str, str]) -> RateHeaders | None:
+def _separate_fields(dialect: str, prefix: str, headers: Mapping[str, str]) -> RateHeaders | None:
     """Read separate fields. The limit may be followed by its policies (``100, 100;w=10``)."""
     if prefix + "limit" not in headers and prefix + "remaining" not in headers:
         return None
     limits = _policies(_field(headers, prefix + "limit"))
-    remaining = _decimal_in(headers, prefix + "remaining")
+    remaining = _decimal_field(headers, prefix + "remaining")
     policies = (*limits, *_policies(_field(headers, prefix + "policy")))
-    return _window(dialect, limits[0].quota if limits else None, remaining, policies)
+    return _with_policy_rate(dialect, limits[0].quota if limits else None, remaining, policies)
 
 
-def _window(
+def _with_policy_rate(
     dialect: str, limit: float | None, remaining: float | None, policies: tuple[_Policy, ...]
 ) -> RateHeaders | None:
     """Return one limit, at the rate of the policy with its quota, or else of the first policy with a rate."""
@@ -148,19 +148,19 @@ def _shopify(headers: Mapping[str, str]) -> RateHeaders | None:
 
 def _bigcommerce(headers: Mapping[str, str]) -> RateHeaders | None:
     names = ("requests-left", "requests-quota", "time-window-ms")
-    remaining, quota, window = (_decimal_in(headers, f"x-rate-limit-{name}") for name in names)
+    remaining, quota, window = (_decimal_field(headers, f"x-rate-limit-{name}") for name in names)
     return _bounded("bigcommerce", remaining, quota, quota / window * 1000 if quota and window else None)
 
 
 def _amazon(headers: Mapping[str, str]) -> RateHeaders | None:
-    return _bounded("amazon", rate_per_s=_decimal_in(headers, "x-amzn-ratelimit-limit"))
+    return _bounded("amazon", rate_per_s=_decimal_field(headers, "x-amzn-ratelimit-limit"))
 
 
 _READERS: tuple[Callable[[Mapping[str, str]], RateHeaders | None], ...] = (
     _ratelimit,
-    partial(_triple, "triple", "ratelimit-"),
-    partial(_triple, "x-ratelimit", "x-ratelimit-"),
-    partial(_triple, "x-ratelimit", "x-rate-limit-"),
+    partial(_separate_fields, "triple", "ratelimit-"),
+    partial(_separate_fields, "x-ratelimit", "x-ratelimit-"),
+    partial(_separate_fields, "x-ratelimit", "x-rate-limit-"),
     _policy_alone,  # after those that report what remains
     _shopify,
     _bigcommerce,
@@ -187,18 +187,18 @@ def _bounded(
 def _policies(text: str) -> tuple[_Policy, ...]:
     """Parse the policies of a list, named (``"default";q=100;w=10``) or not (``100;w=10``)."""
     found = []
-    for value, parameters in _parsed(text, "list") or ():
-        name = _name(value)
-        quota = _number(value if name is None else parameters.get("q"))
+    for value, parameters in _parsed_structured_field(text, "list") or ():
+        name = _policy_name(value)
+        quota = _bounded_number(value if name is None else parameters.get("q"))
         if quota is None:
             continue
-        window_s = _number(next((parameters[each] for each in _WINDOWS if each in parameters), None))
-        unit = _name(parameters.get("qu", "requests"))
+        window_s = _bounded_number(next((parameters[each] for each in _WINDOWS if each in parameters), None))
+        unit = _policy_name(parameters.get("qu", "requests"))
         found.append(_Policy(name, quota, quota / window_s if window_s else None, unit == "requests"))
     return tuple(found)
 
 
-def _parsed(text: str, kind: Literal["list", "dictionary"]) -> Any:
+def _parsed_structured_field(text: str, kind: Literal["list", "dictionary"]) -> Any:
     """Parse a structured field (RFC 9651), each value with its parameters; None if it is malformed."""
     import http_sf  # noqa: PLC0415  most APIs send no structured fields
 
@@ -208,7 +208,7 @@ def _parsed(text: str, kind: Literal["list", "dictionary"]) -> Any:
         return None
 
 
-def _name(value: object) -> str | None:
+def _policy_name(value: object) -> str | None:
     """Return the name, which is a string; many servers omit the quotes."""
     return str(value) if isinstance(value, str | UserString) else None
 
@@ -218,16 +218,16 @@ def _field(headers: Mapping[str, str], name: str) -> str:
     return text.strip() if len(text) <= LONGEST_FIELD else ""
 
 
-def _decimal_in(headers: Mapping[str, str], name: str) -> float | None:
+def _decimal_field(headers: Mapping[str, str], name: str) -> float | None:
     return _decimal(_field(headers, name))
 
 
 def _decimal(text: str) -> float | None:
     """Parse a number from 0 to 1e9, of digits with an optional fraction; no sign, no exponent."""
-    return _number(float(text)) if _is_decimal(text) else None
+    return _bounded_number(float(text)) if _is_decimal(text) else None
 
 
-def _number(value: object) -> float | None:
+def _bounded_number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     return float(value) if 0 <= value <= MOST else None
@@ -259,7 +259,7 @@ def until_reset_s(headers: Mapping[str, str]) -> float | None:
     Args:
         headers: Names in lower case.
     """
-    rest_ms = _decimal_in(headers, "x-rate-limit-time-reset-ms")
+    rest_ms = _decimal_field(headers, "x-rate-limit-time-reset-ms")
     if rest_ms is not None:
         return min(rest_ms / 1000, MAX_WAIT_S)
     text = next((_field(headers, name) for name in _RESETS if name in headers), "")
@@ -271,7 +271,7 @@ def until_reset_s(headers: Mapping[str, str]) -> float | None:
     return None if date is None else min(max(reset_s - date, 0.0), MAX_WAIT_S)
 
 
-def age_s(headers: Mapping[str, str]) -> int | None:
+def cache_age_s(headers: Mapping[str, str]) -> int | None:
     """Return the age of an answer from a cache in seconds, by ``Age`` (RFC 9111 section 5.1).
 
     Args:
@@ -294,14 +294,14 @@ def cache_hit(headers: Mapping[str, str]) -> str | None:
         headers: Names in lower case.
     """
     if "cache-status" in headers:
-        status = _parsed(_field(headers, "cache-status"), "list") or ()
+        status = _parsed_structured_field(_field(headers, "cache-status"), "list") or ()
         if any(parameters.get("hit") is True for _, parameters in status):
             return "cache-status: hit"
     found = ((name, _HIT.search(_field(headers, name))) for name in _CACHES if name in headers)
     return next((f"{name}: {hit[0].strip(', ')}" for name, hit in found if hit), None)
 
 
-def behind_s(headers: Mapping[str, str], now: float) -> float | None:
+def clock_behind_s(headers: Mapping[str, str], now: float) -> float | None:
     """Return by how many seconds the server's clock is behind the local one, by ``Date`` and ``Age`` of an answer.
 
     A difference of two seconds counts as none: a ``Date`` has whole seconds, and an answer takes time.
@@ -314,7 +314,7 @@ def behind_s(headers: Mapping[str, str], now: float) -> float | None:
         0 if it is not behind; None if the answer does not show it, comes from a cache that does not state its age, or
         shows more than a day because it was stored somewhere.
     """
-    date, age = http_date(headers.get("date", "")), age_s(headers)
+    date, age = http_date(headers.get("date", "")), cache_age_s(headers)
     if date is None or age is None or (not age and cache_hit(headers)):
         return None
     found = now - date - age - _DATE_IS_ROUNDED_S

@@ -8,10 +8,10 @@ from dataclasses import replace
 from crossdock.pacing.answered_requests import AnsweredRequest
 from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_store import BucketState
+from crossdock.pacing.burst_estimator import BurstEstimator
 from crossdock.pacing.rate_limit_estimate import UNSURE, LimitEstimate, Origin
 from crossdock.pacing.rate_limit_headers import MAX_WAIT_S, RateHeaders
-from crossdock.pacing.unreported_burst import BurstEstimator
-from crossdock.pacing.unreported_rate import ACCURACY, CAREFUL_STEP, RateSearch
+from crossdock.pacing.rate_search import ACCURACY, CAREFUL_STEP, RateSearch
 
 FIRST_PER_S = 1.0  # while nothing is known of a bucket whose level is reported
 PAUSE_S, MAX_PAUSE_S = 1.0, 60.0  # after a refused request, until the rate is known from the added tokens
@@ -42,7 +42,7 @@ class LimitLearner:
         self.empty_at = -math.inf
         self._spent_when_empty = state.spent
         self._accepted_when_empty = accepted
-        self._seen = _learned(state)
+        self._seen = _learned_rate(state)
 
     @property
     def _searching(self) -> bool:
@@ -67,30 +67,30 @@ class LimitLearner:
         documented = 0.0 if estimate.rate_from in UNSURE else estimate.rate_per_s or 0.0
         return max(min(FIRST_IN_FLIGHT + spent // 2, most + spent // 400), round(2 * documented * latency_s))
 
-    def follow(self) -> None:
+    def adopt_from_other_users(self) -> None:
         """Adopt what other users of the bucket have learned."""
-        seen, self._seen = self._seen, _learned(self._view.state)
+        seen, self._seen = self._seen, _learned_rate(self._view.state)
         if self._seen is not None and self._seen != seen:
             self._search.adopt(*self._seen[:2], sure=self._seen[2])
 
-    def accepted(self, request: AnsweredRequest, reserve: int, *, told: bool) -> None:
+    def learn_from_accepted(self, request: AnsweredRequest, reserve: int, *, is_reported: bool) -> None:
         """Learn from an accepted request.
 
         Args:
-            told: Whether the level is reported, so that no higher rate is tried.
+            is_reported: Whether the level is reported, so that no higher rate is tried.
         """
-        self._burst.add(request.sample)
+        self._burst.add_accepted(request.sample)
         estimate = self._view.state.estimate
         is_earlier = request.sent_at < self.empty_at  # it arrived before the bucket was known to be empty
-        if told or is_earlier or estimate.rate_from not in UNSURE:
+        if is_reported or is_earlier or estimate.rate_from not in UNSURE:
             return
-        if self._search.accepted(request, reserve):
-            found, speed = self._with_found_rate(estimate), self._speed(estimate)
+        if self._search.record_accepted(request, reserve):
+            found, speed = self._with_found_rate(estimate), self._send_rate(estimate)
             if speed != self._view.state.bucket.rate_per_s or not _nearly_same(found, estimate):
                 self._view.resize(found, speed)
-                self._seen = _learned(self._view.state)
+                self._seen = _learned_rate(self._view.state)
 
-    def _speed(self, estimate: LimitEstimate) -> float | None:
+    def _send_rate(self, estimate: LimitEstimate) -> float | None:
         speed = self._search.rate_per_s
         return None if speed is None or estimate.rate_from not in UNSURE else min(speed, estimate.most_per_s)
 
@@ -109,7 +109,7 @@ class LimitLearner:
         if shown.rate_per_s != self._view.state.bucket.rate_per_s and not _nearly_same(shown, estimate):
             self._view.resize(shown)
 
-    def adopt(self, headers: RateHeaders) -> bool:
+    def adopt_reported(self, headers: RateHeaders) -> bool:
         """Adopt the limit that an answer reports. Return whether that changes anything."""
         estimate = self._view.state.estimate
         if headers.burst is not None and int(headers.burst) != estimate.burst:
@@ -121,7 +121,7 @@ class LimitLearner:
         self._view.resize(estimate)
         return True
 
-    def forget(self, estimate: LimitEstimate) -> None:
+    def restart_with(self, estimate: LimitEstimate) -> None:
         """Continue with *estimate*, since what was reported has proved wrong."""
         self._search = RateSearch(None, self._burst, sure=False, accepted=self._accepted_when_empty)
 
@@ -132,7 +132,7 @@ class LimitLearner:
             return replace(state, bucket=bucket, estimate=estimate)
 
         self._view.change(change)
-        self._seen = _learned(self._view.state)
+        self._seen = _learned_rate(self._view.state)
 
     def restart_empty(self, request: AnsweredRequest, reserve: int, retry_after_s: float | None) -> None:
         """Continue with an empty bucket, in debt if refusals follow each other because *reserve* was too small."""
@@ -143,13 +143,13 @@ class LimitLearner:
         self._burst.add_empty(request.sample)
         estimate = self._view.state.estimate
         if estimate.rate_from != "reported":
-            self._search_from(request, estimate.rate_per_s)
+            self._search_after_refusal(request, estimate.rate_per_s)
             estimate = self._with_found_rate(estimate)
         estimate = self._with_found_burst(estimate)
-        pause_s = self._pause_s(request, estimate)
+        pause_s = self._measuring_pause_s(request, estimate)
         freeze_s = max(pause_s, min(MAX_WAIT_S, retry_after_s or 0.0))
         debt = max(1, reserve) * (2 ** min(self._in_a_row, 8) - 1)
-        speed = self._speed(estimate)
+        speed = self._send_rate(estimate)
 
         def change(state: BucketState, now: float) -> BucketState:
             bucket, until = estimate.bucket(), now + freeze_s
@@ -161,13 +161,13 @@ class LimitLearner:
             return replace(state, bucket=bucket, estimate=estimate, frozen_until=frozen_until)
 
         self._view.change(change)
-        self._seen = _learned(self._view.state)
+        self._seen = _learned_rate(self._view.state)
 
-    def _search_from(self, request: AnsweredRequest, known: float | None) -> None:
+    def _search_after_refusal(self, request: AnsweredRequest, known: float | None) -> None:
         """Learn from a refused request. If no rate is *known*, guess a part of the accepted one: with many requests in
         flight many would be refused at full speed.
         """
-        self._search.refused(request)
+        self._search.record_refused(request)
         self._guessing = False
         if self._search.rate_per_s is not None:
             return
@@ -175,9 +175,9 @@ class LimitLearner:
             self._search.begin(known)
         elif request.others:
             self._guessing = True
-            self._search.begin(self._burst.mean_per_s() / GUESSED_PART, step=CAREFUL_STEP)
+            self._search.begin(self._burst.mean_accepted_per_s() / GUESSED_PART, step=CAREFUL_STEP)
 
-    def _pause_s(self, request: AnsweredRequest, estimate: LimitEstimate) -> float:
+    def _measuring_pause_s(self, request: AnsweredRequest, estimate: LimitEstimate) -> float:
         """Return the seconds in which a bucket whose rate is unknown fills, so that its rate can be measured."""
         if estimate.rate_per_s is None:
             return min(MAX_PAUSE_S, PAUSE_S * 2.0 ** min(self._in_a_row, 10))
@@ -192,7 +192,7 @@ class LimitLearner:
     def _with_found_burst(self, estimate: LimitEstimate) -> LimitEstimate:
         is_unsure = estimate.burst_from in UNSURE
         if self._guessing and is_unsure:  # accepted requests less those at their mean rate: the burst is at least that
-            return estimate.with_burst(self._burst.burst(self._burst.mean_per_s()) or 1, "guessed")
+            return estimate.with_burst(self._burst.burst(self._burst.mean_accepted_per_s()) or 1, "guessed")
         if estimate.rate_per_s is None or self._guessing:
             return estimate
         burst = self._burst.burst(estimate.rate_per_s)
@@ -208,7 +208,7 @@ def _nearly_same(one: LimitEstimate, other: LimitEstimate) -> bool:
     return abs(one.rate_per_s - other.rate_per_s) < ACCURACY * other.rate_per_s
 
 
-def _learned(state: BucketState) -> tuple[float, float, bool] | None:
+def _learned_rate(state: BucketState) -> tuple[float, float, bool] | None:
     """Return the rate, the speed and whether the rate is sure; None if the rate is not learned."""
     estimate = state.estimate
     if estimate.rate_per_s is None or estimate.rate_from not in UNSURE:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from crossdock.pacing.answered_requests import AnsweredRequest, Sample
+from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 
 WINDOW = 50  # reported levels
 MAX_LEAPS = 3  # of them that rise faster than a bucket fills
@@ -32,32 +32,32 @@ class ReportedLevels:
     def __init__(self) -> None:
         self.misleading = False
         self._contradicted = 0
-        self._latest: Sample | None = None
+        self._latest: BucketSample | None = None
         self._leaps: deque[bool] = deque(maxlen=WINDOW)
         self._empty = self._bans = 0
         self._banned_until = self._trusted_at = -math.inf
-        self._base: Sample | None = None
-        self._next: Sample | None = None
+        self._base: BucketSample | None = None
+        self._next: BucketSample | None = None
         self._rate_per_s: float | None = None
 
-    def trusted(self, now: float) -> bool:
+    def are_trusted(self, now: float) -> bool:
         return now >= self._banned_until and not self.misleading
 
-    def fresh(self, now: float) -> bool:
+    def were_trusted_recently(self, now: float) -> bool:
         """Return whether a level was trusted in the last two seconds."""
-        return now - self._trusted_at < FRESH_S and self.trusted(now)
+        return now - self._trusted_at < FRESH_S and self.are_trusted(now)
 
-    def refused(self, remaining: float | None) -> None:
+    def record_refused(self, remaining: float | None) -> None:
         """Record that a request was refused by an answer that reports *remaining* tokens."""
         self._empty = 0
         if remaining is not None:
             self._contradicted = self._contradicted + 1 if remaining >= 1 else 0
         self.misleading |= self._contradicted >= MAX_CONTRADICTED
 
-    def check(self, reported: Sample, rate_per_s: float, latency_s: float, now: float) -> bool:
+    def check(self, reported: BucketSample, rate_per_s: float, latency_s: float, now: float) -> bool:
         """Return whether the reported level is newer than the latest and can be trusted."""
         latest = self._latest
-        if not self.trusted(now) or (latest is not None and reported.at <= latest.at):
+        if not self.are_trusted(now) or (latest is not None and reported.at <= latest.at):
             return False
         self._latest = reported
         if latest is not None:
@@ -67,7 +67,7 @@ class ReportedLevels:
         self.misleading |= self._empty >= MAX_EMPTY
         if self._leaps.count(True) >= MAX_LEAPS:
             self._ban(now)
-        if not self.trusted(now):
+        if not self.are_trusted(now):
             return False
         self._trusted_at = now
         return True
@@ -79,7 +79,7 @@ class ReportedLevels:
         self._base = self._next = self._rate_per_s = None
         self._leaps.clear()
 
-    def rate(self, request: AnsweredRequest, reported: Sample, burst: int | None) -> float | None:
+    def measured_rate(self, request: AnsweredRequest, reported: BucketSample, burst: int | None) -> float | None:
         """Return tokens per second, at most the real rate, or None while that is unknown.
 
         Levels are whole numbers, so the rate that they show is too low by up to one token, and never too high.

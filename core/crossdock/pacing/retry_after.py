@@ -30,7 +30,7 @@ class Throttling:
         return wait_before_retry_s(headers, body) if self.wait_s is None else self.wait_s
 
 
-def throttling(said: object) -> Throttling | None:
+def parse_throttling(said: object) -> Throttling | None:
     """Return the meaning of what a connector says about an answer: True, or a wait in seconds, 0 included. A wait is
     brought between 0 and 900. None for False and other empty values.
 
@@ -56,7 +56,7 @@ def wait_before_retry_s(headers: Mapping[str, str], body: bytes) -> float | None
         headers: Names in lower case.
     """
     wait_s = retry_after_s(headers)
-    wait_s = _stated_s(body[:_LONGEST]) if wait_s is None else wait_s
+    wait_s = _wait_in_text_s(body[:_LONGEST]) if wait_s is None else wait_s
     return until_reset_s(headers) if wait_s is None else wait_s
 
 
@@ -64,10 +64,10 @@ def stated_wait_s(value: str) -> float | None:
     """Return the wait that a member of an answer states, 0 to 900 seconds: a number of seconds, or one with a unit such
     as ``18 seconds``. None for any other text.
     """
-    return _stated_s(f"wait {value} s".encode())
+    return _wait_in_text_s(f"wait {value} s".encode())
 
 
-def _stated_s(text: bytes) -> float | None:
+def _wait_in_text_s(text: bytes) -> float | None:
     stated = _STATED.search(text)
     if stated is None:
         return None

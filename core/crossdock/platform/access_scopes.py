@@ -1,12 +1,18 @@
-"""The scopes that a config needs, compared with the granted ones."""
+"""The access scopes that a config needs, those that the platform has granted (RFC 7662), and their comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
+from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.platform.platform_config import SCOPE_NAMES, Profile
+from crossdock.platform.platform_config import SCOPE_NAMES, ClientCredentials, Profile
+from crossdock.platform.request_credentials import Credential
+from crossdock.platform.token_endpoint import MAX_ANSWER_BYTES
+from crossdock.reading.transport import oauth_messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ScopeComparison:
     """The needed scopes and the granted ones. *narrowed* are needed, and granted for single records only."""
 
     text: str
@@ -43,29 +49,31 @@ class Comparison:
 def needed_scopes(profile: Profile, written: Collection[str], read: Collection[str]) -> tuple[Scope, ...]:
     """Return the scopes to write the resources *written* and to read the others of *read*. Writing includes reading."""
     chosen = [(name, "write" if name in written else "read") for name in RESOURCES if name in {*written, *read}]
-    return tuple(_scope(profile, name, access) for name, access in chosen)
+    return tuple(_needed_scope(profile, name, access) for name, access in chosen)
 
 
-def compare_scopes(wanted: Sequence[Scope], granted: Sequence[str] | None) -> Comparison:
+def compare_scopes(wanted: Sequence[Scope], granted: Sequence[str] | None) -> ScopeComparison:
     """Compare scopes; *granted* is None if unknown. If none of them has a default name, none is reported as missing."""
     needs = f"the streams need the scopes {' '.join(scope.name for scope in wanted) or 'of no resource'}"
     if granted is None:
-        return Comparison(f"{needs}; which are granted is not reported")
+        return ScopeComparison(f"{needs}; which are granted is not reported")
     narrowed = tuple(name for name in granted if any(scope.is_narrowed_by(name) for scope in wanted))
     missing = tuple(
         scope.name
         for scope in wanted
         if scope.sufficient.isdisjoint(granted) and not any(map(scope.is_narrowed_by, granted))
     )
-    if granted and all(scope.is_assumed for scope in wanted) and not any(map(_is_named_as_assumed, granted)):
-        return Comparison(f"{needs}; granted: {' '.join(granted)}; set platform.scope_names to compare these names")
+    if granted and all(scope.is_assumed for scope in wanted) and not any(map(_has_default_name, granted)):
+        return ScopeComparison(
+            f"{needs}; granted: {' '.join(granted)}; set platform.scope_names to compare these names"
+        )
     extra = tuple(name for name in granted if name not in {*narrowed, *(scope.name for scope in wanted)})
     groups = (("missing", missing), ("for single records only", narrowed), ("more than needed", extra))
     said = [f"{label}: {' '.join(names)}" for label, names in groups if names]
-    return Comparison("; ".join([needs, *(said or ["exactly these are granted"])]), missing, narrowed, extra)
+    return ScopeComparison("; ".join([needs, *(said or ["exactly these are granted"])]), missing, narrowed, extra)
 
 
-def _scope(profile: Profile, resource: str, access: str) -> Scope:
+def _needed_scope(profile: Profile, resource: str, access: str) -> Scope:
     including = ("read", "write") if access == "read" else ("write",)
     template = profile.scope_name(resource)
     begin, _, end = template.partition("{access}")
@@ -76,7 +84,45 @@ def _scope(profile: Profile, resource: str, access: str) -> Scope:
     )
 
 
-def _is_named_as_assumed(name: str) -> bool:
+def _has_default_name(name: str) -> bool:
     begin, _, access = name.partition(":")
     known = {template.partition(":")[0] for template in SCOPE_NAMES.values()} | {"*"}
     return begin in known and access.rpartition(":")[2] in {"read", "write"}
+
+
+def granted_scopes(profile: Profile, url: str, credential: Credential) -> tuple[str, ...] | None:
+    """Request the scopes of *credential* by token introspection, and return None if the answer does not state them.
+
+    Read the secret of *credential* before. A client authenticates as at the token endpoint, an API key by itself.
+    """
+    from crossdock.reading.transport.httpcore_client import HttpClient  # noqa: PLC0415  most commands do not ask
+
+    rule, authorization = profile.auth, credential.authorization()
+    form, headers = {"token": authorization.removeprefix("Bearer ")}, {"authorization": authorization}
+    if isinstance(rule, ClientCredentials):
+        fields, headers = oauth_messages.client_authentication(
+            rule.client_id, rule.client_secret.reveal(), rule.client_auth
+        )
+        form |= fields
+    headers |= {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+    http = profile.http
+    client = HttpClient(url, headers=headers, connection=http, max_response_bytes=MAX_ANSWER_BYTES, **http.timeouts())
+    with closing(client):
+        answer = client.send("POST", "", body=urlencode(form).encode())
+    if answer.status in {401, 403}:
+        hint = "see platform.auth, or remove platform.introspection_url"
+        raise UnauthorizedError(
+            f"refused the introspection (HTTP {answer.status})", where=url, hint=hint, code="introspection_failed"
+        )
+    found = oauth_messages.json_members(answer.body)
+    active, scope = found.get("active"), found.get("scope", "")
+    if answer.status != 200 or not isinstance(active, bool) or not isinstance(scope, str):
+        hint = "platform.introspection_url is the address of an RFC 7662 endpoint"
+        raise UnavailableError(
+            f"gave no introspection answer (HTTP {answer.status})", where=url, hint=hint, code="introspection_failed"
+        )
+    if not active:
+        raise UnauthorizedError(
+            "the credential is not active", where=url, hint="see platform.auth", code="credential_refused"
+        )
+    return tuple(scope.split()) if "scope" in found else None

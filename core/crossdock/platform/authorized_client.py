@@ -36,7 +36,7 @@ class AuthorizedClient(HttpClient):
             sent.append(authorization.removeprefix("Bearer "))
             merged = {**(headers or {}), "authorization": authorization}
             answer = super().send(method, path, body=body, headers=merged, params=params, may_leave=may_leave)
-            if is_last or answer.status != 401 or not self._credential.refused(authorization):
+            if is_last or answer.status != 401 or not self._credential.record_refused(authorization):
                 break
         return redacted_answer(answer, lambda text: redacted(text, sent))
 

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.platform import openapi_members
-from crossdock.platform.openapi_file import METHODS, Json, OpenApi, as_list, as_mapping, types
-from crossdock.platform.openapi_members import Difference, MemberComparison, nearest, plain_name
+from crossdock.platform.openapi_file import METHODS, Json, OpenApi, as_list, as_mapping, schema_types
+from crossdock.platform.openapi_members import Difference, MemberComparison, nearest_name, plain_name
 from crossdock.platform.platform_config import PATHS, Profile
 
 _SENT_HEADERS = frozenset({"accept", "authorization", "content-type", "if-match"})
@@ -22,48 +22,48 @@ def compare(
     looked_up: Collection[str],
     deleted: Collection[str],
 ) -> list[Difference]:
-    comparison = _Comparison(document, profile)
+    comparison = _ProfileComparison(document, profile)
     found = [
         each
         for resource in written
-        for each in comparison.of_resource(
+        for each in comparison.resource_differences(
             resource, needs_look_up=resource in looked_up, is_deleted=resource in deleted
         )
     ]
     return list(dict.fromkeys(found))
 
 
-class _Comparison:
+class _ProfileComparison:
     def __init__(self, document: OpenApi, profile: Profile) -> None:
         self._document, self._profile = document, profile
-        self._items = {_unnamed(path): (path, item) for path, item in document.paths()}
+        self._items = {_without_parameter_names(path): (path, item) for path, item in document.paths()}
         self._base = urlsplit(profile.base_url).path.rstrip("/")
 
-    def of_resource(self, resource: str, *, needs_look_up: bool, is_deleted: bool) -> Iterator[Difference]:
+    def resource_differences(self, resource: str, *, needs_look_up: bool, is_deleted: bool) -> Iterator[Difference]:
         """Compare the operations on one resource, at the configured path or else at the proposed one."""
         path = self._profile.path(resource)
-        if self._item(path) is None:
-            proposed = self._proposed(resource)
+        if self._path_item(path) is None:
+            proposed = self._proposed_path(resource)
             fix = f"platform.paths.{resource}: {proposed}" if proposed else ""
             yield Difference(f"POST {path}", f"has no such path for {resource}", fix)
             if proposed is None:
                 return
             path = proposed
-        item = self._item(path) or {}
-        found = list(self._of_create(resource, path, item))
+        item = self._path_item(path) or {}
+        found = list(self._create_differences(resource, path, item))
         yield from found
-        below = self._item(f"{path}/{{}}") or {}
+        below = self._path_item(f"{path}/{{}}") or {}
         if not RESOURCES[resource].write_once:
-            said = {(_member(each), each.what) for each in found}
-            updates = self._of_update(resource, path, below)
-            yield from (each for each in updates if (_member(each), each.what) not in said)
+            said = {(_member_place(each), each.what) for each in found}
+            updates = self._update_differences(resource, path, below)
+            yield from (each for each in updates if (_member_place(each), each.what) not in said)
         if is_deleted and "delete" not in below:
-            yield Difference(f"DELETE {path}/{{id}}", _other_methods(below))
+            yield Difference(f"DELETE {path}/{{id}}", _described_methods_text(below))
         if self._profile.can_look_up(resource):
-            yield from self._of_look_up(path, item, is_needed=needs_look_up)
+            yield from self._look_up_differences(path, item, is_needed=needs_look_up)
 
-    def _item(self, path: str) -> Json | None:
-        for each in (_unnamed(path), _unnamed(self._base + path)):
+    def _path_item(self, path: str) -> Json | None:
+        for each in (_without_parameter_names(path), _without_parameter_names(self._base + path)):
             if each in self._items:
                 return self._items[each][1]
         return None
@@ -71,47 +71,47 @@ class _Comparison:
     def _operation(self, item: Json, method: str) -> Json | None:
         return self._document.resolved(as_mapping(item[method])) if method in item else None
 
-    def _of_create(self, resource: str, path: str, item: Json) -> Iterator[Difference]:
+    def _create_differences(self, resource: str, path: str, item: Json) -> Iterator[Difference]:
         where, create = f"POST {path}", self._operation(item, "post")
         if create is None:
-            yield Difference(where, _other_methods(item))
+            yield Difference(where, _described_methods_text(item))
             return
-        yield from self._of_headers(where, item, create)
-        body = self._body(create)
+        yield from self._header_differences(where, item, create)
+        body = self._json_body_schema(create)
         if body is None:
             yield Difference(where, "describes no JSON body")
         else:
-            yield from MemberComparison(self._document, where).differences(self._sent(resource), body)
+            yield from MemberComparison(self._document, where).differences(self._sent_schema(resource), body)
         answered = [
-            self._body(self._document.resolved(as_mapping(answer)))
+            self._json_body_schema(self._document.resolved(as_mapping(answer)))
             for status, answer in as_mapping(create.get("responses")).items()
             if str(status).startswith("2")
         ]
         for schema in answered:
-            members = as_mapping(self._document.schema(schema).get("properties"))
-            ids = types(self._document.schema(members.get("id"))) - {"string"}
+            members = as_mapping(self._document.merged_schema(schema).get("properties"))
+            ids = schema_types(self._document.merged_schema(members.get("id"))) - {"string"}
             if members and "id" not in members:
                 known = next((name for name in members if plain_name(name).endswith("id")), None)
                 yield Difference(where, "the response has no id" + (f"; it has {known}" if known else ""))
             elif ids:
                 yield Difference(where, f"the id in the response has the type {' or '.join(sorted(ids))}; text is read")
 
-    def _of_update(self, resource: str, path: str, below: Json) -> Iterator[Difference]:
+    def _update_differences(self, resource: str, path: str, below: Json) -> Iterator[Difference]:
         where, update = f"PATCH {path}/{{id}}", self._operation(below, "patch")
         if update is None:
-            yield Difference(where, _other_methods(below))
+            yield Difference(where, _described_methods_text(below))
             return
-        yield from self._of_headers(where, below, update)
-        body = self._body(update)
+        yield from self._header_differences(where, below, update)
+        body = self._json_body_schema(update)
         if body is not None:
-            mine = self._sent(resource)
-            always = as_list(self._document.schema(body).get("required"))
+            mine = self._sent_schema(resource)
+            always = as_list(self._document.merged_schema(body).get("required"))
             found = MemberComparison(self._document, where).differences({**mine, "required": always}, body)
             yield from found
             if always:
                 yield Difference(where, f"requires {', '.join(map(str, always))}; only changed members are sent")
 
-    def _of_headers(self, where: str, item: Json, operation: Json) -> Iterator[Difference]:
+    def _header_differences(self, where: str, item: Json, operation: Json) -> Iterator[Difference]:
         profile = self._profile
         names = {plain_name(profile.tenant_header): "tenant_header"}
         if profile.idempotency.enabled:
@@ -128,25 +128,25 @@ class _Comparison:
             elif is_required:
                 yield Difference(where, f"requires the header {name}, which is not sent")
 
-    def _of_look_up(self, path: str, item: Json, *, is_needed: bool) -> Iterator[Difference]:
+    def _look_up_differences(self, path: str, item: Json, *, is_needed: bool) -> Iterator[Difference]:
         where, look_up = f"GET {path}", self._operation(item, "get")
         if look_up is None:
-            yield Difference(where, _other_methods(item), is_error=is_needed)
+            yield Difference(where, _described_methods_text(item), is_error=is_needed)
             return
         parameter, known = self._profile.lookup.parameter, self._parameters(item, look_up, "query")
         if parameter not in known:
-            near = nearest(parameter, known) or next((each for each in known if "external" in each.lower()), None)
+            near = nearest_name(parameter, known) or next((each for each in known if "external" in each.lower()), None)
             fix = f"platform.lookup.parameter: {near}" if near else ""
             yield Difference(where, f"has no parameter {parameter} to look records up", fix, is_needed)
 
-    def _proposed(self, resource: str) -> str | None:
+    def _proposed_path(self, resource: str) -> str | None:
         """Return a path that creates such records, by its name or else by its members, relative to the base address."""
         names = {plain_name(each).removesuffix("s") for each in (resource, PATHS[resource].rpartition("/")[2])}
         creating = {path: item for path, item in self._items.values() if "post" in item and "{" not in path}
         named = [
             path for path in creating if plain_name(path.rstrip("/").rpartition("/")[2]).removesuffix("s") in names
         ]
-        overlaps = {path: self._overlap(resource, creating[path]) for path in named or creating}
+        overlaps = {path: self._member_overlap(resource, creating[path]) for path in named or creating}
         if not named:
             overlaps = {path: share for path, share in overlaps.items() if share >= _LEAST_OVERLAP}
         if not overlaps:
@@ -154,18 +154,18 @@ class _Comparison:
         best = max(overlaps, key=lambda path: (overlaps[path], -len(path)))
         return best.removeprefix(self._base)
 
-    def _overlap(self, resource: str, item: Json) -> float:
+    def _member_overlap(self, resource: str, item: Json) -> float:
         """Return the share of the always sent members that the body of a create has, whatever their spelling."""
         create = self._operation(item, "post") or {}
-        described = as_mapping(self._document.schema(self._body(create) or {}).get("properties"))
-        wanted = {plain_name(name) for name in self._sent(resource)["required"]} - {"externalid"}
+        described = as_mapping(self._document.merged_schema(self._json_body_schema(create) or {}).get("properties"))
+        wanted = {plain_name(name) for name in self._sent_schema(resource)["required"]} - {"externalid"}
         return len(wanted & set(map(plain_name, described))) / len(wanted)
 
     @staticmethod
-    def _sent(resource: str) -> Json:
-        return openapi_members.sent(resource)[1]
+    def _sent_schema(resource: str) -> Json:
+        return openapi_members.sent_schema(resource)[1]
 
-    def _body(self, holder: Json) -> object | None:
+    def _json_body_schema(self, holder: Json) -> object | None:
         inner = self._document.resolved(as_mapping(holder["requestBody"])) if "requestBody" in holder else holder
         for media_type, content in as_mapping(inner.get("content")).items():
             if "json" in str(media_type).lower():
@@ -182,14 +182,14 @@ class _Comparison:
         return found
 
 
-def _member(difference: Difference) -> str:
+def _member_place(difference: Difference) -> str:
     return difference.where.rpartition(" ")[2]
 
 
-def _unnamed(path: str) -> str:
+def _without_parameter_names(path: str) -> str:
     return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))
 
 
-def _other_methods(item: Json) -> str:
+def _described_methods_text(item: Json) -> str:
     methods = [method.upper() for method in METHODS if method in item]
     return f"is not described; the path has {', '.join(methods)}" if methods else "is not described"

@@ -30,7 +30,7 @@ class OpenApi:
         """Yield each path below the base address of each server, with its item. The same path may come twice."""
         for path, item in as_mapping(self.data.get("paths")).items():
             resolved = self.resolved(as_mapping(item))
-            for prefix in dict.fromkeys(self._prefixes()) or ("",):
+            for prefix in dict.fromkeys(self._server_paths()) or ("",):
                 yield f"{prefix}{path}", resolved
 
     def resolved(self, value: Json) -> Json:
@@ -40,52 +40,56 @@ class OpenApi:
             if not isinstance(reference, str):
                 return value
             beside = {name: inner for name, inner in value.items() if name != "$ref"}
-            value = {**self._named(reference), **beside}
-        raise ConfigError("a $ref refers to itself", where=self._place_of(reference), code="openapi_unsuitable")
+            value = {**self._referenced(reference), **beside}
+        raise ConfigError(
+            "a $ref refers to itself", where=self._place_of_reference(reference), code="openapi_unsuitable"
+        )
 
-    def schema(self, value: object) -> Json:
+    def merged_schema(self, value: object) -> Json:
         """Resolve and merge a schema to one object. A choice with null is reduced; of others only types remain."""
         reference = as_mapping(value).get("$ref")
         if not isinstance(reference, str):
-            return self._combined(as_mapping(value))
+            return self._with_parts_merged(as_mapping(value))
         if reference not in self._known:
             self._known[reference] = {}  # a schema may contain itself; each is combined once
-            self._known[reference] = self._combined(self.resolved({"$ref": reference}))
+            self._known[reference] = self._with_parts_merged(self.resolved({"$ref": reference}))
         beside = {name: inner for name, inner in as_mapping(value).items() if name != "$ref"}
         return {**self._known[reference], **beside}
 
-    def _combined(self, value: Json) -> Json:
+    def _with_parts_merged(self, value: Json) -> Json:
         found = dict(value)
         for part in as_list(found.pop("allOf", None)):
-            inner = self.schema(part)
+            inner = self.merged_schema(part)
             for name in ("properties", "required"):
-                both = _joined(inner.get(name), found.get(name))
+                both = _merged(inner.get(name), found.get(name))
                 inner = {**inner, **({name: both} if both else {})}
             found = {**inner, **{name: each for name, each in found.items() if name not in {"properties", "required"}}}
-        choices = [self.schema(part) for key in ("anyOf", "oneOf") for part in as_list(found.pop(key, None))]
-        choices = [each for each in choices if types(each) != {"null"}]
+        choices = [self.merged_schema(part) for key in ("anyOf", "oneOf") for part in as_list(found.pop(key, None))]
+        choices = [each for each in choices if schema_types(each) != {"null"}]
         if len(choices) == 1:
             found = {**choices[0], **found}
-        elif choices and all(map(types, choices)):
-            found.setdefault("type", sorted(set().union(*map(types, choices))))
+        elif choices and all(map(schema_types, choices)):
+            found.setdefault("type", sorted(set().union(*map(schema_types, choices))))
         return found
 
-    def _named(self, reference: str) -> Json:
+    def _referenced(self, reference: str) -> Json:
         if not reference.startswith("#/"):
             message = f"$ref: {reference} is outside of this document"
             hint = "bundle the document into one file first"
-            raise ConfigError(message, where=self._place_of(reference), hint=hint, code="openapi_unsuitable")
+            raise ConfigError(message, where=self._place_of_reference(reference), hint=hint, code="openapi_unsuitable")
         value: Any = self.data
         for part in reference[2:].split("/"):
             name = unquote(part).replace("~1", "/").replace("~0", "~")
             value = value.get(name) if isinstance(value, Mapping) else None
         if not isinstance(value, Mapping):
             raise ConfigError(
-                f"$ref: there is nothing at {reference}", where=self._place_of(reference), code="openapi_unsuitable"
+                f"$ref: there is nothing at {reference}",
+                where=self._place_of_reference(reference),
+                code="openapi_unsuitable",
             )
         return value
 
-    def _place_of(self, reference: object) -> str:
+    def _place_of_reference(self, reference: object) -> str:
         """Return the file and the JSON pointer of the first place with this ``$ref``."""
         left: list[tuple[str, Any]] = [("", self.data)]
         while left:
@@ -98,7 +102,7 @@ class OpenApi:
                 left += [(f"{pointer}/{number}", each) for number, each in reversed([*enumerate(value)])]
         return self.name
 
-    def _prefixes(self) -> Iterator[str]:
+    def _server_paths(self) -> Iterator[str]:
         for server in as_list(self.data.get("servers")):
             url = as_mapping(server).get("url")
             if isinstance(url, str):
@@ -110,10 +114,10 @@ class OpenApi:
 
 def read(path: Path) -> OpenApi:
     """Read a document in JSON or YAML, of at most `MAX_BYTES`."""
-    return document(parsed(path), str(path))
+    return checked_document(parsed_file(path), str(path))
 
 
-def parsed(path: Path) -> object:
+def parsed_file(path: Path) -> object:
     """Return the JSON value of a file in JSON or YAML, of at most `MAX_BYTES`."""
     name = str(path)
     try:
@@ -123,10 +127,10 @@ def parsed(path: Path) -> object:
         raise ConfigError(f"cannot be read: {error.strerror or error}", where=name, code="file_unreadable") from error
     except UnicodeDecodeError:
         raise ConfigError("is not UTF-8 text", where=name, code="openapi_unsuitable") from None
-    return _parsed(text, name)
+    return _parsed_text(text, name)
 
 
-def document(data: object, name: str) -> OpenApi:
+def checked_document(data: object, name: str) -> OpenApi:
     """Return *data* as a document, if it is one of version 3.0 or 3.1."""
     version = data.get("openapi") if isinstance(data, Mapping) else None
     if not isinstance(data, Mapping) or not str(version).startswith(("3.0", "3.1")):
@@ -138,7 +142,7 @@ def document(data: object, name: str) -> OpenApi:
     return OpenApi(name, data)
 
 
-def _parsed(text: str, name: str) -> object:
+def _parsed_text(text: str, name: str) -> object:
     if text.lstrip().startswith("{"):
         try:
             return exact_json.loads(text)
@@ -152,7 +156,7 @@ def as_mapping(value: object) -> Json:
     return value if isinstance(value, Mapping) else {}
 
 
-def types(schema: Json) -> set[str]:
+def schema_types(schema: Json) -> set[str]:
     stated = schema.get("type")
     if stated is None and "properties" in schema:
         return {"object"}
@@ -163,7 +167,7 @@ def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _joined(one: object, other: object) -> Any:
+def _merged(one: object, other: object) -> Any:
     if isinstance(one, list) or isinstance(other, list):
         return [*as_list(one), *as_list(other)]
     return {**as_mapping(one), **as_mapping(other)}

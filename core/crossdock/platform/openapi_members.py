@@ -15,7 +15,7 @@ from iso4217 import Currency
 from pydantic.json_schema import models_json_schema
 
 from crossdock.mapping.resource_types import RESOURCES, external_id
-from crossdock.platform.openapi_file import Json, OpenApi, as_list, as_mapping, types
+from crossdock.platform.openapi_file import Json, OpenApi, as_list, as_mapping, schema_types
 from crossdock.values.decimal_context import EXACT
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 
@@ -36,10 +36,10 @@ class Difference:
     is_error: bool = True
 
 
-def sent(resource: str) -> tuple[OpenApi, Json]:
+def sent_schema(resource: str) -> tuple[OpenApi, Json]:
     """Return the schema of what is sent to create a record, and the document that it refers to."""
     document = _sent_schemas()
-    return document, document.schema({"$ref": f"#/$defs/{RESOURCES[resource].wire.__name__}"})
+    return document, document.merged_schema({"$ref": f"#/$defs/{RESOURCES[resource].wire.__name__}"})
 
 
 @cache
@@ -49,7 +49,7 @@ def _sent_schemas() -> OpenApi:
     return OpenApi("crossdock", schemas)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
     spelled = {plain_name(each): each for each in known}
     close = get_close_matches(plain_name(name), spelled, n=1, cutoff=0.75)
     return spelled[close[0]] if close else None
@@ -65,76 +65,80 @@ class MemberComparison:
         self._ours = _sent_schemas()
 
     def differences(self, ours: object, theirs: object, place: str = "") -> Iterator[Difference]:
-        mine, other = self._ours.schema(ours), self._document.schema(theirs)
-        allowed, kind = types(other), next(iter(types(mine) - {"null"}), "")
+        mine, other = self._ours.merged_schema(ours), self._document.merged_schema(theirs)
+        allowed, kind = schema_types(other), next(iter(schema_types(mine) - {"null"}), "")
         if allowed and kind not in allowed and not (kind == "integer" and "number" in allowed):
             wanted = " or ".join(sorted(allowed - {"null"}))
-            yield self._at(place, f"the type is {wanted}; a value of type {kind} is sent")
+            yield self._difference_at(place, f"the type is {wanted}; a value of type {kind} is sent")
             return
         if kind == "object":
-            yield from self._of_object(mine, other, place)
+            yield from self._object_differences(mine, other, place)
         elif kind == "array":
-            yield from self._of_bounds(mine, other, place, "Items", "items")
+            yield from self._bound_differences(mine, other, place, "Items", "items")
             yield from self.differences(mine.get("items"), other.get("items"), f"{place}/0")
         elif kind == "string":
-            yield from self._of_text(mine, other, place)
+            yield from self._text_differences(mine, other, place)
         elif kind == "number":
-            yield from self._of_number(other, place)
+            yield from self._number_differences(other, place)
 
-    def _of_object(self, mine: Json, other: Json, place: str) -> Iterator[Difference]:
+    def _object_differences(self, mine: Json, other: Json, place: str) -> Iterator[Difference]:
         members, described = as_mapping(mine.get("properties")), as_mapping(other.get("properties"))
         always, is_closed = set(mine.get("required") or ()), other.get("additionalProperties") is False
         unknown = [name for name in members if name not in described]
         for name in unknown if described or is_closed else ():
-            known = nearest(name, [each for each in described if each not in members])
+            known = nearest_name(name, [each for each in described if each not in members])
             called = f"; it describes {known}" if known else ""
             said = "is not accepted" if is_closed else "is not described"
-            yield self._at(f"{place}/{name}", f"{said}{called}", is_error=is_closed and name in always)
+            yield self._difference_at(f"{place}/{name}", f"{said}{called}", is_error=is_closed and name in always)
         for name in map(str, as_list(other.get("required"))):
             if as_mapping(described.get(name)).get("readOnly") is True or name in always:
                 continue
             rest = "it is sent only if it is mapped" if name in members else "it is never sent"
-            yield self._at(f"{place}/{name}", f"is required; {rest}", is_error=name not in members)
+            yield self._difference_at(f"{place}/{name}", f"is required; {rest}", is_error=name not in members)
         for name, schema in members.items():
             if name in described:
                 yield from self.differences(schema, described[name], f"{place}/{name}")
 
-    def _of_text(self, mine: Json, other: Json, place: str) -> Iterator[Difference]:
+    def _text_differences(self, mine: Json, other: Json, place: str) -> Iterator[Difference]:
         codes = _CODES.get(str(mine.get("pattern")))
         if codes is None and "format" not in mine and "enum" not in mine:
-            yield from self._of_bounds(mine, other, place, "Length", "characters")
+            yield from self._bound_differences(mine, other, place, "Length", "characters")
         values = set(map(str, mine.get("enum") or codes or ()))
-        yield from self._of_values(values, other, place)
+        yield from self._value_differences(values, other, place)
         stated, own = other.get("format"), mine.get("format")
         if stated in _FORMATS and stated != own and not place.endswith("Id") | place.endswith("/externalId"):
-            yield self._at(place, f"the format is {stated}; {own or 'any text'} is sent")
+            yield self._difference_at(place, f"the format is {stated}; {own or 'any text'} is sent")
         pattern = other.get("pattern")
         samples = values or (
             {external_id("wms", "C%2F0017"), external_id("wms", "7")} if place == "/externalId" else ()
         )
-        if isinstance(pattern, str) and (refused := [each for each in samples if not _fits(pattern, each)]):
-            yield self._at(place, f"must match {pattern}; {min(refused)!r} does not")
+        if isinstance(pattern, str) and (refused := [each for each in samples if not _matches(pattern, each)]):
+            yield self._difference_at(place, f"must match {pattern}; {min(refused)!r} does not")
 
-    def _of_values(self, values: set[str], other: Json, place: str) -> Iterator[Difference]:
+    def _value_differences(self, values: set[str], other: Json, place: str) -> Iterator[Difference]:
         stated = [other["const"]] if "const" in other else other.get("enum")
         if not isinstance(stated, list):
             return
         allowed = {str(each) for each in stated if each is not None}
         if refused := sorted(values - allowed):
             more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
-            yield self._at(place, f"does not accept {', '.join(refused[:_SHOWN])}{more}", is_error=False)
+            yield self._difference_at(place, f"does not accept {', '.join(refused[:_SHOWN])}{more}", is_error=False)
         elif not values:
-            yield self._at(place, f"accepts only {', '.join(sorted(allowed)[:_SHOWN])}", is_error=False)
+            yield self._difference_at(place, f"accepts only {', '.join(sorted(allowed)[:_SHOWN])}", is_error=False)
 
-    def _of_bounds(self, mine: Json, other: Json, place: str, of: str, unit: str) -> Iterator[Difference]:
+    def _bound_differences(self, mine: Json, other: Json, place: str, of: str, unit: str) -> Iterator[Difference]:
         most, least = _number(other.get(f"max{of}")), _number(other.get(f"min{of}"))
         sent_most, sent_least = _number(mine.get(f"max{of}")), _number(mine.get(f"min{of}")) or Decimal(0)
         if most is not None and (sent_most is None or most < sent_most):
-            yield self._at(place, f"has at most {most:f} {unit}; {_up_to(sent_most)}", is_error=False)
+            yield self._difference_at(
+                place, f"has at most {most:f} {unit}; {_upper_bound_text(sent_most)}", is_error=False
+            )
         if least is not None and least > sent_least:
-            yield self._at(place, f"has at least {least:f} {unit}; {sent_least:f} may be sent", is_error=False)
+            yield self._difference_at(
+                place, f"has at least {least:f} {unit}; {sent_least:f} may be sent", is_error=False
+            )
 
-    def _of_number(self, other: Json, place: str) -> Iterator[Difference]:
+    def _number_differences(self, other: Json, place: str) -> Iterator[Difference]:
         most, least = _number(other.get("maximum")), _number(other.get("minimum"))
         below, above = _number(other.get("exclusiveMaximum")), _number(other.get("exclusiveMinimum"))
         step = _number(other.get("multipleOf"))
@@ -146,9 +150,9 @@ class MemberComparison:
             (f"is a multiple of {step}", step is not None and (step <= 0 or EXACT.remainder(_STEP, step) != 0)),
         ):
             if is_narrower:
-                yield self._at(place, f"{text}; other numbers may be sent", is_error=False)
+                yield self._difference_at(place, f"{text}; other numbers may be sent", is_error=False)
 
-    def _at(self, place: str, what: str, *, is_error: bool = True) -> Difference:
+    def _difference_at(self, place: str, what: str, *, is_error: bool = True) -> Difference:
         return Difference(f"{self._where} {place or '/'}", what, is_error=is_error)
 
 
@@ -156,11 +160,11 @@ def _number(value: Any) -> Decimal | None:
     return Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
 
 
-def _up_to(most: Decimal | None) -> str:
+def _upper_bound_text(most: Decimal | None) -> str:
     return f"up to {most:,f} may be sent" if most is not None else "more may be sent"
 
 
-def _fits(pattern: str, text: str) -> bool:
+def _matches(pattern: str, text: str) -> bool:
     try:
         return re.search(pattern, text) is not None
     except re.error:  # a pattern of another dialect proves nothing

@@ -66,7 +66,7 @@ class ClientCredentials(ConfigModel):
     scopes: tuple[Annotated[str, Field(pattern=r"^[!#-\[\]-~]+$")], ...] = ()
     """Scopes to request; a token with fewer is an error. Default: none, the server decides."""
 
-    def address(self, base_url: str) -> str:
+    def token_address(self, base_url: str) -> str:
         return self.token_url or f"{base_url}/oauth/token"
 
 
@@ -209,7 +209,7 @@ class Profile(ConfigModel):
         """Return whether a look-up can verify the operation: an update by its id, a create only by its external id."""
         return operation != "create" or self.can_look_up(resource)
 
-    def rule(self, resource: str, operation: str) -> Rule:
+    def rule_after_ambiguous(self, resource: str, operation: str) -> Rule:
         given = self.after_ambiguous
         chosen = (
             {str(name): rule for name, rule in given.items()}.get(resource) if isinstance(given, Mapping) else given
@@ -232,11 +232,11 @@ class Profile(ConfigModel):
         yield "lists", "?limit=, cursor and updatedSince; data and nextCursor, in the order of updatedAt"
         yield "errors", "application/problem+json (RFC 9457) with errors[].pointer"
         if isinstance(self.auth, ClientCredentials):
-            yield "tokens", f"OAuth 2.0 client credentials at {self.auth.address(self.base_url)}"
+            yield "tokens", f"OAuth 2.0 client credentials at {self.auth.token_address(self.base_url)}"
         key = self.idempotency
         yield "idempotency", f"{key.header}, remembered for {duration_text(key.kept_s)}" if key.enabled else "none"
         yield "look-up", f"?{self.lookup.parameter}=" if self.lookup.enabled else "none"
-        rules = {name: self.rule(name, "create") for name in RESOURCES}
+        rules = {name: self.rule_after_ambiguous(name, "create") for name in RESOURCES}
         groups = [
             f"{rule}: {', '.join(n for n in rules if rules[n] == rule)}" for rule in dict.fromkeys(rules.values())
         ]

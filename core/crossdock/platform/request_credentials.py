@@ -17,13 +17,13 @@ MIN_PAUSE_S = 1.0  # between failed renewals of a token that is still valid
 
 
 class Credential(Protocol):
-    def prepare(self) -> None:
+    def read_secret(self) -> None:
         """Read the secret. Call this first. Raises ConfigError if it cannot be read or used."""
 
     def authorization(self) -> str:
         """Return the ``authorization`` header. UnauthorizedError is final, UnavailableError is not."""
 
-    def refused(self, authorization: str) -> bool:
+    def record_refused(self, authorization: str) -> bool:
         """Record a 401 for *authorization*, and return whether a retry with a new token makes sense."""
 
     @property
@@ -45,13 +45,13 @@ class KeyCredential:
         self._key = key
         self._authorization = ""
 
-    def prepare(self) -> None:
+    def read_secret(self) -> None:
         self._authorization = f"Bearer {self._key.reveal_token()}"
 
     def authorization(self) -> str:
         return self._authorization
 
-    def refused(self, authorization: str) -> bool:  # noqa: ARG002  there is no other key
+    def record_refused(self, authorization: str) -> bool:  # noqa: ARG002  there is no other key
         return False
 
 
@@ -65,10 +65,10 @@ class TokenCredential:
         self._pending: Future[GrantedToken] | None = None
         self._refusal: UnauthorizedError | None = None
 
-    def prepare(self) -> None:
-        self._endpoint.prepare()
+    def read_secret(self) -> None:
+        self._endpoint.read_secret()
 
-    def refused(self, authorization: str) -> bool:
+    def record_refused(self, authorization: str) -> bool:
         with self._lock:
             if self.token and self.token.authorization == authorization:
                 self.token = None  # otherwise another thread has already replaced it
@@ -91,7 +91,7 @@ class TokenCredential:
         token: GrantedToken | None = None
         failure: BaseException | None = None
         try:
-            token = self._endpoint.request()
+            token = self._endpoint.request_token()
         except BaseException as error:  # noqa: BLE001  whatever it is, the waiting threads must continue
             failure = error
         with self._lock:
@@ -101,14 +101,14 @@ class TokenCredential:
             if token:
                 self._renew_at = token.requested_at + RENEWED_AT * token.life_s
             elif isinstance(failure, UnavailableError):
-                token = self._keep_valid()
+                token = self._keep_while_valid()
             self.token = token
         if token:
             pending.set_result(token)
         else:
             pending.set_exception(failure)
 
-    def _keep_valid(self) -> GrantedToken | None:
+    def _keep_while_valid(self) -> GrantedToken | None:
         """Return the old token if it is still valid, to be renewed after half of its remaining life."""
         now, token = self._clock.monotonic(), self.token
         if token is None or now >= _expires_at(token):

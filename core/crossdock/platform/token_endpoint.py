@@ -35,11 +35,11 @@ class GrantedToken:
 class TokenEndpoint:
     def __init__(self, profile: Profile, rule: ClientCredentials, clock: Clock) -> None:
         self._profile, self._rule, self._clock = profile, rule, clock
-        self._url = rule.address(profile.base_url)
+        self._url = rule.token_address(profile.base_url)
         self._rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._secret = ""
 
-    def prepare(self) -> None:
+    def read_secret(self) -> None:
         secret = self._rule.client_secret.reveal()
         if not secret.isprintable():
             raise ConfigError(
@@ -48,11 +48,11 @@ class TokenEndpoint:
             )
         self._secret = secret
 
-    def request(self) -> GrantedToken:
+    def request_token(self) -> GrantedToken:
         """Request a token, up to three times. Only an UnauthorizedError makes further requests pointless."""
         from crossdock.reading.transport.httpcore_client import HttpClient  # noqa: PLC0415  most commands need no token
 
-        body, headers = self._form()
+        body, headers = self._request_form()
         http, reason = self._profile.http, ""
         limits: dict[str, Any] = {"max_response_bytes": MAX_ANSWER_BYTES, **http.timeouts()}
         client = HttpClient(self._url, headers=headers, connection=http, **limits)
@@ -63,24 +63,24 @@ class TokenEndpoint:
                     self._clock.sleep(pause_s(attempt, base_s=retry.base_s, cap_s=retry.cap_s, rng=self._rng))
                 requested_at = self._clock.monotonic()
                 try:
-                    return self._token(client.send("POST", "", body=body), requested_at)
+                    return self._token_in(client.send("POST", "", body=body), requested_at)
                 except UnavailableError as error:
                     reason = error.message
         raise UnavailableError(
             f"no token obtained: {reason} ({ATTEMPTS} attempts)", where=self._url, code="token_unavailable"
         )
 
-    def _form(self) -> tuple[bytes, dict[str, str]]:
+    def _request_form(self) -> tuple[bytes, dict[str, str]]:
         rule, form = self._rule, {"grant_type": "client_credentials"}
         headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
         if rule.scopes:
             form["scope"] = " ".join(rule.scopes)
-        fields, authorization = oauth_messages.client_fields(rule.client_id, self._secret, rule.client_auth)
+        fields, authorization = oauth_messages.client_authentication(rule.client_id, self._secret, rule.client_auth)
         return urlencode(form | fields).encode(), headers | authorization
 
-    def _token(self, answer: Answer, requested_at: float) -> GrantedToken:
-        status, members = answer.status, oauth_messages.members(answer.body)
-        if oauth_messages.is_passing(status, members):
+    def _token_in(self, answer: Answer, requested_at: float) -> GrantedToken:
+        status, members = answer.status, oauth_messages.json_members(answer.body)
+        if oauth_messages.is_temporary_failure(status, members):
             raise UnavailableError(f"HTTP {status}", code="token_unavailable")
         if not 200 <= status < 300:
             raise self._rejection(status, members.get("error"))
@@ -91,18 +91,18 @@ class TokenEndpoint:
             )
         if not (isinstance(kind, str) and kind.lower() == "bearer"):
             raise UnavailableError("the token_type is not Bearer", code="token_unavailable")
-        scopes, extra = self._scopes(members.get("scope"))
-        life_s = oauth_messages.life_s(members.get("expires_in"))
+        scopes, extra = self._granted_and_extra_scopes(members.get("scope"))
+        life_s = oauth_messages.token_life_s(members.get("expires_in"))
         return GrantedToken(f"Bearer {token}", requested_at, life_s, scopes, extra)
 
     def _rejection(self, status: int, code: object) -> UnauthorizedError:
-        reason = oauth_messages.refusal(status, code)
+        reason = oauth_messages.refusal_text(status, code)
         hint = "see platform.auth: client_id, client_secret, client_auth, scopes and token_url"
         return UnauthorizedError(
             f"rejected the token request: {reason}", where=self._url, hint=hint, code="token_refused"
         )
 
-    def _scopes(self, scope: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _granted_and_extra_scopes(self, scope: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         requested = self._rule.scopes
         if scope is None:
             return requested, ()

@@ -128,7 +128,7 @@ class LookUps:
         if not isinstance(target, PlatformTarget):
             return [], False
         ping = self._send(resource, target.ping(resource))
-        behind_s = rate_limit_headers.behind_s(ping.headers, self._clock.now().timestamp()) or 0
+        behind_s = rate_limit_headers.clock_behind_s(ping.headers, self._clock.now().timestamp()) or 0
         since = (intent.first_sent_at or self._clock.now()) - BEFORE - timedelta(seconds=behind_s)
         cursor, similar = None, list[Candidate]()
         for _ in range(PAGES):
@@ -183,7 +183,7 @@ class LookUps:
             while not (tokens := self._allowance.take(1)):
                 self._clock.sleep(self._allowance.wait_s())
             answer = self._target.send(self._client, resource, request)
-            self._allowance.answered(
+            self._allowance.record_answer(
                 tokens[0],
                 accepted=answer.status != 429,
                 headers=rate_limit_headers.read(answer.headers),

@@ -140,15 +140,15 @@ def test_a_failure_in_the_middle_of_a_file_is_told() -> None:
 def test_other_versions_are_refused(version: int) -> None:
     """A server that speaks another SFTP is told so."""
     with pytest.raises(ProtocolError, match=f"SFTP version {version}"):
-        scripted(message(sftp_protocol.SERVER_VERSION, struct.pack(">I", version))).hello()
+        scripted(message(sftp_protocol.SERVER_VERSION, struct.pack(">I", version))).negotiate_version()
 
 
 def test_a_greeting_must_be_one() -> None:
     """Something else in place of the greeting is a protocol error, a closed door the end."""
     with pytest.raises(ProtocolError, match="instead of the version"):
-        scripted(message(sftp_protocol.STATUS, b"\0" * 12)).hello()
+        scripted(message(sftp_protocol.STATUS, b"\0" * 12)).negotiate_version()
     with pytest.raises(EOFError):
-        scripted().hello()
+        scripted().negotiate_version()
 
 
 def test_an_end_is_no_answer_to_a_question() -> None:
@@ -163,7 +163,7 @@ def test_a_listing_that_never_ends_with_nothing_is_refused() -> None:
     handle = message(sftp_protocol.HANDLE, struct.pack(">I", 1) + text(b"h"))
     empty = message(sftp_protocol.NAME, struct.pack(">II", 2, 0))
     with pytest.raises(ProtocolError, match="part of a listing is empty"):
-        list(scripted(handle, empty).names(b"."))
+        list(scripted(handle, empty).list_folder(b"."))
 
 
 def test_attributes_may_be_left_out_or_extended() -> None:

@@ -16,7 +16,7 @@ from tests.unit.connectors.webhook_judge import bodies, declared, judge
 from crossdock.config.project import project
 from crossdock.config.project.effective_config import effective
 from crossdock.errors import FindingsError, RecordError
-from crossdock.platform.webhooks import WebhookVerifier
+from crossdock.platform.webhook_verification import WebhookVerifier
 from crossdock.values import exact_json
 from crossdock.webhooks import Webhook
 from crossdock_connectors.http_json import CONNECTOR

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.formats.layouts import fixed_width
 
-from crossdock.reading.formats.cobol_copybook import CopybookError, Picture, parse_copybook, picture_of
+from crossdock.reading.formats.cobol_copybook import CopybookError, Picture, parse_copybook, parse_picture
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
 
 FREE = {"source": "free"}
@@ -23,7 +23,7 @@ def form(folder: Path, text: str, *, copybook: dict[str, Any] | None = None, **m
 
 
 def places(layout: FixedWidthFormat) -> dict[str, tuple[int, int]]:
-    return {name: (column.at, column.length) for name, column in layout.types[layout.chosen].columns.items()}
+    return {name: (column.at, column.length) for name, column in layout.types[layout.type_to_read].columns.items()}
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def places(layout: FixedWidthFormat) -> dict[str, tuple[int, int]]:
 )
 def test_pictures_say_how_long_an_item_is_and_where_its_point_is(text: str, picture: Picture) -> None:
     """Repetition, the implied point, scaling and editing."""
-    assert picture_of(text, 1) == picture
+    assert parse_picture(text, 1) == picture
 
 
 @pytest.mark.parametrize("text", ["N(4)", "G(4)", "9(4", "9S", "9V9V9", "P9P", "9(32)", "1(8)", "ZZ9V99+", ""])
 def test_a_picture_that_cannot_be_read_is_refused(text: str) -> None:
     """National, DBCS and bit items, and pictures that no compiler takes."""
     with pytest.raises(CopybookError, match="picture"):
-        picture_of(text, 1)
+        parse_picture(text, 1)
 
 
 FIXED = """\

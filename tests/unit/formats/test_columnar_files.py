@@ -22,7 +22,7 @@ from tests.unit.formats.parquet import BYTES, STRUCT, with_footer
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import columnar_files, columnar_process
-from crossdock.reading.formats.columnar_process import answers
+from crossdock.reading.formats.columnar_process import answer_request
 from crossdock.reading.formats.file_formats import read_lines, read_rows
 from crossdock.values.records import JSON, LINE
 
@@ -59,7 +59,7 @@ class Here:
     """What the process of a file answers, without the process, which takes half a second to begin."""
 
     def __init__(self, file: BinaryIO, request: Mapping[str, Any]) -> None:
-        self._found = answers(file, request)
+        self._found = answer_request(file, request)
         self._frame = b""
 
     def __iter__(self) -> Iterator[Any]:
@@ -85,7 +85,7 @@ def here(_task: object, file: BinaryIO, request: Mapping[str, Any], _limits: obj
 
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar_files, "answers_of", here)
+    monkeypatch.setattr(columnar_files, "running_task", here)
 
 
 def read(data: bytes, batch_rows: int = 100_000, kind: str = "parquet", **keys: Any) -> pl.DataFrame:

@@ -65,7 +65,7 @@ def test_the_result_does_not_depend_on_chunks(nasty: Nasty, path: Path) -> None:
 def test_the_strict_parser_alone_gives_the_same(nasty: Nasty, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The columnar path changes speed, and nothing else."""
     whole = outcome(path, nasty, WHOLE)
-    monkeypatch.setattr(PolarsParser, "frame", lambda *_: None)
+    monkeypatch.setattr(PolarsParser, "parse", lambda *_: None)
     assert outcome(path, nasty, WHOLE) == whole
 
 

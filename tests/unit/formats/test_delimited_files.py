@@ -123,7 +123,7 @@ def test_usual_writers_are_proved_by_writing_again(
     path: Path, quoting: Literal[0, 1, 2], end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The slower proof is not needed for what a common library writes, whichever cells it quotes."""
-    monkeypatch.delattr(PolarsParser, "_rewritten")
+    monkeypatch.delattr(PolarsParser, "_parse_rewritten")
     rows = [(f"K{n}", n, "" if n % 3 else "y", f"line\n{n}" if n % 7 == 0 else 'a "b", c') for n in range(500)]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, quoting=quoting, lineterminator=end)
@@ -158,7 +158,7 @@ def test_many_quotes_are_looked_at_a_part_at_a_time(path: Path, end: str, monkey
         tuple(row) for row in csv.reader(StringIO(end.join(lines[1:]), newline=""))
     ]
     monkeypatch.setattr(polars_parser, "_QUOTES_AT_ONCE", 50)
-    monkeypatch.delattr(StrictParser, "_quoted")  # which would read them as well
+    monkeypatch.delattr(StrictParser, "_parse_quoted")  # which would read them as well
     assert pl.concat(read_rows(path, DelimitedFormat(), name="f")).equals(whole)
 
 
@@ -260,7 +260,7 @@ def test_a_record_that_is_large_or_of_many_lines_is_not_for_polars(
         pytest.fail("polars was asked")
 
     monkeypatch.setattr(polars_parser, limited, limit)
-    monkeypatch.setattr(PolarsParser, "_read", never)
+    monkeypatch.setattr(PolarsParser, "_read_csv", never)
     (frame,) = read_rows(path, DelimitedFormat(), name="f")
     assert frame.rows() == [("1", text, 2)]
 

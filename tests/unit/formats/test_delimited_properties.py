@@ -160,7 +160,7 @@ def test_damage_is_never_misread(data: bytes, chunk: int, few: bool) -> None:
 def test_every_short_text_is_looked_at_right(end: str, special: list[str], most: int) -> None:
     """Of all texts of some marks those are taken that the oracle reads as two columns, and as it reads them."""
     marks, shape = ["a", ",", '"', *special], RecordFormat(["A", "B"], ",", '"', end == "\r\n", None)
-    proof, taken = PolarsParser(shape)._checked_by_counts, 0
+    proof, taken = PolarsParser(shape)._parse_checked_by_counts, 0
     with looked_at(few=True):
         for text in chain.from_iterable(product(marks, repeat=length) for length in range(1, most + 1)):
             data = ("".join(text).removesuffix(end) + end).encode()

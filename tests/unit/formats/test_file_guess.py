@@ -24,8 +24,8 @@ from crossdock.errors import CrossdockError
 from crossdock.reading.formats.file_formats import read_rows
 from crossdock.reading.formats.guesses import file_guess
 from crossdock.reading.formats.guesses.file_guess import guess_file
-from crossdock.reading.formats.guesses.layout_text import yaml_of
-from crossdock.reading.formats.guesses.value_forms import form_of
+from crossdock.reading.formats.guesses.guess_as_yaml import yaml_of
+from crossdock.reading.formats.guesses.value_forms import guess_value_form
 from crossdock.values.records import LINE
 
 ITEMS = "".join(f"{n:04};Größe {n};{n}.000,50;{n % 28 + 1:02}.11.2026\r\n" for n in range(1, 60))
@@ -223,11 +223,11 @@ FORMS: dict[tuple[str, ...], dict[str, Any]] = {
 def test_the_forms_of_values_are_found() -> None:
     """Of dates, numbers and truth values; identifiers with zeros stay texts, and what may be two things is told."""
     for cells, keys in FORMS.items():
-        assert form_of(cells).keys == keys, cells
-    assert "%m/%d/%Y" in form_of(["01/02/2026", "03/04/2026"]).unsure
-    assert "thousands" in form_of(["1.234", "2.345"]).unsure
-    assert form_of([*["1"] * 19, "n/a"]).basis == "19 of 20 values"
-    assert "empty: [TEXT]" in form_of([*["1"] * 19, "n/a"]).unsure
+        assert guess_value_form(cells).keys == keys, cells
+    assert "%m/%d/%Y" in guess_value_form(["01/02/2026", "03/04/2026"]).unsure
+    assert "thousands" in guess_value_form(["1.234", "2.345"]).unsure
+    assert guess_value_form([*["1"] * 19, "n/a"]).basis == "19 of 20 values"
+    assert "empty: [TEXT]" in guess_value_form([*["1"] * 19, "n/a"]).unsure
 
 
 def test_identifiers_are_texts(tmp_path: Path) -> None:

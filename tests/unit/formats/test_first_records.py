@@ -11,7 +11,7 @@ from tests.unit.formats.layouts import GOOD, ORDERS, layout, lines
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.file_formats import FileFormat, reader_of
-from crossdock.reading.formats.first_records import first_lines, first_records, ruled, shape
+from crossdock.reading.formats.first_records import first_lines, first_records, masked, with_rulers
 
 
 def test_the_whole_file_is_read_and_some_records_are_kept(tmp_path: Path) -> None:
@@ -52,11 +52,11 @@ def test_first_lines_may_be_packed_and_in_any_encoding(tmp_path: Path) -> None:
 
 def test_rulers_number_every_position() -> None:
     """Parts of wide lines stand below rulers of their own."""
-    assert list(ruled(["abcdefghijkl", "x"], 10)) == [
+    assert list(with_rulers(["abcdefghijkl", "x"], 10)) == [
         "           10", "   1234567890", "1  abcdefghij", "2  x", "", "", "   12", "1  kl", "2",
     ]  # fmt: skip
 
 
 def test_a_shape_says_nothing() -> None:
     """Letters and digits of any script are replaced, and their number stays."""
-    assert shape("Zo\u00eb 12-\u0663{") == "Aaa 99-9{"
+    assert masked("Zo\u00eb 12-\u0663{") == "Aaa 99-9{"

@@ -11,16 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell, is_odd, overpunches
+from crossdock.reading.formats.fixed_columns import (
+    TEXT,
+    FixedColumn,
+    cell_expression,
+    is_invalid_cell,
+    overpunched_digits,
+)
 
 
 def parsed(raw: str, encoding: str = "utf-8", **column: Any) -> str | None:
     """The cell; None if it is refused."""
     of = FixedColumn(at=1, length=len(raw), **column)
-    frame, odd = pl.DataFrame({TEXT: [raw]}), is_odd(of, encoding)
+    frame, odd = pl.DataFrame({TEXT: [raw]}), is_invalid_cell(of, encoding)
     if odd is not None and frame.select(odd).item():
         return None
-    return str(frame.select(cell(of, encoding)).item())
+    return str(frame.select(cell_expression(of, encoding)).item())
 
 
 @pytest.mark.parametrize(
@@ -91,7 +97,7 @@ def test_a_number_that_is_written_otherwise_is_found(raw: str, column: dict[str,
 )
 def test_overpunched_signs_are_those_of_the_encoding(encoding: str, zero: str) -> None:
     """In EBCDIC, the bytes C0 to C9 and D0 to D9 are signed digits, whatever characters the code page has there."""
-    zones = overpunches(encoding)
+    zones = overpunched_digits(encoding)
     assert (zones[zero[0]], zones[zero[1]]) == (("0", False), ("0", True))
     assert (zones["I"], zones["R"], zones["9"]) == (("9", False), ("9", True), ("9", False))
     assert ("p" in zones) is (encoding == "utf-8")
@@ -110,7 +116,7 @@ def test_a_number_survives_being_written_and_read(
     """What a program writes by the same declaration is read as the same number, with all of its decimals."""
     digits = str(abs(number)).rjust(18, "0")
     if sign == "overpunch":
-        marks = {value: mark for mark, value in overpunches(encoding).items()}
+        marks = {value: mark for mark, value in overpunched_digits(encoding).items()}
         raw = digits[:-1] + marks[digits[-1], number < 0]
     else:
         mark = "-" if number < 0 else "+"

@@ -21,7 +21,7 @@ from tests.unit.formats.layouts import Content, layout, read
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.xlsx_leading_zeros import sections_of, shown
+from crossdock.reading.formats.xlsx_leading_zeros import parse_number_format, with_leading_zeros
 
 SHEET: dict[str, Any] = {"kind": "sheet"}
 
@@ -327,8 +327,8 @@ def test_a_number_has_the_zeros_that_its_cell_shows() -> None:
 )
 def test_number_formats_show_zeros_in_many_ways(code: str, texts: list[str | None]) -> None:
     """Colours, widths, tests and separators change no digit; a format that shows another number is not followed."""
-    sections, numbers = sections_of(code) or (), (0, 17, 123456)
-    found = [shown(number, sections) if sections else number for number in numbers]
+    sections, numbers = parse_number_format(code) or (), (0, 17, 123456)
+    found = [with_leading_zeros(number, sections) if sections else number for number in numbers]
     assert found == [text or number for text, number in zip(texts, numbers, strict=True)]
 
 

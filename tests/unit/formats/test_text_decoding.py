@@ -13,11 +13,11 @@ from crossdock.reading.formats.text_decoding import (
     DecodingError,
     Piece,
     as_text,
-    count,
-    parts,
-    pieces,
+    count_byte,
+    decoded_pieces,
     records_at,
     split_last_record,
+    split_piece,
 )
 
 TEXTS = st.text(st.sampled_from('ab,"\nü'), min_size=1)
@@ -26,7 +26,7 @@ TEXTS = st.text(st.sampled_from('ab,"\nü'), min_size=1)
 @given(text=TEXTS, chunk=st.integers(1, 20), encoding=st.sampled_from(["utf-8", "cp1252", "utf-16-le"]))
 def test_pieces_are_the_text_split_between_records(text: str, chunk: int, encoding: str) -> None:
     """Only at line ends outside of quotes; each piece knows its first line, and the last one that it is the last."""
-    found = list(pieces(io.BytesIO(text.encode(encoding)), encoding, '"', name="f", chunk=chunk))
+    found = list(decoded_pieces(io.BytesIO(text.encode(encoding)), encoding, '"', name="f", chunk=chunk))
     assert b"".join(piece.data for piece in found).decode() == text
     before = ""
     for piece in found:
@@ -41,7 +41,7 @@ def test_pieces_are_the_text_split_between_records(text: str, chunk: int, encodi
 def test_a_piece_can_be_split_further(text: str, size: int) -> None:
     """Into parts of about a size, and into its last record and the rest; nothing is lost."""
     piece = Piece(5, text.encode(), text.count("\n"), last=True)
-    assert b"".join(part.data for part in parts(piece, '"', size)) == piece.data
+    assert b"".join(part.data for part in split_piece(piece, '"', size)) == piece.data
     body, last = split_last_record(piece, '"')
     assert (body.data if body else b"") + last.data == piece.data
     assert last.line == 5 + (body.ends if body else 0)
@@ -66,7 +66,7 @@ def test_text_ends_before_the_record_with_a_wrong_byte() -> None:
 @given(data=st.binary(max_size=300), times=st.integers(1, 600))
 def test_bytes_are_counted(data: bytes, times: int) -> None:
     """However many there are."""
-    assert count(data * times, b"\n") == data.count(b"\n") * times
+    assert count_byte(data * times, b"\n") == data.count(b"\n") * times
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_bytes_are_counted(data: bytes, times: int) -> None:
 def test_what_to_do_depends_on_the_bytes(content: bytes, message: str, hint: str) -> None:
     """Another encoding is not called UTF-16 without a mark, and a truncated file not one of another encoding."""
     with pytest.raises((RefusedError, DecodingError)) as refused:
-        list(pieces(io.BytesIO(content), "utf-16", '"', name="f", chunk=1 << 10))
+        list(decoded_pieces(io.BytesIO(content), "utf-16", '"', name="f", chunk=1 << 10))
     error = refused.value
     assert isinstance(error, RefusedError | DecodingError)
     assert message in str(error)

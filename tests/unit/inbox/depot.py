@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from crossdock import Connector, Context, RawBatch, Record, Settings, Stream
 from crossdock.config.project.connections import Connection
-from crossdock.platform.webhooks import signed_headers
+from crossdock.platform.webhook_verification import signed_headers
 from crossdock.services.inbox.webhook_endpoints import WebhookEndpoint
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_models import Secret

@@ -22,7 +22,7 @@ from crossdock.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from crossdock.platform.webhooks import WebhookError, signed_headers
+from crossdock.platform.webhook_verification import WebhookError, signed_headers
 from crossdock.services.inbox.webhook_endpoints import MOST_HINTS, endpoints
 from crossdock.state import ReceivedWebhook
 from crossdock.values import exact_json

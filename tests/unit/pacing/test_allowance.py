@@ -19,7 +19,7 @@ def answer(pacer: Allowance, clock: ManualClock, tokens: list[Token], headers: R
     """All requests are answered after 50 ms."""
     clock.advance(0.05)
     for token in tokens:
-        pacer.answered(token, accepted=True, headers=headers)
+        pacer.record_answer(token, accepted=True, headers=headers)
 
 
 def test_the_reserve_stays_unspent() -> None:
@@ -64,12 +64,12 @@ def test_retry_after_is_respected() -> None:
     clock = ManualClock()
     pacer = allowance(clock, 10, 100)
     first, *_ = pacer.take(1)
-    pacer.answered(first, accepted=False, retry_after_s=3.0)
+    pacer.record_answer(first, accepted=False, retry_after_s=3.0)
     clock.advance(2.99)
     assert not pacer.take(1)
     clock.advance(0.02)
     (second,) = pacer.take(1)
-    pacer.answered(second, accepted=False, retry_after_s=1e9)
+    pacer.record_answer(second, accepted=False, retry_after_s=1e9)
     assert pacer.wait_s() == pytest.approx(900, abs=1)
 
 
@@ -130,8 +130,8 @@ def test_a_request_without_an_answer_is_no_longer_in_flight() -> None:
     pacer = allowance(clock, 10, 100)
     (one,) = pacer.take(1)
     (other,) = pacer.take(1)
-    pacer.lost(one)
-    pacer.answered(other, accepted=True)
+    pacer.record_lost(one)
+    pacer.record_answer(other, accepted=True)
     (last,) = pacer.take(1)
     assert (one.others, other.others, last.others, last.number) == (0, 1, 0, 3)
 
@@ -142,9 +142,9 @@ def test_a_single_429_proves_nothing() -> None:
     pacer = allowance(clock, 10, 1000)
     unexpected, *others = pacer.take(20)
     clock.advance(0.05)
-    pacer.answered(unexpected, accepted=False)
+    pacer.record_answer(unexpected, accepted=False)
     for token in [*others, *pacer.take(10)]:
-        pacer.answered(token, accepted=True)
+        pacer.record_answer(token, accepted=True)
     assert pacer.tokens is not None
     assert pacer.tokens > 900
 
@@ -166,15 +166,15 @@ def test_random_answers_neither_flood_nor_stall(
     clock = ManualClock()
     pacer, taken = allowance(clock, 10, 50), 0
     for wanted, accepted, headers, pause_s in rounds:
-        tokens = pacer.take(min(wanted, pacer.room(0)))
+        tokens = pacer.take(min(wanted, pacer.free_slots(0)))
         taken += len(tokens)
         clock.advance(0.01 + pause_s)
         for token in tokens:
-            pacer.answered(token, accepted=accepted, headers=headers)
+            pacer.record_answer(token, accepted=accepted, headers=headers)
     assert taken <= 50 + 10 * clock.monotonic() + 4 * len(rounds)  # four tokens to verify a 429 are lent
     clock.advance(pacer.wait_s() + 1e-3)
     assert pacer.wait_s() <= 900
-    assert pacer.room(0) > 0
+    assert pacer.free_slots(0) > 0
 
 
 def test_an_unknown_limit_starts_with_few_requests() -> None:
@@ -182,4 +182,4 @@ def test_an_unknown_limit_starts_with_few_requests() -> None:
     clock = ManualClock()
     pacer = Allowance(clock, MemoryStore(clock, BucketState.of(LimitEstimate())))
     assert pacer.bucket_state.bucket.burst == UNLIMITED
-    assert 1 <= pacer.room(0) <= 8
+    assert 1 <= pacer.free_slots(0) <= 8

@@ -7,7 +7,7 @@ import math
 import pytest
 from tests.allowances import configured
 
-from crossdock.pacing.answered_requests import AnsweredRequest, Sample
+from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_level_correction import LevelTracker
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
@@ -30,21 +30,23 @@ class Bench:
     def take(self, count: int) -> int:
         """Take tokens; the number of the first."""
         taken = self.view.take(count, 0)
-        self.tracker.taken(taken, self.clock.monotonic())
+        self.tracker.record_taken(taken, self.clock.monotonic())
         return taken.bucket_state.spent - taken.count + 1
 
     def answer(
         self, number: int, *, accepted: bool = True, fastest_s: float = LATENCY_S, others: int = 49
     ) -> AnsweredRequest:
         now = self.clock.monotonic()
-        sample = Sample(now - LATENCY_S / 2, number)
+        sample = BucketSample(now - LATENCY_S / 2, number)
         request = AnsweredRequest(number, now - LATENCY_S, now, LATENCY_S, sample, others=others)
-        self.tracker.answered(request, fastest_s, accepted=accepted)
+        self.tracker.record_answer(request, fastest_s, accepted=accepted)
         return request
 
     def read(self, remaining: float, number: int, *, accepted: bool = True, others: int = 49) -> None:
         headers = RateHeaders("triple", remaining, 100)
-        self.tracker.read(headers, self.answer(number, accepted=accepted, others=others), accepted=accepted)
+        self.tracker.correct_by_headers(
+            headers, self.answer(number, accepted=accepted, others=others), accepted=accepted
+        )
 
     @property
     def level(self) -> float:
@@ -80,9 +82,9 @@ def test_the_expected_level() -> None:
     """The start, what was added and what was accepted."""
     bench = Bench(configured(10, 100))
     start = bench.clock.monotonic()
-    assert bench.tracker.expected(Sample(start + 2.0, 49)) == pytest.approx(71)
-    assert bench.tracker.expected(Sample(start + 60.0, 49)) == 100
-    assert Bench(LimitEstimate()).tracker.expected(Sample(1.0, 5)) == math.inf
+    assert bench.tracker.expected_level(BucketSample(start + 2.0, 49)) == pytest.approx(71)
+    assert bench.tracker.expected_level(BucketSample(start + 60.0, 49)) == 100
+    assert Bench(LimitEstimate()).tracker.expected_level(BucketSample(1.0, 5)) == math.inf
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ def after(answers: int, latency_s: float, rate_per_s: float, ceiling: int = 128)
     """The limit after answers at *rate_per_s*."""
     found = InFlightLimit(ceiling)
     for n in range(answers):
-        found.answered(n / rate_per_s, latency_s, rate_per_s)
+        found.record_answer(n / rate_per_s, latency_s, rate_per_s)
     return found
 
 
@@ -38,7 +38,7 @@ def test_the_limit_keeps_its_bounds(answers: list[tuple[float, float, float]], c
     found, at = InFlightLimit(ceiling), 0.0
     for pause_s, latency_s, rate_per_s in answers:
         at += pause_s
-        found.answered(at, latency_s, rate_per_s)
+        found.record_answer(at, latency_s, rate_per_s)
         assert min(FEWEST, ceiling) <= found.limit <= ceiling
 
 
@@ -47,5 +47,5 @@ def test_the_limit_is_lowered_slowly() -> None:
     found = after(WINDOW, 0.5, 100.0)
     before = found.limit
     for n in range(WINDOW // 4):
-        found.answered(1 + n / 100, 0.001, 1.0)
+        found.record_answer(1 + n / 100, 0.001, 1.0)
     assert found.limit == before - before // 16

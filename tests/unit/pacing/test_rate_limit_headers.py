@@ -272,7 +272,7 @@ def test_a_cache_shows_itself_by_its_own_headers(name: str, value: str, hit: str
     headers = {name: value, "ratelimit": LISTED, "date": DATE}
     assert read_headers.cache_hit(headers) == (None if hit is None else f"{name}: {hit}")
     assert (read(headers) is None) == (hit is not None)
-    assert (read_headers.behind_s(headers, NOW + 60) is None) == (hit is not None)
+    assert (read_headers.clock_behind_s(headers, NOW + 60) is None) == (hit is not None)
 
 
 counts = st.integers(0, 10**6)
@@ -329,7 +329,7 @@ def test_a_long_field_is_not_parsed(name: str, monkeypatch: pytest.MonkeyPatch) 
     """A field's parsing time is bounded by its length: a longer one reaches no parser."""
     seen: list[str] = []
     monkeypatch.setattr(read_headers, "_is_decimal", seen.append)
-    monkeypatch.setattr(read_headers, "_parsed", lambda text, _kind: seen.append(text))
+    monkeypatch.setattr(read_headers, "_parsed_structured_field", lambda text, _kind: seen.append(text))
     assert read({name: " " * 250 + "1234567"}) is None
     assert not any(seen)
 
@@ -409,4 +409,4 @@ def test_retry_after_of_shipbob() -> None:
 def test_how_far_a_clock_is_behind(headers: dict[str, str], seconds: float | None) -> None:
     """Date and Age of an answer show it; one that is days old was stored somewhere, and shows nothing."""
     at_0849_37 = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC).timestamp()
-    assert read_headers.behind_s(headers, at_0849_37) == seconds
+    assert read_headers.clock_behind_s(headers, at_0849_37) == seconds

@@ -6,13 +6,13 @@ import math
 
 import pytest
 
-from crossdock.pacing.answered_requests import AnsweredRequest, Sample
+from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_access import BucketAccess
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit_estimate import LimitEstimate, Origin
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import LimitLearner
-from crossdock.pacing.unreported_rate import QUIET_REQUESTS
+from crossdock.pacing.rate_search import QUIET_REQUESTS
 from crossdock.testing.manual_clock import ManualClock
 
 LATENCY_S = 0.05
@@ -27,15 +27,15 @@ class Bench:
         self.view = BucketAccess(self.clock, self.store)
         self.learner = LimitLearner(self.view)
 
-    def accept(self, accepted: int, *, others: int = 8, told: bool = False) -> None:
-        self.learner.accepted(self._request(accepted, others), 2, told=told)
+    def accept(self, accepted: int, *, others: int = 8, is_reported: bool = False) -> None:
+        self.learner.learn_from_accepted(self._request(accepted, others), 2, is_reported=is_reported)
 
     def refuse(self, accepted: int, retry_after_s: float | None = None, *, others: int = 8) -> None:
         self.learner.restart_empty(self._request(accepted, others), 2, retry_after_s)
 
     def _request(self, accepted: int, others: int) -> AnsweredRequest:
         now = self.clock.monotonic()
-        sample = Sample(now, accepted)
+        sample = BucketSample(now, accepted)
         return AnsweredRequest(accepted, now - LATENCY_S, now, LATENCY_S, sample, paced=True, others=others)
 
     @property
@@ -46,7 +46,7 @@ class Bench:
 def test_reported_values_are_adopted_up_to_the_configured_ones() -> None:
     """Headers replace an estimate, but not a configured maximum."""
     bench = Bench(LimitEstimate(most_per_s=10))
-    bench.learner.adopt(RateHeaders("draft10", 50, 100, 25.0))
+    bench.learner.adopt_reported(RateHeaders("draft10", 50, 100, 25.0))
     assert bench.view.state.estimate == LimitEstimate(10, "reported", 100, "reported", most_per_s=10)
 
 
@@ -98,15 +98,15 @@ def test_retry_after_freezes_the_bucket(wait_s: float | None, frozen_s: float) -
 
 
 @pytest.mark.parametrize(
-    ("origin", "told", "faster"),
+    ("origin", "is_reported", "faster"),
     [("set", False, False), ("reported", False, False), ("learned", False, True), ("learned", True, False)],
 )
-def test_only_a_learned_rate_is_exceeded(origin: Origin, *, told: bool, faster: bool) -> None:
+def test_only_a_learned_rate_is_exceeded(origin: Origin, *, is_reported: bool, faster: bool) -> None:
     """A configured or reported rate is not, nor one that is learned from reported levels."""
     bench = Bench(LimitEstimate(10, origin, 100, "set", agreed=1))
     for accepted in range(QUIET_REQUESTS + 1):
         bench.clock.advance(0.1)
-        bench.accept(accepted, told=told)
+        bench.accept(accepted, is_reported=is_reported)
     assert (bench.view.state.bucket.rate_per_s > 10) == faster
     assert bench.view.state.estimate.rate_per_s == 10
     assert bench.learner.empty_at == -math.inf
@@ -131,7 +131,7 @@ def test_what_another_user_learns_is_adopted() -> None:
     bench.clock.advance(50.0)
     bench.refuse(2000)
     other._view.take(0, 0)
-    other.follow()
+    other.adopt_from_other_users()
     assert other.least_per_s == bench.learner.least_per_s == pytest.approx(20, rel=0.01)
 
 
@@ -146,7 +146,7 @@ def test_a_retry_after_of_a_request_that_was_on_its_way_is_respected() -> None:
 def test_a_limit_that_was_made_up_is_forgotten() -> None:
     """The configured one remains, or none, and the search begins anew."""
     bench = Bench(LimitEstimate())
-    bench.learner.adopt(RateHeaders("draft10", 0, 100, 0.01))
-    bench.learner.forget(bench.view.state.estimate.configured())
+    bench.learner.adopt_reported(RateHeaders("draft10", 0, 100, 0.01))
+    bench.learner.restart_with(bench.view.state.estimate.configured())
     assert bench.view.state.estimate == LimitEstimate()
     assert bench.view.state.wait_s(bench.view.now, 0) == 0

@@ -40,12 +40,14 @@ class Client:
 
     def __init__(self, clock: Time, store: MemoryStore) -> None:
         self.allowance = Allowance(clock, store, ceiling=100)
-        self.take, self.wait_s, self.room = self.allowance.take, self.allowance.wait_s, self.allowance.room
+        self.take, self.wait_s, self.room = self.allowance.take, self.allowance.wait_s, self.allowance.free_slots
 
     def answered(self, token: Token, *, accepted: bool, headers: Mapping[str, str]) -> None:
         wait = headers.get("retry-after")
         read = read_headers.read(headers) if headers else None
-        self.allowance.answered(token, accepted=accepted, headers=read, retry_after_s=float(wait) if wait else None)
+        self.allowance.record_answer(
+            token, accepted=accepted, headers=read, retry_after_s=float(wait) if wait else None
+        )
 
 
 def reporting(dialect: Dialect, lying: float = 0.0) -> Headers:

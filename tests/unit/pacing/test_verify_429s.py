@@ -11,9 +11,9 @@ from crossdock.pacing.allowance import CHECKS, FAILING_CHECKS, REMEMBERED, Unexp
 
 def verified(found: Unexpected429s, first: int, refused: int) -> None:
     """Verify after *first* tokens, with so many of the checks *refused*."""
-    found.verify(first)
+    found.begin_checks(first)
     for n in range(CHECKS):
-        found.answered(first + 1 + n, accepted=n >= refused)
+        found.record_answer(first + 1 + n, accepted=n >= refused)
 
 
 @pytest.mark.parametrize("refused", range(CHECKS + 1))
@@ -28,7 +28,7 @@ def test_checks_borrow_tokens() -> None:
     """Four requests may exceed the level, and none without a doubt."""
     found = Unexpected429s()
     assert found.checks_left(10) == 0
-    found.verify(10)
+    found.begin_checks(10)
     assert [found.checks_left(spent) for spent in (10, 12, 14, 20)] == [4, 2, 0, 0]
     found.clear()
     assert found.checks_left(10) == 0
@@ -42,7 +42,7 @@ def test_an_expected_429_needs_no_check_unless_false_alarms_are_frequent() -> No
         verified(found, first, 1)
     assert not found.is_credible(expected=True)
     for number in range(100, 100 + REMEMBERED):
-        found.answered(number, accepted=True)
+        found.record_answer(number, accepted=True)
     assert found.is_credible(expected=True)
 
 
@@ -51,5 +51,5 @@ def test_among_many_refusals_no_check_is_needed(answers: list[bool]) -> None:
     """Five of the latest six answers refused confirm an empty bucket."""
     found = Unexpected429s()
     for number, accepted in enumerate(answers):
-        found.answered(number, accepted=accepted)
+        found.record_answer(number, accepted=accepted)
     assert found.is_credible(expected=False) == (answers[-6:].count(False) >= 5)

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from tests.unit.targets.test_platform_access import profile_of
 
 from crossdock.platform import access_scopes
-from crossdock.platform.access_scopes import Comparison
+from crossdock.platform.access_scopes import ScopeComparison
 from crossdock.resources import ResourceName
 
 PROFILE = profile_of("https://api.example.com")
 RESOURCE = st.sets(st.sampled_from(get_args(ResourceName)))
 
 
-def compared(granted: str | None, **settings: object) -> Comparison:
+def compared(granted: str | None, **settings: object) -> ScopeComparison:
     """For a config that writes products and accounts, and looks up orders."""
     wanted = access_scopes.needed_scopes(
         profile_of(PROFILE.base_url, **settings), ["product", "ledger_account"], ["order"]

@@ -10,7 +10,7 @@ import pytest
 
 from crossdock.errors import ConfigError
 from crossdock.platform import openapi_file
-from crossdock.platform.openapi_file import OpenApi, types
+from crossdock.platform.openapi_file import OpenApi, schema_types
 
 HEAD = '{"openapi": "3.1.0", "paths": {}'
 
@@ -22,7 +22,7 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 
 def schema(value: object, **schemas: Any) -> dict[str, Any]:
-    return dict(OpenApi("a", {"components": {"schemas": schemas}}).schema(value))
+    return dict(OpenApi("a", {"components": {"schemas": schemas}}).merged_schema(value))
 
 
 @pytest.mark.parametrize("text", [HEAD + "}", "openapi: 3.0.3\npaths: {/a: {get: {responses: {200: {}}}}}\n"])
@@ -87,7 +87,7 @@ def test_combinations_become_one_schema() -> None:
         "type": "string",
         "maxLength": 3,
     }
-    assert types(schema({"oneOf": [{"type": "string"}, {"type": "integer"}]})) == {"string", "integer"}
+    assert schema_types(schema({"oneOf": [{"type": "string"}, {"type": "integer"}]})) == {"string", "integer"}
 
 
 def test_a_schema_that_contains_itself_ends() -> None:
@@ -102,7 +102,7 @@ def test_a_schema_that_contains_itself_ends() -> None:
 def test_wrong_members_are_no_traceback(value: object) -> None:
     """A document may be wrong in any place."""
     assert isinstance(schema(value), dict)
-    assert json.dumps(sorted(types(schema(value))))
+    assert json.dumps(sorted(schema_types(schema(value))))
 
 
 def test_a_document_in_yaml_is_no_config(tmp_path: Path) -> None:
@@ -117,4 +117,4 @@ def test_a_wrong_reference_is_named_with_its_place(tmp_path: Path) -> None:
     text = '{"openapi": "3.1.0", "paths": {"/a": {"get": {"x": [{"$ref": "other.yaml"}]}}}}'
     read = openapi_file.read(written(tmp_path, text))
     with pytest.raises(ConfigError, match=r"openapi.yaml#/paths/~1a/get/x/0/\$ref"):
-        read.schema({"$ref": "other.yaml"})
+        read.merged_schema({"$ref": "other.yaml"})

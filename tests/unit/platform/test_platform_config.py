@@ -33,12 +33,12 @@ def test_a_client_and_its_token_endpoint(tmp_path: Path) -> None:
     """The token endpoint is the platform's by default, and may be on another host."""
     profile = read(tmp_path, CLIENT)
     assert isinstance(profile.auth, ClientCredentials)
-    assert profile.auth.address(profile.base_url) == "https://api.example.com/oauth/token"
+    assert profile.auth.token_address(profile.base_url) == "https://api.example.com/oauth/token"
     assert (profile.auth.client_auth, profile.auth.scopes) == ("basic", ())
     assert ("tokens", "OAuth 2.0 client credentials at https://api.example.com/oauth/token") in profile.assumptions()
     other = read(tmp_path, CLIENT + "  token_url: https://login.example.org/t/\n  scopes: [invoices:write, 'a/b']\n")
     assert isinstance(other.auth, ClientCredentials)
-    assert other.auth.address(other.base_url) == "https://login.example.org/t/"
+    assert other.auth.token_address(other.base_url) == "https://login.example.org/t/"
     assert other.auth.scopes == ("invoices:write", "a/b")
 
 
@@ -92,8 +92,11 @@ NO_LOOK_UP = {"lookup": {"enabled": False}}
 def test_the_first_possible_rule_applies(settings: dict[str, Any], invoice: str, order: str, update: str) -> None:
     """Resend with keys, verify with a look-up, otherwise park; a setting overrides it."""
     rules = profile(**settings)
-    assert (rules.rule("invoice", "create"), rules.rule("order", "create")) == (invoice, order)
-    assert rules.rule("order", "update") == update
+    assert (rules.rule_after_ambiguous("invoice", "create"), rules.rule_after_ambiguous("order", "create")) == (
+        invoice,
+        order,
+    )
+    assert rules.rule_after_ambiguous("order", "update") == update
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.file_wait import LateError
 from crossdock.reading.sources.run_context import Patience, SourceContext
-from crossdock.reading.transport.file_store import RemoteFile, Sink, select
+from crossdock.reading.transport.file_store import RemoteFile, Sink, matching_files
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.testing.manual_clock import ManualClock
@@ -66,7 +66,7 @@ class Depot:
         for name in self.growing:
             self.put(name, self.files[name][0] + b"P2\n", age_s=0)
         found = (RemoteFile(name, len(content), mtime, folder) for name, (content, mtime) in self.files.items())
-        return select(found, pattern, "depot")
+        return matching_files(found, pattern, "depot")
 
     def folders(self, folder: str, pattern: str) -> Sequence[str]:
         raise NotImplementedError

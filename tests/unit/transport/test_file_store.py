@@ -9,9 +9,9 @@ from crossdock.reading.transport.file_store import (
     WHILE_READ,
     RemoteFile,
     any_case,
-    disagreement,
-    is_safe,
-    matches,
+    change_since_listed,
+    is_safe_name,
+    matches_pattern,
     split_pattern,
 )
 
@@ -56,15 +56,15 @@ def test_folders_with_wildcards_belong_to_the_pattern(files: str, folder: str, p
 @pytest.mark.parametrize("pattern", ["Stock_*.csv", "[s]tock_?[!a-f].c[s-v]v", "[]s]tock_*.CSV", "straße*", "*"])
 def test_a_pattern_of_any_case_matches_both(pattern: str) -> None:
     """And nothing that the pattern matches in neither case."""
-    assert matches("stock_1x.csv", any_case(pattern)) == matches("STOCK_1X.CSV", any_case(pattern))
-    assert matches("stock_1x.csv", any_case(pattern)) == (pattern != "straße*")
-    assert not matches("STOCK_1A.CSV", any_case("stock_1[!a].csv"))
+    assert matches_pattern("stock_1x.csv", any_case(pattern)) == matches_pattern("STOCK_1X.CSV", any_case(pattern))
+    assert matches_pattern("stock_1x.csv", any_case(pattern)) == (pattern != "straße*")
+    assert not matches_pattern("STOCK_1A.CSV", any_case("stock_1[!a].csv"))
 
 
 @pytest.mark.parametrize("name", ["a.txt", "Bestände 2026 (1).txt", "名前", "a..b", "~", "-rf", "CON"])
 def test_ordinary_names_are_safe(name: str) -> None:
     """Blanks, other scripts and odd but harmless names are taken."""
-    assert is_safe(name)
+    assert is_safe_name(name)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_ordinary_names_are_safe(name: str) -> None:
 )
 def test_harmful_names_are_not_safe(name: str) -> None:
     """What leads elsewhere, or cannot be shown or stored as text, is not taken."""
-    assert not is_safe(name)
+    assert not is_safe_name(name)
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_harmful_names_are_not_safe(name: str) -> None:
 )
 def test_a_file_is_whole_when_everything_agrees(size: int, mtime: int, read: int, expected: str | None) -> None:
     """Size before, bytes read, size after and the time of the last change must agree."""
-    assert disagreement(RemoteFile("a", 10, 1), RemoteFile("a", size, mtime), WHILE_READ, read=read) == expected
+    assert change_since_listed(RemoteFile("a", 10, 1), RemoteFile("a", size, mtime), WHILE_READ, read=read) == expected

@@ -169,7 +169,7 @@ class _Draft:
         by_plain = {plain(name): name for name in reversed([*schemas]) if kind(schemas[name]) == "array"}
         for each in _LISTS:
             name = by_plain.get(each)
-            element = self.document.schema(schemas[name].get("items")) if name else {}
+            element = self.document.merged_schema(schemas[name].get("items")) if name else {}
             if name and members(self.document, element):
                 used: dict[str, Used] = {}
                 self.lines = self._line(_Members(self.document, element, "line", used))

@@ -44,7 +44,7 @@ def _used_value(document: OpenApi, used: Used, given: Any, name: str, number: in
     given = plain_json(used.schema.get("example")) if given is None else given
     match used.type:
         case "list":
-            element = document.schema(used.schema.get("items"))
+            element = document.merged_schema(used.schema.get("items"))
             inner = given[0] if isinstance(given, list) and given and isinstance(given[0], dict) else {}
             schemas = members(document, element)
             others = [each for each in schemas if each not in used.elements][:_MOST]
@@ -98,7 +98,7 @@ def _plain_value(document: OpenApi, schema: Json, given: Any, name: str, depth: 
             inner = list(members(document, schema).items())[:_MOST] if depth < _DEPTH else []
             return {each: _plain_value(document, below, None, each, depth + 1) for each, below in inner}
         case "array":
-            element = document.schema(schema.get("items"))
+            element = document.merged_schema(schema.get("items"))
             is_shown = depth < _DEPTH - 1 and element
             return [_plain_value(document, element, None, name, depth + 1)] if is_shown else []
     simple = {

@@ -216,12 +216,12 @@ def _no_list(operation: Operation, body: Json, arrays: Sequence[tuple[Pointer, J
 def _arrays(document: OpenApi, body: Json, operation_name: str) -> list[tuple[Pointer, Json]]:
     """Return the lists of objects in an answer, each with the schema of a record: those nearest to the top."""
     if kind(body) == "array":
-        record = document.schema(body.get("items"))
+        record = document.merged_schema(body.get("items"))
         return [((), record)] if members(document, record) else []
     found = [
         (place, record)
         for place, schema in members_below(document, body)
-        if kind(schema) == "array" and members(document, record := document.schema(schema.get("items")))
+        if kind(schema) == "array" and members(document, record := document.merged_schema(schema.get("items")))
     ]
     nearest = min((len(place) for place, _ in found), default=0)
     top = [each for each in found if len(each[0]) == nearest]

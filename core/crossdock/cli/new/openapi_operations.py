@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from crossdock.platform.openapi_file import METHODS, Json, OpenApi, as_list, as_mapping, types
+from crossdock.platform.openapi_file import METHODS, Json, OpenApi, as_list, as_mapping, schema_types
 from crossdock.values.json_paths import pointer_part
 
 _DEPTH = 3  # of the objects that may be around a list or a cursor
@@ -65,14 +65,14 @@ def json_content(document: OpenApi, holder: Json) -> tuple[Json, Any]:
             examples = as_mapping(content.get("examples")).values()
             named = (as_mapping(document.resolved(as_mapping(each))) for each in examples)
             example = content.get("example", next((each["value"] for each in named if "value" in each), None))
-            return document.schema(content.get("schema")), plain_json(example)
+            return document.merged_schema(content.get("schema")), plain_json(example)
     return {}, None
 
 
 def members(document: OpenApi, schema: Json) -> Mapping[str, Json]:
     """Return the members of an object with their schemas, apart from those whose names cannot be written safely."""
     properties = as_mapping(schema.get("properties"))
-    return {name: document.schema(each) for name, each in properties.items() if _SAFE.fullmatch(str(name))}
+    return {name: document.merged_schema(each) for name, each in properties.items() if _SAFE.fullmatch(str(name))}
 
 
 def members_below(document: OpenApi, schema: Json) -> Iterator[tuple[Pointer, Json]]:
@@ -92,7 +92,7 @@ def members_below(document: OpenApi, schema: Json) -> Iterator[tuple[Pointer, Js
 
 def kind(schema: Json) -> str:
     """Return the one JSON type of a schema; ``instant`` or ``day`` for times; empty if it is open."""
-    found = types(schema) - {"null"}
+    found = schema_types(schema) - {"null"}
     if found == {"integer", "number"}:
         return "number"
     if len(found) != 1:

@@ -58,10 +58,10 @@ class Proposal:
 
 def read(path: Path, *, with_target: bool, chosen: Collection[str]) -> Proposal:
     """Read a document and propose a project. Raises ConfigError if that is not possible."""
-    data = openapi_file.parsed(path)
+    data = openapi_file.parsed_file(path)
     if isinstance(data, Mapping) and str(data.get("swagger")) == "2.0":
         data = converted(data)
-    document = openapi_file.document(data, str(path))
+    document = openapi_file.checked_document(data, str(path))
     try:
         return _proposal(document, with_target=with_target, chosen=chosen)
     except RecursionError:
@@ -357,7 +357,7 @@ def _models(document: OpenApi, one: ListProposal, draft: DraftProposal) -> Itera
     model = _model_of(one)
     for each in draft.used.values():
         if each.elements:
-            element = document.schema(each.schema.get("items"))
+            element = document.merged_schema(each.schema.get("items"))
             yield _model(f"{model}Line", "A line", each.elements, members(document, element), "")
     yield _model(model, f"A record of {_said(one.operation.path)}", draft.used, members(document, one.record), model)
 

@@ -207,7 +207,7 @@ def _member(
     document: OpenApi, name: str, schema: Json, model: str, depth: int, *, is_required: bool
 ) -> SentMember | None:
     is_list = kind(schema) == "array"
-    inner = document.schema(schema.get("items")) if is_list else schema
+    inner = document.merged_schema(schema.get("items")) if is_list else schema
     if kind(inner) == "object":
         inner_model = model.removesuffix("Sent") + "".join(word.capitalize() for word in words(singular(name))) + "Sent"
         below = _members(document, inner, inner_model, (), depth + 1) if depth < _DEPTH else ()

@@ -152,7 +152,7 @@ class Project:
     def _verifies(self, resource: ResourceName) -> bool:
         """Return whether a look-up follows an ambiguous answer. A record that is written once has only a create."""
         operations = ("create",) if RESOURCES[resource].write_once else ("create", "update")
-        return any(self.platform.rule(resource, operation) == "verify" for operation in operations)
+        return any(self.platform.rule_after_ambiguous(resource, operation) == "verify" for operation in operations)
 
     @property
     def written_resources(self) -> tuple[ResourceName, ...]:

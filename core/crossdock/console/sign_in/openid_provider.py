@@ -25,7 +25,13 @@ from crossdock.console.people import ALL_TENANTS, Person, Role
 from crossdock.console.sign_in.openid_settings import OpenIdSettings, RoleRule
 from crossdock.errors import ConfigError, UnauthorizedError
 from crossdock.reading.transport.httpcore_client import HttpClient
-from crossdock.reading.transport.oauth_messages import client_fields, error_code, members, pkce_challenge, refusal
+from crossdock.reading.transport.oauth_messages import (
+    client_authentication,
+    error_code,
+    json_members,
+    pkce_challenge,
+    refusal_text,
+)
 from crossdock.values.addresses import endpoint, web_address
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import at_path
@@ -162,7 +168,7 @@ class OpenIdProvider:
         fields, headers = {"client_id": self.settings.client_id}, dict[str, str]()
         if self.settings.client_secret is not None:
             secret = self.settings.client_secret.reveal()
-            fields, headers = client_fields(self.settings.client_id, secret, self.settings.client_auth)
+            fields, headers = client_authentication(self.settings.client_id, secret, self.settings.client_auth)
         address = self._read(fresh=False).token_endpoint
         headers |= {"content-type": "application/x-www-form-urlencoded"}
         answer = self._send("POST", address, urlencode(form | fields).encode(), headers)
@@ -219,9 +225,9 @@ class OpenIdProvider:
         )
         with closing(client):
             answer = client.send(method, address, body=body, headers=headers)
-        found = members(answer.body)
+        found = json_members(answer.body)
         if answer.status != 200:
-            message = f"the provider refused: {refusal(answer.status, error_code(found))}"
+            message = f"the provider refused: {refusal_text(answer.status, error_code(found))}"
             raise UnauthorizedError(message, where=self.settings.issuer, code="openid_provider_refused")
         return found
 

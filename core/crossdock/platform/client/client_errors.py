@@ -47,11 +47,12 @@ def _field_errors(body: bytes) -> list[FieldError]:
     found = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
     return [
         FieldError(
-            _text(each.get("pointer"), problem_answers.MAX_POINTER), _text(each.get("detail"), problem_answers.SHOWN)
+            _printable_text(each.get("pointer"), problem_answers.MAX_POINTER),
+            _printable_text(each.get("detail"), problem_answers.SHOWN),
         )
         for each in found[: problem_answers.MAX_ERRORS]
     ]
 
 
-def _text(value: object, most: int) -> str:
+def _printable_text(value: object, most: int) -> str:
     return printable(value[:most]) if isinstance(value, str) else ""

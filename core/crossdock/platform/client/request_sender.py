@@ -33,7 +33,7 @@ class RequestSender:
 
     def read(self, path: str, query: dict[str, str] | None = None) -> Any:
         """Send a GET request and return its JSON. Errors are as in `write`."""
-        return self._json(self._send(self.http.build_request("GET", path, params=query), None))
+        return self._json_in(self._send_with_retries(self.http.build_request("GET", path, params=query), None))
 
     def write(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
         """Send a request under *key*, by default a new one, and return the JSON of the answer; None without a body.
@@ -45,15 +45,17 @@ class RequestSender:
             ValueError: If *key* is not 1 to 255 printable ASCII characters without quotation marks and backslashes.
             UnauthorizedError: If no access token is granted.
         """
-        key = (str(uuid.uuid4()) if key is None else _checked(key)) if self.key_header else None
+        key = (str(uuid.uuid4()) if key is None else _checked_key(key)) if self.key_header else None
         patch = "application/merge-patch+json" if method == "PATCH" else "application/json"
         content = None if body is None else exact_json.dumps(body)
         headers = {"content-type": patch} if content is not None else {}
         if self.key_header and key:
             headers[self.key_header] = f'"{key}"'
-        return self._json(self._send(self.http.build_request(method, path, content=content, headers=headers), key))
+        return self._json_in(
+            self._send_with_retries(self.http.build_request(method, path, content=content, headers=headers), key)
+        )
 
-    def _send(self, request: httpx.Request, key: str | None) -> httpx.Response:
+    def _send_with_retries(self, request: httpx.Request, key: str | None) -> httpx.Response:
         where = f"{request.method} {request.url.path}"
         repeatable = request.method == "GET" or key is not None
         hint = f"Repeat it with idempotency_key={key!r}: it may have been carried out." if key else None
@@ -77,7 +79,7 @@ class RequestSender:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     @staticmethod
-    def _json(response: httpx.Response) -> Any:
+    def _json_in(response: httpx.Response) -> Any:
         if not response.content:
             return None
         try:
@@ -96,7 +98,7 @@ def _may_succeed_later(status: int, asked_s: float | None, repeatable: bool) -> 
     return status == 429 or (repeatable and (status == 503 or (status == 409 and asked_s is not None)))
 
 
-def _checked(key: str) -> str:
+def _checked_key(key: str) -> str:
     if not (1 <= len(key) <= 255 and key.isascii() and key.isprintable() and not {'"', "\\"} & set(key)):
         raise ValueError(
             "an idempotency key is 1 to 255 printable ASCII characters without quotation mark and backslash"

@@ -11,9 +11,8 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.copybook_columns import Table
-from crossdock.reading.formats.fixed_columns import RAW, TEXT, FixedColumn, cell, is_odd, number_in
+from crossdock.reading.formats.fixed_columns import RAW, TEXT, FixedColumn, cell_expression, is_invalid_cell, number_in
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.parallel_map import prefetched
@@ -22,13 +21,14 @@ from crossdock.reading.formats.record_framing import (
     ByteStream,
     FramedRecord,
     blocked_records,
-    counted_records,
     described_records,
     ended_records,
     fixed_records,
+    records_of_computed_size,
 )
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
 from crossdock.reading.formats.record_types import code_of
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE
 
@@ -49,7 +49,7 @@ class _Batch:
 
 
 @dataclass(slots=True)
-class _OfType:
+class _RecordsOfType:
     """Records of one type: tables that take up counted elements only are filled up, so that places are the same."""
 
     numbers: list[int] = field(default_factory=list)
@@ -85,9 +85,11 @@ def read_binary_records(
             )
         counted = leniencies if leniencies is not None else Leniencies()
         file = BinaryRecords(layout, name, counted)
-        hierarchy = RecordHierarchy(name, layout.types, layout.chosen)
+        hierarchy = RecordHierarchy(name, layout.types, layout.type_to_read)
         frames = chosen_rows(prefetched(file.frames, file.batches(stream)), hierarchy, batch_rows)
-        yield from frames if layout.rows_of is None else _element_rows(frames, row_table(layout), batch_rows, counted)
+        yield from (
+            frames if layout.table_of_rows is None else _element_rows(frames, row_table(layout), batch_rows, counted)
+        )
 
 
 def bytes_of_cells(
@@ -96,7 +98,7 @@ def bytes_of_cells(
     """Return the bytes of the columns of the records *lines*, in hexadecimal, by number and column."""
     with open_stream(path, name=name) as opened:
         file, wanted = BinaryRecords(layout, name, Leniencies()), set(lines)
-        framed = enumerate(file.framed(ByteStream(opened, name)), 1)
+        framed = enumerate(file.framed_records(ByteStream(opened, name)), 1)
         first = takewhile(lambda record: record[0] <= max(wanted, default=0), framed)
         return {number: file.hex_cells(data, number, place) for number, (place, data) in first if number in wanted}
 
@@ -119,13 +121,13 @@ class BinaryRecords:
         self._known_counts = {  # by their bytes, because they repeat
             table: dict[bytes, int]() for tables in self._with_count.values() for table in tables
         }
-        self._columns = {each: [*self._columns_of(each)] for each in types}
+        self._columns = {each: [*self._column_expressions(each)] for each in types}
         widest = max(len(columns) for columns in self._columns.values())
         self._most = max(1, min(_BATCH_RECORDS, MAX_CELLS // (widest + 2)))
 
     def batches(self, stream: ByteStream) -> Iterator[_Batch]:
         batch, size = _Batch(1), 0
-        for offset, data in self.framed(stream):
+        for offset, data in self.framed_records(stream):
             batch.offsets.append(offset)
             batch.records.append(data)
             size += len(data)
@@ -136,11 +138,11 @@ class BinaryRecords:
             yield batch
 
     def frames(self, batch: _Batch) -> dict[str, pl.DataFrame]:
-        return {name: self._frame(name, found) for name, found in self._by_type(batch).items()}
+        return {name: self._frame(name, found) for name, found in self._grouped_by_type(batch).items()}
 
     def hex_cells(self, data: bytes, number: int, offset: int) -> Mapping[str, str]:
-        name = self._type_of(data, number)
-        filled = self._filled(name, data, number, offset)
+        name = self._record_type(data, number)
+        filled = self._filled_record(name, data, number, offset)
         data = filled.records[0]
         absent = {
             each
@@ -151,7 +153,7 @@ class BinaryRecords:
         columns = self._layout.types[name].columns.items()
         return {each: data[column.at - 1 : column.end].hex().upper() for each, column in columns if each not in absent}
 
-    def framed(self, stream: ByteStream) -> Iterator[FramedRecord]:
+    def framed_records(self, stream: ByteStream) -> Iterator[FramedRecord]:
         layout = self._layout
         match layout.line_end:
             case "rdw":
@@ -159,60 +161,60 @@ class BinaryRecords:
             case "bdw":
                 return blocked_records(stream)
             case "none" if layout.tables_are_counted and any(self._with_count.values()):
-                return counted_records(stream, self._size_of)
+                return records_of_computed_size(stream, self._record_size)
         ends = [end.encode(layout.encoding) for end in _ENDS[layout.line_end]]
         lengths = {layout.length_of(name) for name in layout.types}
         if ends and not layout.has_bytes:
             return ended_records(stream, ends)
         return fixed_records(stream, max(lengths), ends)
 
-    def _size_of(self, stream: ByteStream) -> int:
+    def _record_size(self, stream: ByteStream) -> int:
         most = max(self._layout.length_of(name) for name in self._layout.types)
         data = stream.peek(most)
-        name = self._type_of(data, stream.record)
+        name = self._record_type(data, stream.record)
         length, first = self._layout.length_of(name), next(iter(self._with_count[name]), None)
         if first is None or (first.counter and len(data) < first.counter[1].end):
             return length  # such a record is cut, or has no count
-        return length - self._filled(name, data.ljust(most, b"\0"), stream.record, stream.offset).filled[0]
+        return length - self._filled_record(name, data.ljust(most, b"\0"), stream.record, stream.offset).filled[0]
 
-    def _type_of(self, data: bytes, number: int) -> str:
+    def _record_type(self, data: bytes, number: int) -> str:
         place = self._layout.code_place
         if place is None:
-            return self._layout.chosen
+            return self._layout.type_to_read
         name = self._codes.get(data[place.at - 1 : place.at - 1 + place.length], self._otherwise)
         if name is None:
             hint = "Declare its type in record_types, or ask the sender what it is."
             self._refuse("a record of no declared type", number, place.at, hint)
         return name
 
-    def _by_type(self, batch: _Batch) -> dict[str, _OfType]:
+    def _grouped_by_type(self, batch: _Batch) -> dict[str, _RecordsOfType]:
         if self._layout.code_place is None:
             numbers = list(range(batch.first, batch.first + len(batch.records)))
-            only = _OfType(numbers, batch.offsets, batch.records)
-            self._fill(self._layout.chosen, only)
-            return {self._layout.chosen: only}
-        found: dict[str, _OfType] = {}
+            only = _RecordsOfType(numbers, batch.offsets, batch.records)
+            self._fill_tables_and_check_sizes(self._layout.type_to_read, only)
+            return {self._layout.type_to_read: only}
+        found: dict[str, _RecordsOfType] = {}
         for number, (offset, data) in enumerate(zip(batch.offsets, batch.records, strict=True), batch.first):
-            name = self._type_of(data, number)
+            name = self._record_type(data, number)
             of_type = found.get(name)
             if of_type is None:
-                of_type = found[name] = _OfType()
+                of_type = found[name] = _RecordsOfType()
             of_type.numbers.append(number)
             of_type.offsets.append(offset)
             of_type.records.append(data)
         for name, of_type in found.items():
-            self._fill(name, of_type)
+            self._fill_tables_and_check_sizes(name, of_type)
         return found
 
-    def _fill(self, name: str, of_type: _OfType) -> None:
+    def _fill_tables_and_check_sizes(self, name: str, of_type: _RecordsOfType) -> None:
         """Fill up tables, so that places are the same in all records, and check the sizes."""
         self._fill_tables(name, of_type)
         of_type.sizes = [len(data) for data in of_type.records]
-        least, most = self._layout.least_of(name), self._layout.length_of(name)
+        least, most = self._layout.least_length_of(name), self._layout.length_of(name)
         if min(of_type.sizes) < least or max(of_type.sizes) > most:
-            self._fit(name, of_type, least, most)
+            self._fit_record_lengths(name, of_type, least, most)
 
-    def _fill_tables(self, name: str, of_type: _OfType) -> None:
+    def _fill_tables(self, name: str, of_type: _RecordsOfType) -> None:
         records, is_counted = of_type.records, self._layout.tables_are_counted
         of_type.filled = [0] * len(records)
         for table in self._with_count[name]:
@@ -223,7 +225,7 @@ class BinaryRecords:
                 count = known.get(data[start:end])
                 if count is None:
                     offset = of_type.offsets[row] - of_type.filled[row]
-                    count = known[data[start:end]] = self._count(table, data, of_type.numbers[row], offset)
+                    count = known[data[start:end]] = self._element_count(table, data, of_type.numbers[row], offset)
                 counts.append(count)
                 place = table.at - 1 + count * table.size
                 if is_counted and count < table.most and len(data) >= place:  # else its length is told to be wrong
@@ -232,12 +234,12 @@ class BinaryRecords:
                     of_type.filled[row] += room
             of_type.counts.append(counts)
 
-    def _filled(self, name: str, data: bytes, number: int, offset: int) -> _OfType:
-        one = _OfType([number], [offset], [data])
+    def _filled_record(self, name: str, data: bytes, number: int, offset: int) -> _RecordsOfType:
+        one = _RecordsOfType([number], [offset], [data])
         self._fill_tables(name, one)
         return one
 
-    def _count(self, table: Table, data: bytes, number: int, offset: int) -> int:
+    def _element_count(self, table: Table, data: bytes, number: int, offset: int) -> int:
         assert table.counter is not None
         name, column = table.counter
         count = number_in(column, data, self._layout.encoding)
@@ -248,14 +250,14 @@ class BinaryRecords:
             self._refuse(f"{message}, at byte {offset + column.at - 1} of the file (from 0)", number, column.at, _WRONG)
         return count
 
-    def _fit(self, name: str, of_type: _OfType, least: int, most: int) -> None:
+    def _fit_record_lengths(self, name: str, of_type: _RecordsOfType, least: int, most: int) -> None:
         layout, space = self._layout, " ".encode(self._layout.encoding)
         short = long = 0
         for row, data in enumerate(of_type.records):
             beyond = data[most:]
             if len(data) < least and layout.short_lines == "pad":
                 short += 1
-            elif beyond and self._may_drop(beyond, space):
+            elif beyond and self._may_drop_excess(beyond, space):
                 of_type.records[row] = data[:most]
                 long += 1
             elif not least <= len(data) <= most:
@@ -270,11 +272,11 @@ class BinaryRecords:
         self._leniencies.add("long", long)
         of_type.records = [data.ljust(most, space) if len(data) < least else data for data in of_type.records]
 
-    def _may_drop(self, beyond: bytes, space: bytes) -> bool:
+    def _may_drop_excess(self, beyond: bytes, space: bytes) -> bool:
         how = self._layout.long_lines
         return how == "drop" or (how == "drop_empty" and not beyond.strip(space + b"\0"))
 
-    def _frame(self, name: str, of_type: _OfType) -> pl.DataFrame:
+    def _frame(self, name: str, of_type: _RecordsOfType) -> pl.DataFrame:
         columns, encoding = self._columns[name], self._layout.encoding
         counts = {
             f"{_COUNT}{table.name}": pl.Series(counts, dtype=pl.Int64)
@@ -293,17 +295,17 @@ class BinaryRecords:
         odd = [each for each in columns if each.is_odd is not None]
         unset = [each.is_unset for each in columns if each.is_unset is not None]
         checks = [
-            _any_is_odd(odd).any() if odd else pl.lit(value=False),
+            _any_is_invalid(odd).any() if odd else pl.lit(value=False),
             pl.sum_horizontal(each.sum() for each in unset) if unset else pl.lit(0),
         ]
         cells = [each.cell.alias(each.name) for each in columns]
         found = records.lazy().select(checks[0].alias("_odd"), checks[1].alias("_unset"), LINE, *cells).collect()
         if found["_odd"][0]:
-            self._refuse_odd(name, records, odd)
+            self._refuse_invalid_cell(name, records, odd)
         self._leniencies.add("unset", int(found["_unset"][0]))
         return found.drop("_odd", "_unset")
 
-    def _columns_of(self, name: str) -> Iterator[_Column]:
+    def _column_expressions(self, name: str) -> Iterator[_Column]:
         """Yield how each column is read: a cell is empty if it is not there, or unset."""
         elements = {
             each: (table, number)
@@ -314,7 +316,7 @@ class BinaryRecords:
         }
         pads = self._layout.short_lines == "pad"
         for each, column in self._layout.types[name].columns.items():
-            odd, text = self._is_odd(column), cell(column, self._layout.encoding)
+            odd, text = self._is_invalid_cell(column), cell_expression(column, self._layout.encoding)
             is_there: list[pl.Expr] = []
             if (element := elements.get(each)) is not None:
                 is_there.append(pl.col(f"{_COUNT}{element[0].name}") >= element[1])
@@ -333,13 +335,13 @@ class BinaryRecords:
                 odd = is_cut if odd is None else odd | is_cut
             yield _Column(each, column, odd, unset, text)
 
-    def _is_odd(self, column: FixedColumn) -> pl.Expr | None:
+    def _is_invalid_cell(self, column: FixedColumn) -> pl.Expr | None:
         if column.usage is None and column.decimals is None:
             return pl.col(TEXT).str.slice(column.at - 1, column.length).str.contains(_NO_TEXT)
-        return is_odd(column, self._layout.encoding)
+        return is_invalid_cell(column, self._layout.encoding)
 
-    def _refuse_odd(self, name: str, records: pl.DataFrame, odd: Sequence[_Column]) -> NoReturn:
-        row = records.filter(_any_is_odd(odd)).head(1)
+    def _refuse_invalid_cell(self, name: str, records: pl.DataFrame, odd: Sequence[_Column]) -> NoReturn:
+        row = records.filter(_any_is_invalid(odd)).head(1)
         found = next(each for each in odd if each.is_odd is not None and row.select(each.is_odd).item())
         filled = sum(
             (table.most - row[f"{_COUNT}{table.name}"][0]) * table.size
@@ -371,7 +373,7 @@ class BinaryRecords:
 _ENDS = {"line_feed": ("\r\n", "\n"), "nel": ("\x85",), "none": ()}
 
 
-def _any_is_odd(odd: Sequence[_Column]) -> pl.Expr:
+def _any_is_invalid(odd: Sequence[_Column]) -> pl.Expr:
     return pl.any_horizontal(each.is_odd for each in odd if each.is_odd is not None)
 
 
@@ -384,7 +386,7 @@ def _is_unset(column: FixedColumn, encoding: str) -> pl.Expr | None:
 
 
 def row_table(layout: FixedWidthFormat) -> Table:
-    return next(table for table in layout.layouts[layout.chosen].tables if table.name == layout.rows_of)
+    return next(table for table in layout.layouts[layout.type_to_read].tables if table.name == layout.table_of_rows)
 
 
 def _element_rows(

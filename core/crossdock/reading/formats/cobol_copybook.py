@@ -93,7 +93,7 @@ class Item:
     def size(self) -> int:
         """Bytes of one element, with all elements of the tables inside."""
         if self.children:
-            return sum(max(each.room for each in one) for one in alternatives(self.children))
+            return sum(max(each.total_size for each in one) for one in grouped_by_redefines(self.children))
         if self.usage in _FLOATS:
             return _FLOATS[self.usage]
         assert self.picture is not None
@@ -106,16 +106,16 @@ class Item:
         return self.picture.length + bool(self.separate)
 
     @property
-    def room(self) -> int:
+    def total_size(self) -> int:
         return self.size * (self.most or 1)
 
-    def within(self) -> Iterator[Item]:
+    def with_descendants(self) -> Iterator[Item]:
         yield self
         for child in self.children:
-            yield from child.within()
+            yield from child.with_descendants()
 
 
-def alternatives(siblings: Sequence[Item]) -> list[list[Item]]:
+def grouped_by_redefines(siblings: Sequence[Item]) -> list[list[Item]]:
     """Return *siblings* in their order, those that share bytes by REDEFINES together."""
     found: list[list[Item]] = []
     for item in siblings:
@@ -134,16 +134,20 @@ def parse_copybook(text: str, source: SourceForm) -> list[Item]:
     Raises:
         CopybookError: At the first entry that cannot be read, with its line.
     """
-    items = [item for line, words in _sentences(_lines(text, source)) if (item := _Entry(line, words).item())]
+    items = [
+        item
+        for line, words in _words_of_entries(_source_lines(text, source))
+        if (item := _Entry(line, words).parse_item())
+    ]
     if not items:
         raise CopybookError("no data description: are its entries in columns 8 to 72, or is it of source: free?", 1)
-    roots = _tree(items)
+    roots = _build_tree(items)
     for root in roots:
-        _inherit(root, None, None, None)
+        _inherit_usage_and_sign(root, None, None, None)
     return roots
 
 
-def _lines(text: str, source: SourceForm) -> Iterator[tuple[int, str]]:
+def _source_lines(text: str, source: SourceForm) -> Iterator[tuple[int, str]]:
     held: tuple[int, str] | None = None
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.expandtabs(8)
@@ -156,7 +160,7 @@ def _lines(text: str, source: SourceForm) -> Iterator[tuple[int, str]]:
         if indicator == "-":
             if held is None:
                 raise CopybookError("a continuation of no line", number)
-            held = (held[0], _continued(held[1], body))
+            held = (held[0], _join_continuation(held[1], body))
             continue
         if indicator not in {"", " "}:
             raise CopybookError(
@@ -176,7 +180,7 @@ def _without_comment(line: str) -> str:
     return "" if _DIRECTIVE.match(line.strip()) else line
 
 
-def _continued(before: str, line: str) -> str:
+def _join_continuation(before: str, line: str) -> str:
     rest = line.lstrip()
     opened = next((mark for mark in "'\"" if before.count(mark) % 2), None)
     if opened is None:
@@ -184,7 +188,7 @@ def _continued(before: str, line: str) -> str:
     return before.ljust(_END - _AREA) + rest.removeprefix(opened)
 
 
-def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[tuple[int, str]]]]:
+def _words_of_entries(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[tuple[int, str]]]]:
     """Yield the words of each entry. A period or comma before a space separates; others are part of a picture."""
     words: list[tuple[int, str]] = []
     for number, line in lines:
@@ -208,8 +212,8 @@ class _Entry:
     def __init__(self, line: int, words: list[tuple[int, str]]) -> None:
         self._line, self._words, self._at = line, words, 0
 
-    def item(self) -> Item | None:
-        first = self._take()
+    def parse_item(self) -> Item | None:
+        first = self._next_word()
         if first.upper() in _REFUSED:
             self._refuse(f"{first.upper()} is not executed: {_REFUSED[first.upper()]}")
         if not re.fullmatch("[0-9]{1,2}", first):
@@ -221,91 +225,91 @@ class _Entry:
             self._refuse(f"there is no level {level}")
         name = FILLER_NAME
         if self._peek() and self._peek() not in _CLAUSES:
-            name = self._name()
+            name = self._next_name()
         item = Item(1 if level == 77 else level, name, self._line)
         while self._at < len(self._words):
-            self._clause(item)
-        self._check(item)
+            self._read_clause(item)
+        self._check_usage(item)
         return item
 
-    def _clause(self, item: Item) -> None:  # noqa: C901, PLR0912  one branch for each clause
-        match word := self._take().upper():
+    def _read_clause(self, item: Item) -> None:  # noqa: C901, PLR0912  one branch for each clause
+        match word := self._next_word().upper():
             case "PIC" | "PICTURE":
-                self._pass("IS")
-                item.picture = picture_of(self._take(), self._line)
+                self._skip_optional_word("IS")
+                item.picture = parse_picture(self._next_word(), self._line)
             case "USAGE":
-                self._pass("IS")
-                self._usage(item, self._take().upper())
+                self._skip_optional_word("IS")
+                self._set_usage(item, self._next_word().upper())
             case "REDEFINES":
-                item.redefines = self._name()
+                item.redefines = self._next_name()
             case "OCCURS":
-                self._occurs(item)
+                self._read_occurs(item)
             case "SIGN":
-                self._pass("IS")
-                self._sign(item, self._take().upper())
+                self._skip_optional_word("IS")
+                self._read_sign(item, self._next_word().upper())
             case "LEADING" | "TRAILING":
-                self._sign(item, word)
+                self._read_sign(item, word)
             case "SYNC" | "SYNCHRONIZED":
-                self._pass("LEFT", "RIGHT")
+                self._skip_optional_word("LEFT", "RIGHT")
                 item.synchronized = True
             case "JUST" | "JUSTIFIED":
-                self._pass("RIGHT")
+                self._skip_optional_word("RIGHT")
                 item.justified = True
             case "BLANK":
-                self._pass("WHEN")
-                self._pass("ZERO", "ZEROS", "ZEROES")
+                self._skip_optional_word("WHEN")
+                self._skip_optional_word("ZERO", "ZEROS", "ZEROES")
             case "VALUE" | "VALUES":
-                self._skip()
+                self._skip_words()
             case "EXTERNAL" | "GLOBAL" | "IS":
                 pass
             case _ if word in _REFUSED:
                 self._refuse(f"{word} is not executed: {_REFUSED[word]}")
             case _:
-                self._usage(item, word)
+                self._set_usage(item, word)
 
-    def _usage(self, item: Item, word: str) -> None:
+    def _set_usage(self, item: Item, word: str) -> None:
         if word in _OTHER_USAGES:
             self._refuse(f"USAGE {word} is not read: ask for DISPLAY, COMP, COMP-5 or COMP-3, or make it FILLER")
         if word not in _USAGES:
             self._refuse(f"{word!r} is not a clause that is known here")
         item.usage = _USAGES[word]
 
-    def _occurs(self, item: Item) -> None:
-        item.least = item.most = self._number()
-        if self._pass("TO"):
-            item.most = self._number()
-        self._pass("TIMES")
-        if self._pass("DEPENDING"):
-            self._pass("ON")
-            item.depending = self._name()
-            while self._pass("OF", "IN"):
-                self._name()
+    def _read_occurs(self, item: Item) -> None:
+        item.least = item.most = self._next_number()
+        if self._skip_optional_word("TO"):
+            item.most = self._next_number()
+        self._skip_optional_word("TIMES")
+        if self._skip_optional_word("DEPENDING"):
+            self._skip_optional_word("ON")
+            item.depending = self._next_name()
+            while self._skip_optional_word("OF", "IN"):
+                self._next_name()
             item.least = item.least if item.least != item.most else 0
-        while self._pass("ASCENDING", "DESCENDING", "INDEXED"):
-            self._skip("ASCENDING", "DESCENDING", "INDEXED")
+        while self._skip_optional_word("ASCENDING", "DESCENDING", "INDEXED"):
+            self._skip_words("ASCENDING", "DESCENDING", "INDEXED")
         if not 0 < item.most <= _MOST_ELEMENTS or item.least > item.most:
             self._refuse(f"OCCURS {item.least} TO {item.most} is impossible; the limit is {_MOST_ELEMENTS:,}")
         if item.least != item.most and item.depending is None:
             self._refuse("OCCURS with TO needs DEPENDING ON")
 
-    def _sign(self, item: Item, word: str) -> None:
+    def _read_sign(self, item: Item, word: str) -> None:
         if word not in {"LEADING", "TRAILING"}:
             self._refuse("SIGN is LEADING or TRAILING")
         item.sign = "leading" if word == "LEADING" else "trailing"
-        item.separate = self._pass("SEPARATE")
-        self._pass("CHARACTER")
+        item.separate = self._skip_optional_word("SEPARATE")
+        self._skip_optional_word("CHARACTER")
 
-    def _check(self, item: Item) -> None:
+    def _check_usage(self, item: Item) -> None:
         if item.picture and item.usage in _FLOATS:
             self._refuse("a float has no picture")
         if item.picture and item.usage in {"packed", "binary", "native"} and item.picture.decimals is None:
             self._refuse(f"{item.name} is not a number by its picture, but by its usage")
 
-    def _skip(self, *ends: str) -> None:
+    def _skip_words(self, *ends: str) -> None:
         while self._at < len(self._words) and self._peek() not in _CLAUSES and self._peek() not in ends:
             self._at += 1
 
-    def _pass(self, *words: str) -> bool:
+    def _skip_optional_word(self, *words: str) -> bool:
         if self._peek() in words:
             self._at += 1
             return True
@@ -314,7 +318,7 @@ class _Entry:
     def _peek(self) -> str:
         return self._words[self._at][1].upper() if self._at < len(self._words) else ""
 
-    def _take(self) -> str:
+    def _next_word(self) -> str:
         if self._at >= len(self._words):
             self._refuse("the entry ends in the middle of a clause")
         line, word = self._words[self._at]
@@ -322,14 +326,14 @@ class _Entry:
         self._at += 1
         return word
 
-    def _name(self) -> str:
-        word = self._take()
+    def _next_name(self) -> str:
+        word = self._next_word()
         if not _NAME.fullmatch(word):
             self._refuse(f"{word!r} where a name is expected")
         return word
 
-    def _number(self) -> int:
-        word = self._take()
+    def _next_number(self) -> int:
+        word = self._next_word()
         if not re.fullmatch("[0-9]{1,6}", word):
             self._refuse(f"{word!r} where a number is expected")
         return int(word)
@@ -338,7 +342,7 @@ class _Entry:
         raise CopybookError(message, self._line)
 
 
-def picture_of(text: str, line: int) -> Picture:
+def parse_picture(text: str, line: int) -> Picture:
     """Return what the picture *text* says; *line* is for its error."""
     symbols: list[tuple[str, int]] = []
     end, upper = 0, text.upper()
@@ -351,14 +355,14 @@ def picture_of(text: str, line: int) -> Picture:
         raise CopybookError(f"the picture {text} is not read: national, DBCS, bit and external float are not", line)
     kinds = {symbol for symbol, _ in symbols}
     if kinds <= set("S9VPZ") and kinds & set("9Z"):
-        return _number(text, symbols, line)
+        return _numeric_picture(text, symbols, line)
     if "S" in kinds or kinds & set("VP"):
         raise CopybookError(f"the picture {text} has S, V or P beside editing symbols", line)
     length = sum(count * len(symbol) for symbol, count in symbols)
     return Picture(length, edited=not kinds & set("XA"))
 
 
-def _number(text: str, symbols: list[tuple[str, int]], line: int) -> Picture:
+def _numeric_picture(text: str, symbols: list[tuple[str, int]], line: int) -> Picture:
     plain = "".join(symbol * count for symbol, count in symbols)
     form = re.fullmatch("(S?)(P*)([9Z]*)(P*)(V?)(P*)([9Z]*)", plain)
     if form is None:
@@ -380,7 +384,7 @@ def _number(text: str, symbols: list[tuple[str, int]], line: int) -> Picture:
     return Picture(digits, digits, decimals, bool(signed))
 
 
-def _tree(items: list[Item]) -> list[Item]:
+def _build_tree(items: list[Item]) -> list[Item]:
     roots: list[Item] = []
     path: list[Item] = []
     for item in items:
@@ -393,7 +397,7 @@ def _tree(items: list[Item]) -> list[Item]:
     return roots
 
 
-def _inherit(
+def _inherit_usage_and_sign(
     item: Item, usage: Usage | None, sign: Literal["leading", "trailing"] | None, separate: bool | None
 ) -> None:
     """Pass USAGE and SIGN of groups on to the items in them, and check elementary items."""
@@ -401,9 +405,9 @@ def _inherit(
     if item.sign is None:
         item.sign, item.separate = sign, separate
     for child in item.children:
-        _inherit(child, item.usage, item.sign, item.separate)
+        _inherit_usage_and_sign(child, item.usage, item.sign, item.separate)
     if item.children:
-        alternatives(item.children)
+        grouped_by_redefines(item.children)
         return
     if item.picture is None and item.usage not in _FLOATS:
         raise CopybookError(f"{item.name} has neither a picture nor items below it", item.line)

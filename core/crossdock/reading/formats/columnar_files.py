@@ -15,8 +15,8 @@ from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.columnar_process import DAMAGED, TOO_MUCH
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.limited_process import Limits, Task, answers_of, cells_refused
-from crossdock.reading.formats.misdeclared_files import HEAD, refuse_no_columnar
+from crossdock.reading.formats.limited_process import Limits, ReaderTask, cell_errors_as_refusals, running_task
+from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_than_columnar
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import JSON, LINE
 
@@ -24,7 +24,7 @@ _BASE_BYTES = 2 << 30
 """The memory that reading takes at most, besides the file, which is mapped; polars itself takes a gigabyte of it."""
 _BASE_S, _BYTES_PER_S = 60, 1 << 17
 """The processor time that a file may take."""
-_TASK = Task("columnar_process", "the reader of Parquet and Arrow files", DAMAGED, TOO_MUCH)
+_TASK = ReaderTask("columnar_process", "the reader of Parquet and Arrow files", DAMAGED, TOO_MUCH)
 _UNFINISHED = "It was cut, or is still being written: fetch it again."
 
 Columns = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(check_column_names)]
@@ -77,17 +77,19 @@ class _ColumnarReader(FormatReader[L]):
         self, path: Openable, layout: L, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
         del leniencies
-        with self._opened(path, name) as file:
+        with self._opened_and_checked(path, name) as file:
             yield from _frames(file, self._request(layout, batch_rows), name)
 
-    def described(self, path: Openable, *, name: str) -> tuple[Mapping[str, str], Mapping[str, Sequence[str]], int]:
+    def describe_columns(
+        self, path: Openable, *, name: str
+    ) -> tuple[Mapping[str, str], Mapping[str, Sequence[str]], int]:
         """Return the types of columns, those that cannot be read as they are with what is wrong, and the stated rows.
 
         What is wrong is a column or member, a message, and a hint. Raises RefusedError.
         """
-        with self._opened(path, name) as file:
+        with self._opened_and_checked(path, name) as file:
             request = self._request(self.layout.model_validate({"kind": self.kind}), 1) | {"describe": True}
-            with answers_of(_TASK, file, request, _limits(file)) as found:
+            with running_task(_TASK, file, request, _process_limits(file)) as found:
                 answer = next(iter(found))
                 return answer["columns"], answer["faults"], answer["rows"]
 
@@ -96,20 +98,20 @@ class _ColumnarReader(FormatReader[L]):
         return {**own, "batch_rows": batch_rows, "line": LINE, "json": JSON, "describe": False}
 
     @contextmanager
-    def _opened(self, path: Openable, name: str) -> Iterator[BinaryIO]:
+    def _opened_and_checked(self, path: Openable, name: str) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
-            self._check(file, name)
-            with cells_refused(name):
+            self._check_magic_number(file, name)
+            with cell_errors_as_refusals(name):
                 yield file
 
-    def _check(self, file: BinaryIO, name: str) -> None:
+    def _check_magic_number(self, file: BinaryIO, name: str) -> None:
         head = file.read(HEAD)
         if not head:
             raise RefusedError(
                 "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
             )
         if not head.startswith(self.begin):
-            refuse_no_columnar(head, name=name, expected=self.what)
+            refuse_other_than_columnar(head, name=name, expected=self.what)
         file.seek(max(len(self.begin), file.seek(0, 2) - len(self.begin)))
         if self.kind == "arrow" and file.read() != self.begin:
             raise RefusedError("the file has no footer", where=name, hint=_UNFINISHED, code="file_cut")
@@ -134,7 +136,7 @@ class ArrowReader(_ColumnarReader[ArrowFormat]):
 
 
 def _frames(file: BinaryIO, request: Mapping[str, Any], name: str) -> Iterator[pl.DataFrame]:
-    with answers_of(_TASK, file, request, _limits(file)) as found:
+    with running_task(_TASK, file, request, _process_limits(file)) as found:
         answers = iter(found)
         names = next(answers)["columns"]
         try:
@@ -145,12 +147,12 @@ def _frames(file: BinaryIO, request: Mapping[str, Any], name: str) -> Iterator[p
         is_begun = False
         for answer in answers:
             is_begun = True
-            yield pl.read_ipc_stream(BytesIO(found.take(answer["frame"])))
+            yield pl.read_ipc_stream(BytesIO(found.take_bytes(answer["frame"])))
         if not is_begun:
             columns = [JSON] if request["objects"] else names
             yield pl.DataFrame(schema={**dict.fromkeys(columns, pl.String()), LINE: pl.UInt64()})
 
 
-def _limits(file: BinaryIO) -> Limits:
+def _process_limits(file: BinaryIO) -> Limits:
     size = file.seek(0, 2)
     return Limits(_BASE_BYTES + size, _BASE_S + size // _BYTES_PER_S)

@@ -13,8 +13,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from crossdock.reading.formats.doubles import exact_text, is_double
-from crossdock.reading.formats.limited_process import CellError, line_of, serve
-from crossdock.reading.formats.parquet_footer import Kind, read_footer
+from crossdock.reading.formats.limited_process import CellError, answer_line, serve
+from crossdock.reading.formats.parquet_footer import ColumnKind, read_footer
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,28 +49,28 @@ Fault = tuple[str, str, str]
 def main() -> None:
     # Intervals would end it even where they are not read.
     os.environ |= {"POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0", "POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}
-    serve(answers)
+    serve(answer_request)
 
 
-def answers(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[bytes]:
-    scanned, kinds, stated = _scanned(file, is_parquet=request["kind"] == "parquet")
+def answer_request(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[bytes]:
+    scanned, kinds, stated = _scan_file(file, is_parquet=request["kind"] == "parquet")
     if stated > FREE_LINES + MAX_LINES_PER_BYTE * (size := file.seek(0, 2)):
         raise CellError(f"states {stated:,} rows in {size:,} bytes", "", TOO_MUCH)
     table = _Table(scanned.collect_schema(), kinds, request)
     faults = table.faults()
     if request["describe"]:
-        yield line_of(json.dumps({"columns": table.types(), "faults": faults, "rows": stated}), too_much=TOO_MUCH)
+        yield answer_line(json.dumps({"columns": table.types(), "faults": faults, "rows": stated}), too_much=TOO_MUCH)
         return
     for place, message, hint in faults.values():
         raise CellError(message, f"column {place}", hint)
-    yield line_of(json.dumps({"columns": table.names}), too_much=TOO_MUCH)
+    yield answer_line(json.dumps({"columns": table.names}), too_much=TOO_MUCH)
     rows = 0
-    for batch in _batches(scanned.select(table.selected), stated, request):
+    for batch in _batches(scanned.select(table.column_expressions), stated, request):
         for part in batch.iter_slices(request["batch_rows"]):
-            for piece in _pieces(table.texts(part, rows), rows):
+            for piece in _split_by_size(table.as_texts(part, rows), rows):
                 data = BytesIO()
                 piece.write_ipc_stream(data)
-                yield line_of(json.dumps({"frame": data.tell()}), too_much=TOO_MUCH)
+                yield answer_line(json.dumps({"frame": data.tell()}), too_much=TOO_MUCH)
                 yield data.getvalue()
             rows += part.height
     if rows != stated:  # the batches end early without an error if a thread of polars panics
@@ -87,7 +87,7 @@ def _batches(selected: pl.LazyFrame, stated: int, request: Mapping[str, Any]) ->
         yield from selected.collect_batches(chunk_size=size, maintain_order=True)
 
 
-def _scanned(file: BinaryIO, *, is_parquet: bool) -> tuple[pl.LazyFrame, Mapping[str, Kind], int]:
+def _scan_file(file: BinaryIO, *, is_parquet: bool) -> tuple[pl.LazyFrame, Mapping[str, ColumnKind], int]:
     """Return the file, what its footer says of its columns, and how many rows it states."""
     import polars as pl  # noqa: PLC0415  after the limits of this process
 
@@ -99,7 +99,7 @@ def _scanned(file: BinaryIO, *, is_parquet: bool) -> tuple[pl.LazyFrame, Mapping
     return scanned, {}, scanned.select(pl.len()).collect().item()
 
 
-def _pieces(texts: pl.DataFrame, before: int) -> Iterator[pl.DataFrame]:
+def _split_by_size(texts: pl.DataFrame, before: int) -> Iterator[pl.DataFrame]:
     import polars as pl  # noqa: PLC0415
     import polars.selectors as cs  # noqa: PLC0415
 
@@ -120,7 +120,7 @@ def _pieces(texts: pl.DataFrame, before: int) -> Iterator[pl.DataFrame]:
 class _Table:
     """The columns that are read, and their texts: a column each, or one JSON object for each row."""
 
-    def __init__(self, schema: pl.Schema, kinds: Mapping[str, Kind], request: Mapping[str, Any]) -> None:
+    def __init__(self, schema: pl.Schema, kinds: Mapping[str, ColumnKind], request: Mapping[str, Any]) -> None:
         self._kinds = kinds
         self._objects, self._line, self._json = request["objects"], request["line"], request["json"]
         self._floats = set(request["floats"])
@@ -139,28 +139,28 @@ class _Table:
         return {name: fault for name, fault in found if fault is not None}
 
     @property
-    def selected(self) -> list[pl.Expr]:
+    def column_expressions(self) -> list[pl.Expr]:
         import polars as pl  # noqa: PLC0415
         import polars.selectors as cs  # noqa: PLC0415
 
         return [cs.by_name(name).as_expr() for name in self.names] or [pl.lit(None)]
 
-    def texts(self, frame: pl.DataFrame, before: int) -> pl.DataFrame:
+    def as_texts(self, frame: pl.DataFrame, before: int) -> pl.DataFrame:
         import polars as pl  # noqa: PLC0415
 
         lines = pl.int_range(before + 1, before + frame.height + 1, dtype=pl.UInt64, eager=True).alias(self._line)
         if self._objects:
             return pl.DataFrame([pl.Series(self._json, self._as_objects(frame, before), dtype=pl.String), lines])
-        return pl.DataFrame([*(self._column(frame[name], name, before) for name in self.names), lines])
+        return pl.DataFrame([*(self._column_texts(frame[name], name, before) for name in self.names), lines])
 
-    def _column(self, cells: pl.Series, name: str, before: int) -> pl.Series:
+    def _column_texts(self, cells: pl.Series, name: str, before: int) -> pl.Series:
         import polars as pl  # noqa: PLC0415
 
         if cells.dtype == pl.Float64:
             texts = _double_texts(cells, name, before)
         else:
             self._check_times(cells, name, before)
-            value = self._value(pl.first(), cells.dtype, self._kinds.get(name))
+            value = self._value_expression(pl.first(), cells.dtype, self._kinds.get(name))
             texts = cells.to_frame().select(value.cast(pl.String)).to_series()
         return texts.fill_null("").alias(name)
 
@@ -173,7 +173,7 @@ class _Table:
         if cells.dtype == pl.Datetime("ns"):
             is_wrong |= cells.to_physical() == _NOT_HELD
         if (found := is_wrong.fill_null(value=False).arg_true()).len():
-            raise CellError("a date that cannot be read", _place(before + found[0], name), _DATE_HINT)
+            raise CellError("a date that cannot be read", _cell_place(before + found[0], name), _DATE_HINT)
 
     def _as_objects(self, frame: pl.DataFrame, before: int) -> Iterator[str]:
         from crossdock.values import exact_json  # noqa: PLC0415
@@ -181,24 +181,24 @@ class _Table:
         for name in self.names:
             self._check_times(frame[name], name, before)
         values = [
-            self._value(expr, dtype, self._kinds.get(name)).alias(name)
-            for expr, (name, dtype) in zip(self.selected, self._schema.items(), strict=False)
+            self._value_expression(expr, dtype, self._kinds.get(name)).alias(name)
+            for expr, (name, dtype) in zip(self.column_expressions, self._schema.items(), strict=False)
         ]
         for number, row in enumerate(frame.select(values).iter_rows(named=True), before):
             place = f"row {number + 1}"
             try:
-                yield exact_json.dumps(_exact(row, place)).decode()
+                yield exact_json.dumps(_with_exact_doubles(row, place)).decode()
             except ValueError as error:
                 raise CellError(f"cannot be read as JSON: {error}", place, _LEAVE_OUT) from None
 
-    def _value(self, value: pl.Expr, dtype: Any, kind: Kind | None) -> pl.Expr:
+    def _value_expression(self, value: pl.Expr, dtype: Any, kind: ColumnKind | None) -> pl.Expr:
         """Return values as numbers and truth values, and all others as text; and members likewise."""
         import polars as pl  # noqa: PLC0415
 
         found = value
         match dtype:
             case pl.Datetime():
-                is_zoned = dtype.time_zone is not None or kind is Kind.UTC
+                is_zoned = dtype.time_zone is not None or kind is ColumnKind.UTC
                 instant = value if dtype.time_zone or not is_zoned else value.dt.replace_time_zone("UTC")
                 found = instant.dt.to_string("%Y-%m-%dT%H:%M:%S%.f" + ("%:z" if is_zoned else ""))
             case pl.Date():
@@ -208,26 +208,29 @@ class _Table:
             case pl.Categorical() | pl.Enum():
                 found = value.cast(pl.String)
             case pl.Binary():
-                found = _uuid(value) if kind is Kind.UUID else value.cast(pl.String)
+                found = _uuid_text(value) if kind is ColumnKind.UUID else value.cast(pl.String)
             case pl.Map():
                 entry = pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
-                found = self._value(value.cast(entry), entry, None)
+                found = self._value_expression(value.cast(entry), entry, None)
             case pl.List() | pl.Array():
                 listed = value.arr.to_list() if isinstance(dtype, pl.Array) else value
-                found = listed.list.eval(self._value(pl.element(), dtype.inner, None))
+                found = listed.list.eval(self._value_expression(pl.element(), dtype.inner, None))
             case pl.Struct():
-                members = [self._value(value.struct.field(f.name), f.dtype, None).alias(f.name) for f in dtype.fields]
+                members = [
+                    self._value_expression(value.struct.field(f.name), f.dtype, None).alias(f.name)
+                    for f in dtype.fields
+                ]
                 found = pl.when(value.is_not_null()).then(pl.struct(members))
         return found
 
-    def _fault(self, dtype: Any, kind: Kind | None, path: str) -> Fault | None:
+    def _fault(self, dtype: Any, kind: ColumnKind | None, path: str) -> Fault | None:
         import polars as pl  # noqa: PLC0415
 
         fault: Fault | None = None
         match dtype:
-            case _ if kind in {Kind.INTERVAL, Kind.OLD_INSTANTS}:
+            case _ if kind in {ColumnKind.INTERVAL, ColumnKind.OLD_INSTANTS}:
                 fault = path, kind.value, _LEAVE_OUT
-            case pl.Binary() if kind not in {Kind.UUID, Kind.TEXT}:
+            case pl.Binary() if kind not in {ColumnKind.UUID, ColumnKind.TEXT}:
                 fault = path, "bytes and no text", "Ask for text, annotated as a string; or leave it out with columns."
             case pl.Float32() | pl.Float16():
                 fault = (
@@ -259,11 +262,11 @@ class _Table:
         return None
 
 
-def _place(row: int, column: str) -> str:
+def _cell_place(row: int, column: str) -> str:
     return f"row {row + 1}, column {column}"
 
 
-def _uuid(value: pl.Expr) -> pl.Expr:
+def _uuid_text(value: pl.Expr) -> pl.Expr:
     import polars as pl  # noqa: PLC0415
 
     digits = value.bin.encode("hex")
@@ -289,7 +292,7 @@ def _double_texts(cells: pl.Series, name: str, before: int) -> pl.Series:
     if others.len():
         listed = found.to_list()
         for number in others:
-            listed[number] = _double_text(cells[number], _place(before + number, name))
+            listed[number] = _double_text(cells[number], _cell_place(before + number, name))
         found = pl.Series(listed, dtype=pl.String)
     return found
 
@@ -300,9 +303,9 @@ def _double_text(value: Any, place: str) -> str:
     return text
 
 
-def _exact(value: Any, place: str) -> Any:
+def _with_exact_doubles(value: Any, place: str) -> Any:
     if isinstance(value, dict):
-        return {name: _exact(each, place) for name, each in value.items()}
+        return {name: _with_exact_doubles(each, place) for name, each in value.items()}
     if isinstance(value, list):
-        return [_exact(each, place) for each in value]
+        return [_with_exact_doubles(each, place) for each in value]
     return Decimal(_double_text(value, place)) if is_double(value) else value

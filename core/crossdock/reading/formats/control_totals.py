@@ -9,7 +9,7 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.record_types import RecordType, scope_of
+from crossdock.reading.formats.record_types import RecordType, group_type_of
 from crossdock.values.records import LINE, column_named
 
 NUMBER = r"^-?[0-9]{1,26}(?:\.[0-9]{1,9})?$"
@@ -23,74 +23,74 @@ _HINT = "The file is damaged or incomplete: fetch it again; if it is whole, the 
 class ControlTotals:
     def __init__(self, file: str, name: str, types: Mapping[str, RecordType]) -> None:
         self._file, self._name, self._kind = file, name, types[name]
-        self._scope = scope_of(name, types)
+        self._scope = group_type_of(name, types)
         self._ends_group = self._kind.once == "last"
-        self._items = list(self._kind.counted)
+        self._items = list(self._kind.counted_types)
         self._group = 0 if self._scope else 1  # the number of the last group that has begun
         self._found = pl.DataFrame(schema=_FOUND)  # of groups that have not ended
         self._stated = pl.DataFrame(schema=_FOUND)
 
     def add(self, frames: Mapping[str, pl.DataFrame]) -> None:
         starts = frames[self._scope][LINE] if self._scope and self._scope in frames else None
-        found, stated = list(self._counted(frames, starts)), self._statements(frames, starts)
+        found, stated = list(self._count_and_sum(frames, starts)), self._stated_totals(frames, starts)
         if self._scope:  # every group has totals, even if they are zero
-            found += [self._zeros(starts)] if starts is not None else []
-        self._found = _added([self._found, *found])
+            found += [self._zero_totals(starts)] if starts is not None else []
+        self._found = _summed([self._found, *found])
         self._stated = pl.concat([self._stated, *stated])
         if starts is not None:
             self._group += len(starts)
-            self._check(pl.col(_GROUP) < self._group)
+            self._compare_ended_groups(pl.col(_GROUP) < self._group)
             self._found = self._found.filter(pl.col(_GROUP) >= self._group)
             self._stated = self._stated.filter(pl.col(_GROUP) >= self._group)
 
-    def end(self, line: int) -> None:
+    def check_end(self, line: int) -> None:
         if not self._scope:
             zeros = [(1, item, 0, line) for item in range(len(self._items))]
-            self._found = _added([self._found, pl.DataFrame(zeros, schema=_FOUND, orient="row")])
-        self._check(pl.lit(value=True))
+            self._found = _summed([self._found, pl.DataFrame(zeros, schema=_FOUND, orient="row")])
+        self._compare_ended_groups(pl.lit(value=True))
 
-    def _groups(self, frame: pl.DataFrame, starts: pl.Series | None) -> pl.Series:
+    def _group_numbers(self, frame: pl.DataFrame, starts: pl.Series | None) -> pl.Series:
         if self._scope is None or starts is None:
             return pl.repeat(self._group, frame.height, dtype=pl.UInt64, eager=True)
         return starts.search_sorted(frame[LINE], side="right").cast(pl.UInt64) + self._group
 
-    def _counted(self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None) -> Iterator[pl.DataFrame]:
+    def _count_and_sum(self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None) -> Iterator[pl.DataFrame]:
         for item, column in enumerate(self._items):
             summed = self._kind.sums.get(column)
-            for name in self._kind.counted[column]:
+            for name in self._kind.counted_types[column]:
                 if name not in frames:
                     continue
                 frame = frames[name]
-                value = pl.lit(1).cast(EXACT) if summed is None else self._number(frame, summed.partition(".")[2])
-                group, number = self._groups(frame, starts).alias(_GROUP), pl.lit(item, pl.Int32).alias(_ITEM)
-                yield _added([frame.select(group, number, value.alias(_VALUE), LINE)])
+                value = pl.lit(1).cast(EXACT) if summed is None else self._exact_number(frame, summed.partition(".")[2])
+                group, number = self._group_numbers(frame, starts).alias(_GROUP), pl.lit(item, pl.Int32).alias(_ITEM)
+                yield _summed([frame.select(group, number, value.alias(_VALUE), LINE)])
 
-    def _statements(self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None) -> list[pl.DataFrame]:
+    def _stated_totals(self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None) -> list[pl.DataFrame]:
         if self._name not in frames:
             return []
         frame = frames[self._name]
-        groups = self._groups(frame, starts).alias(_GROUP)
+        groups = self._group_numbers(frame, starts).alias(_GROUP)
         return [
             frame.select(
                 groups,
                 pl.lit(item, pl.Int32).alias(_ITEM),
-                self._number(frame, column, stated=True).alias(_VALUE),
+                self._exact_number(frame, column, stated=True).alias(_VALUE),
                 LINE,
             )
             for item, column in enumerate(self._items)
         ]
 
-    def _zeros(self, starts: pl.Series) -> pl.DataFrame:
+    def _zero_totals(self, starts: pl.Series) -> pl.DataFrame:
         numbers = pl.int_range(self._group + 1, self._group + 1 + len(starts), dtype=pl.UInt64, eager=True)
         groups = pl.DataFrame({_GROUP: numbers, LINE: starts})
         items = pl.DataFrame({_ITEM: pl.int_range(len(self._items), dtype=pl.Int32, eager=True)})
         zeros = groups.join(items, how="cross").with_columns(pl.lit(0).cast(EXACT).alias(_VALUE))
         return zeros.select(list(_FOUND))
 
-    def _number(self, frame: pl.DataFrame, column: str, *, stated: bool = False) -> pl.Expr:
+    def _exact_number(self, frame: pl.DataFrame, column: str, *, stated: bool = False) -> pl.Expr:
         return exact_numbers(frame, column, file=self._file, may_be_empty=not stated)
 
-    def _check(self, ended: pl.Expr) -> None:
+    def _compare_ended_groups(self, ended: pl.Expr) -> None:
         found = self._found.filter(ended)
         stated = self._stated.filter(ended)
         if (second := stated.filter(pl.struct(_GROUP, _ITEM).is_duplicated())).height:
@@ -105,7 +105,7 @@ class ControlTotals:
                 self._refuse(message, row[LINE], "The file is truncated or damaged: fetch it again.")
             item = self._items[row[_ITEM]]
             what = "sum" if item in self._kind.sums else "number of records"
-            stated_as, has = plain(row[_STATED]), plain(row[_VALUE])
+            stated_as, has = plain_decimal(row[_STATED]), plain_decimal(row[_VALUE])
             self._refuse(
                 f"{self._name}.{item} states the {what} {stated_as}, the file has {has}", row[f"{LINE}_of"], _HINT
             )
@@ -116,12 +116,12 @@ class ControlTotals:
         raise RefusedError(message, where=f"{self._file}:{line}", hint=hint, code="control_total_differs")
 
 
-def first_after(lines: Mapping[str, pl.Series], line: int) -> int | None:
+def first_line_after(lines: Mapping[str, pl.Series], line: int) -> int | None:
     after = [int(found[0]) for each in lines.values() if len(found := each.filter(each > line))]
     return min(after, default=None)
 
 
-def _added(totals: list[pl.DataFrame]) -> pl.DataFrame:
+def _summed(totals: list[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(totals).group_by(_GROUP, _ITEM).agg(pl.col(_VALUE).sum(), pl.col(LINE).max()).select(list(_FOUND))
 
 
@@ -136,6 +136,6 @@ def exact_numbers(frame: pl.DataFrame, column: str, *, file: str, may_be_empty: 
     return pl.when(text == "").then(pl.lit("0")).otherwise(text).cast(EXACT)
 
 
-def plain(number: Decimal) -> str:
+def plain_decimal(number: Decimal) -> str:
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -18,7 +18,7 @@ from crossdock.reading.formats.cobol_copybook import (
     CopybookError,
     Item,
     SourceForm,
-    alternatives,
+    grouped_by_redefines,
     parse_copybook,
 )
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION, FixedColumn, FixedUsage
@@ -109,15 +109,15 @@ class _Cell:
     table: int | None
 
 
-def layout_of(copybook: Copybook, roots: Sequence[Item], items: Collection[str]) -> RecordLayout:
+def record_layout_of(copybook: Copybook, roots: Sequence[Item], items: Collection[str]) -> RecordLayout:
     """Place the items. Raises PydanticCustomError if *items* leaves a choice open, or the copybook cannot be read."""
     try:
-        return _Placing(copybook, items).layout(roots)
+        return _LayoutBuilder(copybook, items).layout(roots)
     except CopybookError as error:
         copybook.refuse(error)
 
 
-class _Placing:
+class _LayoutBuilder:
     def __init__(self, copybook: Copybook, items: Collection[str]) -> None:
         self._copybook, self._wanted = copybook, {each.upper() for each in items}
         self._used: set[str] = set()
@@ -126,36 +126,36 @@ class _Placing:
         self._end = 0  # of the items that are read
 
     def layout(self, roots: Sequence[Item]) -> RecordLayout:
-        if (most := max(root.room for root in roots)) > MAX_POSITION:
+        if (most := max(root.total_size for root in roots)) > MAX_POSITION:
             raise CopybookError(f"a record of {most:,} bytes, more than {MAX_POSITION:,}", roots[0].line)
         if len({root.level for root in roots}) > 1 or roots[0].level != 1:
-            length = self._siblings(roots, 1, (), (), None)
+            length = self._place_siblings(roots, 1, (), (), None)
         else:
-            chosen = self._chosen(list(roots))
+            chosen = self._choose_of_sharing(list(roots))
             if chosen.most is not None:
                 raise CopybookError("a record of level 01 has no OCCURS", chosen.line)
-            self._place(chosen, 1, (), (), None)
+            self._place_item(chosen, 1, (), (), None)
             length = chosen.size
         if left := self._wanted - self._used:
             raise CopybookError(f"no items that share bytes are named {', '.join(sorted(left))}", 1)
-        names = self._names()
+        names = self._unique_column_names()
         columns = {name: cell.column for name, cell in zip(names, self._cells, strict=True)}
         if len(columns) < len(names):
             twice = next(name for name, number in Counter(names).items() if number > 1)
             raise CopybookError(f"two columns are named {twice}", 1)
-        tables = tuple(self._table(number, names, columns) for number in range(len(self._tables)))
+        tables = tuple(self._make_table(number, names, columns) for number in range(len(self._tables)))
         return RecordLayout(columns, tables, self._end, length)
 
-    def _siblings(
+    def _place_siblings(
         self, items: Sequence[Item], at: int, path: tuple[str, ...], subscripts: tuple[int, ...], table: int | None
     ) -> int:
         start = at
-        for sharing in alternatives(items):
-            self._place(self._chosen(sharing), at, path, subscripts, table)
-            at += max(each.room for each in sharing)
+        for sharing in grouped_by_redefines(items):
+            self._place_item(self._choose_of_sharing(sharing), at, path, subscripts, table)
+            at += max(each.total_size for each in sharing)
         return at - start
 
-    def _chosen(self, sharing: list[Item]) -> Item:
+    def _choose_of_sharing(self, sharing: list[Item]) -> Item:
         if len(sharing) == 1:
             return sharing[0]
         named = [each for each in sharing if self._wanted & _names_within(each)]
@@ -167,7 +167,7 @@ class _Placing:
         what = "several of them are named in items" if named else "name the one that is read in items"
         raise CopybookError(f"{names} share bytes: {what}", sharing[-1].line)
 
-    def _place(
+    def _place_item(
         self, item: Item, at: int, path: tuple[str, ...], subscripts: tuple[int, ...], table: int | None
     ) -> None:
         if item.depending is not None and subscripts:
@@ -180,15 +180,15 @@ class _Placing:
             inner = (*subscripts, number) if item.most is not None else subscripts
             begin = at + (number - 1) * size
             if item.children:
-                self._siblings(item.children, begin, (*path, item.name), inner, table)
+                self._place_siblings(item.children, begin, (*path, item.name), inner, table)
                 continue
             self._end = max(self._end, begin + size - 1)
             if item.name.upper() != FILLER_NAME:
-                self._cells.append(_Cell((*path, item.name), item, inner, self._column(item, begin), table))
+                self._cells.append(_Cell((*path, item.name), item, inner, self._fixed_column(item, begin), table))
                 if len(self._cells) > MAX_COLUMNS:
                     raise CopybookError(f"more than {MAX_COLUMNS:,} columns", item.line)
 
-    def _column(self, item: Item, at: int) -> FixedColumn:
+    def _fixed_column(self, item: Item, at: int) -> FixedColumn:
         if item.size > MAX_LENGTH:
             raise CopybookError(f"{item.name} has {item.size:,} bytes, more than {MAX_LENGTH:,}", item.line)
         if item.picture is None:
@@ -202,7 +202,7 @@ class _Placing:
         if item.picture.decimals is None:
             left = "left" if item.justified else "right"
             return FixedColumn(at=at, length=item.size, padding="both" if item.picture.edited else left)
-        digits, decimals, usage = item.picture.digits, item.picture.decimals, self._usage(item)
+        digits, decimals, usage = item.picture.digits, item.picture.decimals, self._fixed_usage(item)
         if usage is not None:
             free = item.usage == "native" or (item.usage == "binary" and self._copybook.binary_digits == "all")
             sign: Literal["included"] | None = "included" if item.picture.signed else None
@@ -216,7 +216,7 @@ class _Placing:
         punched = "leading_overpunch" if item.sign == "leading" else "overpunch"
         return FixedColumn(at=at, length=item.size, decimals=decimals, sign=punched)
 
-    def _usage(self, item: Item) -> FixedUsage | None:
+    def _fixed_usage(self, item: Item) -> FixedUsage | None:
         match item.usage:
             case "packed":
                 return "packed"
@@ -228,7 +228,7 @@ class _Placing:
                 return "binary" if self._copybook.native_byte_order == "big" else "binary_little_endian"
         return None
 
-    def _names(self) -> list[str]:
+    def _unique_column_names(self) -> list[str]:
         """Return the name of each cell, with those of its groups as far as it is not unique without them."""
         places: dict[tuple[str, ...], int] = {cell.path: 0 for cell in self._cells}
         owners: dict[tuple[str, ...], int] = {}
@@ -238,13 +238,15 @@ class _Placing:
                 raise CopybookError(f"{cell.item.name} is twice in one group", cell.item.line)
         deepest = max(map(len, places), default=0)
         for depth in range(1, deepest):
-            counts = Counter(_short(path, places[path]).upper() for path in places)
+            counts = Counter(_qualified_name(path, places[path]).upper() for path in places)
             for path in places:
-                if counts[_short(path, places[path]).upper()] > 1:
+                if counts[_qualified_name(path, places[path]).upper()] > 1:
                     places[path] = depth
-        return [_subscripted(_short(cell.path, places[cell.path]), cell.subscripts) for cell in self._cells]
+        return [
+            _with_subscripts(_qualified_name(cell.path, places[cell.path]), cell.subscripts) for cell in self._cells
+        ]
 
-    def _table(self, number: int, names: Sequence[str], columns: Mapping[str, FixedColumn]) -> Table:
+    def _make_table(self, number: int, names: Sequence[str], columns: Mapping[str, FixedColumn]) -> Table:
         item, at, before = self._tables[number]
         counter: tuple[str, FixedColumn] | None = None
         if item.depending is not None:
@@ -259,18 +261,18 @@ class _Placing:
         for name, cell in zip(names, self._cells, strict=True):
             if cell.table == number:
                 base = name.partition("(")[0]
-                elements[cell.subscripts[0] - 1][_subscripted(base, cell.subscripts[1:])] = name
+                elements[cell.subscripts[0] - 1][_with_subscripts(base, cell.subscripts[1:])] = name
         return Table(item.name, at, item.size, item.least or 0, item.most or 1, counter, tuple(elements))
 
 
 def _names_within(item: Item) -> set[str]:
-    return {each.name.upper() for each in item.within()}
+    return {each.name.upper() for each in item.with_descendants()}
 
 
-def _short(path: tuple[str, ...], groups: int) -> str:
+def _qualified_name(path: tuple[str, ...], groups: int) -> str:
     named = [each for each in path[-groups - 1 : -1] if each.upper() != FILLER_NAME] if groups else []
     return ".".join([*named, path[-1]])
 
 
-def _subscripted(name: str, subscripts: tuple[int, ...]) -> str:
+def _with_subscripts(name: str, subscripts: tuple[int, ...]) -> str:
     return f"{name}({','.join(map(str, subscripts))})" if subscripts else name

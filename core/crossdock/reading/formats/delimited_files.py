@@ -9,12 +9,11 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.delimited_format import DelimitedFormat, DelimitedRecordType
 from crossdock.reading.formats.delimited_rows import DelimitedRows, RowEnds
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import FittingCells, Leniencies
-from crossdock.reading.formats.misdeclared_files import refuse_message
+from crossdock.reading.formats.misdeclared_files import refuse_edi_message
 from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import PolarsParser, RecordFormat
 from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_comments, without_preamble
@@ -22,8 +21,17 @@ from crossdock.reading.formats.raw_records import raw_lines
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
 from crossdock.reading.formats.record_types import code_of, field_places
 from crossdock.reading.formats.strict_parser import StrictParser
-from crossdock.reading.formats.text_decoding import Block, Piece, Prepare, as_text, parts, pieces, records_at
-from crossdock.reading.formats.truncation import is_cut
+from crossdock.reading.formats.text_decoding import (
+    Block,
+    Piece,
+    Prepare,
+    as_text,
+    decoded_pieces,
+    records_at,
+    split_piece,
+)
+from crossdock.reading.formats.truncation import lacks_last_row_end
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.records import LINE
 
@@ -42,10 +50,10 @@ def read_rows(
     counted = Leniencies() if leniencies is None else leniencies
     with open_stream(path, name=name) as stream:
         if layout.record_types and layout.records:
-            parts = _records(stream, layout, name, _chunk, counted)
+            parts = _frames_by_type(stream, layout, name, _chunk, counted)
             yield from chosen_rows(parts, RecordHierarchy(name, layout.record_types, layout.records), batch_rows)
             return
-        file, rest = _opened(stream, layout, name, _chunk, counted)
+        file, rest = _open_rows(stream, layout, name, _chunk, counted)
         for frame in file.frames(rest):
             yield from frame.iter_slices(batch_rows)
         if not file.rows:
@@ -64,43 +72,43 @@ def read_lines(
     """Read the rows that begin at *lines* (ascending) of a file that `read_rows` has read to its end, much faster."""
     counted = Leniencies()
     with open_stream(path, name=name) as stream:
-        file, _ = _opened(stream, layout, name, _chunk, counted)
+        file, _ = _open_rows(stream, layout, name, _chunk, counted)
     with open_stream(path, name=name) as stream:
-        prepare, wanted = _preparation(layout, _row_ends(layout), counted), iter(lines)
+        prepare, wanted = _line_filters(layout, _row_ends(layout), counted), iter(lines)
         found = records_at(stream, layout.encoding, layout.quote, wanted, name=name, chunk=_chunk, prepare=prepare)
-        for frame in file.picked(found, lines):
+        for frame in file.frames_of_records(found, lines):
             yield from frame.iter_slices(batch_rows)
 
 
-def _opened(
+def _open_rows(
     stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: Leniencies
 ) -> tuple[DelimitedRows, Iterator[Piece]]:
     row_ends = _row_ends(layout)
-    first, cut = _pieces(stream, layout, name, chunk, row_ends, counted)
+    first, cut = _first_and_other_pieces(stream, layout, name, chunk, row_ends, counted)
     return DelimitedRows(layout, name, first, row_ends, counted), cut if layout.header else chain([first], cut)
 
 
-def _records(
+def _frames_by_type(
     stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: Leniencies
 ) -> Iterator[Mapping[str, pl.DataFrame]]:
     row_ends = _row_ends(layout)
-    first, cut = _pieces(stream, layout, name, chunk, row_ends, counted)
+    first, cut = _first_and_other_pieces(stream, layout, name, chunk, row_ends, counted)
     fitting = FittingCells(layout.short_lines, layout.long_lines, counted)
     records = DelimitedRecords(layout, name, fitting, crlf=first.data.endswith(b"\r\n"), row_ends=row_ends)
-    return prefetched(records.frames, records.slim(chain([first], cut)))
+    return prefetched(records.frames, records.small_pieces(chain([first], cut)))
 
 
-def _pieces(
+def _first_and_other_pieces(
     stream: Readable, layout: DelimitedFormat, name: str, chunk: int, row_ends: RowEnds | None, counted: Leniencies
 ) -> tuple[Piece, Iterator[Piece]]:
-    prepare = _preparation(layout, row_ends, counted)
-    cut = pieces(stream, layout.encoding, layout.quote, name=name, chunk=chunk, prepare=prepare)
+    prepare = _line_filters(layout, row_ends, counted)
+    cut = decoded_pieces(stream, layout.encoding, layout.quote, name=name, chunk=chunk, prepare=prepare)
     first = next(cut, None)
     if first is None:
         hint = "It has not even a header: fetch it again, or ask the sender."
         raise RefusedError("the file is empty", where=name, hint=hint, code="file_empty")
     if layout.record_types is None:
-        refuse_message(first.data, name=name)
+        refuse_edi_message(first.data, name=name)
     return first, cut
 
 
@@ -108,9 +116,9 @@ def _row_ends(layout: DelimitedFormat) -> RowEnds | None:
     return RowEnds(layout.row_end, layout.delimiter) if layout.row_end else None
 
 
-def _preparation(layout: DelimitedFormat, row_ends: RowEnds | None, counted: Leniencies) -> Prepare:
+def _line_filters(layout: DelimitedFormat, row_ends: RowEnds | None, counted: Leniencies) -> Prepare:
     def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
-        text = row_ends.lines(blocks) if row_ends else blocks
+        text = row_ends.with_line_feeds(blocks) if row_ends else blocks
         found: Iterator[Block] = without_preamble(text, layout.skip_lines) if layout.skip_lines else text
         found = without_comments(found, layout.comment, layout.quote) if layout.comment else found
         if layout.blank_lines is None or layout.blank_lines == "refuse":
@@ -137,7 +145,7 @@ class DelimitedReader(FormatReader[DelimitedFormat]):
         return read_lines(path, layout, lines, name=name)
 
     def looks_cut(self, path: Openable, layout: DelimitedFormat) -> bool:
-        return not layout.marks_end and is_cut(path, layout.encoding, layout.row_end)
+        return not layout.marks_end and lacks_last_row_end(path, layout.encoding, layout.row_end)
 
     def raw_at(
         self, path: Openable, layout: DelimitedFormat, lines: Sequence[int], *, name: str
@@ -175,16 +183,16 @@ class DelimitedRecords:
         self._codes = {code: each for each, code in codes.items() if code is not None}
         self._otherwise = next((each for each, code in codes.items() if code is None), None)
 
-    def slim(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
-        return chain.from_iterable(parts(piece, self._layout.quote, _MOST_BYTES) for piece in pieces)
+    def small_pieces(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+        return chain.from_iterable(split_piece(piece, self._layout.quote, _MOST_BYTES) for piece in pieces)
 
     def frames(self, piece: Piece) -> Mapping[str, pl.DataFrame]:
-        found = self._at_once(piece) or self._one_by_one(piece)
+        found = self._split_in_columns(piece) or self._split_line_by_line(piece)
         if self._row_ends is None:
             return found
         return {name: self._row_ends.restored_frame(frame) for name, frame in found.items()}
 
-    def _at_once(self, piece: Piece) -> dict[str, pl.DataFrame] | None:
+    def _split_in_columns(self, piece: Piece) -> dict[str, pl.DataFrame] | None:
         quote = self._layout.quote
         if (quote and quote.encode() in piece.data) or not piece.data.endswith(b"\n"):
             return None
@@ -206,19 +214,19 @@ class DelimitedRecords:
         found = dict[str, pl.DataFrame]()
         for (name,), part in lines.partition_by("type", as_dict=True, maintain_order=True).items():
             data = "".join(f"{line}\n" for line in part["text"]).encode()
-            frame = self._parsers[str(name)].frame(Piece(1, data, part.height))
+            frame = self._parsers[str(name)].parse(Piece(1, data, part.height))
             if frame is None:
                 return None
             found[str(name)] = frame.with_columns(part[LINE])
         return found
 
-    def _one_by_one(self, piece: Piece) -> dict[str, pl.DataFrame]:
+    def _split_line_by_line(self, piece: Piece) -> dict[str, pl.DataFrame]:
         text, fault = as_text(piece, self._layout.quote)
         rows: dict[str, list[tuple[str | int, ...]]] = {}
         for line, cells in self._strict.records(text, piece.line, crlf=self._crlf):
-            name = self._type_of(cells, line)
+            name = self._record_type(cells, line)
             names = self._types[name].names
-            fitted = self._fitting.of(cells, len(names))
+            fitted = self._fitting.fitted(cells, len(names))
             if len(fitted) != len(names):
                 hint = "The line is truncated, a delimiter inside a field lacks quotes, or the names are not right."
                 self._refuse(f"{len(cells)} fields instead of {len(names)} in a record of {name}", line, hint)
@@ -232,7 +240,7 @@ class DelimitedRecords:
             for name, found in rows.items()
         }
 
-    def _type_of(self, cells: list[str], line: int) -> str:
+    def _record_type(self, cells: list[str], line: int) -> str:
         name = self._codes.get(cells[self._field]) if self._field < len(cells) else None
         name = name or self._otherwise
         if name is None:

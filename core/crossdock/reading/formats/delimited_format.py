@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
-from crossdock.reading.formats.record_types import RecordType, check_types, counts_rows, has_trailer
+from crossdock.reading.formats.record_types import RecordType, check_record_types, has_trailer, states_count_of
 from crossdock.reading.formats.text_encodings import known_encoding
 from crossdock.values.config_models import ConfigModel, misplaced
 
@@ -20,7 +20,7 @@ _TAB_NAMES = ("tab", r"\t")  # the second is what YAML reads without quotes
 _ROW_END = re.compile(r"[^\x00\ufeff\ud800-\udfff]{1,8}")
 
 
-def _delimiter(value: str) -> str:
+def _checked_delimiter(value: str) -> str:
     if value in _TAB_NAMES:
         return "\t"
     if not _DELIMITER.fullmatch(value):
@@ -30,7 +30,7 @@ def _delimiter(value: str) -> str:
     return value
 
 
-def _row_end(value: str) -> str:
+def _checked_row_end(value: str) -> str:
     if "\\" in value:
         raise ValueError('holds a backslash; in double quotes, as in "&|\\n", YAML makes a line break of it')
     if not _ROW_END.fullmatch(value) or value == "\n":
@@ -38,7 +38,7 @@ def _row_end(value: str) -> str:
     return value
 
 
-Delimiter = Annotated[str, AfterValidator(_delimiter)]
+Delimiter = Annotated[str, AfterValidator(_checked_delimiter)]
 
 
 class Trailer(ConfigModel):
@@ -71,7 +71,7 @@ class DelimitedFormat(FileLayout):
     r"""Separates two fields: 1 to 8 characters; ``tab`` or ``\t`` for a tab."""
     quote: Literal['"', "'"] | None = '"'
     """Encloses fields that hold delimiters or line ends; null where quotes are ordinary characters."""
-    row_end: Annotated[str, AfterValidator(_row_end)] | None = None
+    row_end: Annotated[str, AfterValidator(_checked_row_end)] | None = None
     """What ends each row, such as ``"&|\\n"``; LF and CR inside of rows are then text. Places count rows, not lines."""
     encoding: Annotated[str, AfterValidator(known_encoding)] = "utf-8"
     """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp850 (DOS), utf-16, cp037
@@ -108,7 +108,7 @@ class DelimitedFormat(FileLayout):
     @property
     def states_rows(self) -> bool:
         if self.record_types and self.records:
-            return counts_rows(self.record_types, self.records)
+            return states_count_of(self.record_types, self.records)
         return self.trailer is not None and self.trailer.count is not None
 
     @property
@@ -116,21 +116,21 @@ class DelimitedFormat(FileLayout):
         return self.trailer is not None or has_trailer(self.record_types or {})
 
     @model_validator(mode="after")
-    def _types_fit(self) -> Self:
+    def _check_record_types(self) -> Self:
         if self.record_types is None:
             if self.record_type is not None or self.records is not None:
                 raise ValueError("record_type and records belong to record_types")
             return self
         if self.names or self.trailer or (self.header and "header" in self.model_fields_set):
             raise ValueError("record_types take the place of header, names and trailer")
-        check_types(self.record_types, self.records)
+        check_record_types(self.record_types, self.records)
         for name, kind in self.record_types.items():
             if self.type_field >= len(kind.names):
                 raise misplaced(("record_types", name, "names"), f"lack field {self.type_field}, that of the code")
         return self
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_combination(self) -> Self:
         if not self.header and self.names is None and self.record_types is None:
             raise ValueError("a file without a header needs names")
         if self.quote and (self.quote in self.delimiter or (self.trailer and self.quote in self.trailer.prefix)):

@@ -15,7 +15,7 @@ from crossdock.reading.formats.leniencies import FittingCells, Leniencies
 from crossdock.reading.formats.parallel_map import prefetched
 from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
 from crossdock.reading.formats.strict_parser import StrictParser
-from crossdock.reading.formats.text_decoding import NotText, Piece, as_text, parts, split_last_record
+from crossdock.reading.formats.text_decoding import InvalidByte, Piece, as_text, split_last_record, split_piece
 from crossdock.values.records import LINE, own_column
 
 if TYPE_CHECKING:
@@ -45,28 +45,28 @@ class DelimitedRows:
         self._trailer_cells = layout.trailer.prefix.split(layout.delimiter) if layout.trailer else None
         self._leniencies, self._fitting = leniencies, FittingCells(layout.short_lines, layout.long_lines, leniencies)
         self._layout, self._crlf = layout, first.data.endswith(b"\r\n")
-        line, cells = next(self._strict_parser.records(self._text(first), first.line))
+        line, cells = next(self._strict_parser.records(self._decoded_text(first), first.line))
         cells = [row_ends.restored(cell) for cell in cells] if row_ends else cells
-        self._names = self._header(cells, layout.names, line) if layout.header else layout.names or ()
+        self._names = self._checked_header(cells, layout.names, line) if layout.header else layout.names or ()
         self.schema = {**dict.fromkeys(self._names, pl.String()), LINE: pl.UInt64()}
         self._tail: Piece | None = None
         self.rows = 0
 
     @cached_property
     def _polars_parser(self) -> PolarsParser:
-        return PolarsParser(self._form(self._names))
+        return PolarsParser(self._record_format(self._names))
 
     @cached_property
     def _wider_parser(self) -> PolarsParser | None:
-        return PolarsParser(self._form([*self._names, _BESIDE])) if self._fitting.may_be_cut else None
+        return PolarsParser(self._record_format([*self._names, _BESIDE])) if self._fitting.may_be_cut else None
 
-    def _form(self, names: Sequence[str]) -> RecordFormat:
+    def _record_format(self, names: Sequence[str]) -> RecordFormat:
         marks = self._row_ends.marks if self._row_ends else ""
         layout = self._layout
         return RecordFormat(names, layout.delimiter, layout.quote, self._crlf, self._trailer_cells, marks)
 
     def frames(self, rest: Iterator[Piece]) -> Iterator[pl.DataFrame]:
-        for frame in prefetched(self._frame, self._bodies(rest)):
+        for frame in prefetched(self._frame, self._pieces_without_trailer(rest)):
             self.rows += frame.height
             yield frame
         if self._trailer and self._tail:
@@ -74,31 +74,31 @@ class DelimitedRows:
         elif self._trailer:
             self._refuse_missing_trailer(1)
 
-    def _bodies(self, rest: Iterator[Piece]) -> Iterator[Piece]:
+    def _pieces_without_trailer(self, rest: Iterator[Piece]) -> Iterator[Piece]:
         for piece in rest:
             body: Piece | None = piece
             if self._trailer and piece.last:
                 body, self._tail = split_last_record(piece, self._strict_parser.quote)
             if body:
-                yield from self._slim(body)
+                yield from self._split_by_cells(body)
 
-    def _slim(self, body: Piece) -> Iterator[Piece]:
+    def _split_by_cells(self, body: Piece) -> Iterator[Piece]:
         cells, size = body.ends * len(self._names), len(body.data)
         if cells <= MAX_CELLS or size <= _SMALLEST_PART_BYTES:
             yield body
             return
-        for part in parts(body, self._strict_parser.quote, max(size * MAX_CELLS // cells, _SMALLEST_PART_BYTES)):
-            yield from self._slim(part) if len(part.data) < size else (part,)
+        for part in split_piece(body, self._strict_parser.quote, max(size * MAX_CELLS // cells, _SMALLEST_PART_BYTES)):
+            yield from self._split_by_cells(part) if len(part.data) < size else (part,)
 
-    def picked(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
+    def frames_of_records(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
         first = 0
-        for batch in self._batches(records):
+        for batch in self._record_batches(records):
             data = b"".join(batch)
             frame = self._frame(Piece(lines[first], data, data.count(b"\n")))
             yield frame.with_columns(pl.Series(LINE, lines[first : first + len(batch)], pl.UInt64))
             first += len(batch)
 
-    def _batches(self, records: Iterator[bytes]) -> Iterator[list[bytes]]:
+    def _record_batches(self, records: Iterator[bytes]) -> Iterator[list[bytes]]:
         batch, size, cells = list[bytes](), 0, 0
         for record in records:
             batch.append(record)
@@ -111,11 +111,11 @@ class DelimitedRows:
             yield batch
 
     def _frame(self, piece: Piece) -> pl.DataFrame:
-        frame = self._parsed(piece)
+        frame = self._parse_piece(piece)
         return self._row_ends.restored_frame(frame) if self._row_ends else frame
 
-    def _parsed(self, piece: Piece) -> pl.DataFrame:
-        frame = self._by_polars(piece) if len(piece.data) > STRICT_BYTES else None
+    def _parse_piece(self, piece: Piece) -> pl.DataFrame:
+        frame = self._parse_with_polars(piece) if len(piece.data) > STRICT_BYTES else None
         if frame is not None:
             return frame
         text, fault = as_text(piece, self._strict_parser.quote)
@@ -126,25 +126,25 @@ class DelimitedRows:
             self._refuse_bytes(fault)
         return pl.concat(frames) if frames else pl.DataFrame(schema=self.schema)
 
-    def _by_polars(self, piece: Piece) -> pl.DataFrame | None:
-        frame = self._polars_parser.frame(piece)
+    def _parse_with_polars(self, piece: Piece) -> pl.DataFrame | None:
+        frame = self._polars_parser.parse(piece)
         if frame is None and self._wider_parser:
-            frame = self._without_beside(self._wider_parser.frame(piece))
+            frame = self._without_empty_extra_column(self._wider_parser.parse(piece))
         return frame
 
-    def _without_beside(self, frame: pl.DataFrame | None) -> pl.DataFrame | None:
+    def _without_empty_extra_column(self, frame: pl.DataFrame | None) -> pl.DataFrame | None:
         if frame is None or not (frame[_BESIDE] == "").all():
             return None
         self._leniencies.add("long", frame.height)
         return frame.drop(_BESIDE)
 
-    def _text(self, record: Piece) -> str:
+    def _decoded_text(self, record: Piece) -> str:
         text, fault = as_text(record, self._strict_parser.quote)
         if fault:
             self._refuse_bytes(fault)
         return text
 
-    def _refuse_bytes(self, fault: NotText) -> NoReturn:
+    def _refuse_bytes(self, fault: InvalidByte) -> NoReturn:
         self._strict_parser.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=fault.hint)
 
     def _strict_rows(self, text: str, line: int) -> Iterator[tuple[str | int, ...]]:
@@ -153,7 +153,7 @@ class DelimitedRows:
             if self._is_trailer(cells):
                 hint = "Were files joined? If it is a row, declare a longer prefix that includes the delimiter."
                 self._strict_parser.refuse("a trailer that is not the last line", start, hint=hint)
-            cells = self._fitting.of(cells, width)  # noqa: PLW2901  as declared
+            cells = self._fitting.fitted(cells, width)  # noqa: PLW2901  as declared
             if cells[: len(begin)] == begin and len(cells) == width:
                 hint = "Were files joined? Ask the sender to send them separately."
                 self._strict_parser.refuse("a header line among the rows", start, hint=hint)
@@ -161,10 +161,10 @@ class DelimitedRows:
                 few = "the line is truncated, or a trailer that is not declared"
                 many = "a delimiter inside a field lacks quotes"
                 hint = f"Either the declared delimiter is wrong, or {few if len(cells) < width else many}."
-                self._strict_parser.refuse(f"{_fields(len(cells))} instead of {width}", start, hint=hint)
+                self._strict_parser.refuse(f"{_field_count_text(len(cells))} instead of {width}", start, hint=hint)
             yield *cells, start
 
-    def _header(self, cells: list[str], names: Sequence[str] | None, line: int) -> Sequence[str]:
+    def _checked_header(self, cells: list[str], names: Sequence[str] | None, line: int) -> Sequence[str]:
         if self._is_trailer(cells):
             hint = "The file begins with its trailer. Fetch it again; if it never has a header, declare header: false."
             self._strict_parser.refuse("the header is missing", line, hint=hint)
@@ -194,7 +194,7 @@ class DelimitedRows:
 
     def _check_trailer(self, trailer: Trailer, tail: Piece) -> None:
         line = tail.line
-        _, cells = next(self._strict_parser.records(self._text(tail), line, crlf=self._crlf))
+        _, cells = next(self._strict_parser.records(self._decoded_text(tail), line, crlf=self._crlf))
         if not self._is_trailer(cells):
             self._refuse_missing_trailer(line)
         if trailer.count is None:
@@ -215,7 +215,7 @@ class DelimitedRows:
         self._strict_parser.refuse("the last line is not the trailer", line, hint=hint)
 
 
-def _fields(count: int) -> str:
+def _field_count_text(count: int) -> str:
     return "1 field" if count == 1 else f"{count} fields"
 
 
@@ -229,18 +229,18 @@ class RowEnds:
         either = end.endswith("\n") and not end.endswith("\r\n")
         self._ends = [end, f"{end[:-1]}\r\n"] if either else [end]  # the ends that the file may have
 
-    def lines(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    def with_line_feeds(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         """Replace row ends by LF, and other LF and CR by marks. DecodingError follows the text before the fault."""
         lf, cr, row = [mark.encode() for mark in self._reserved]
         declared = [end.encode() for end in self._ends]
         ends, held = declared, b""
         for block in blocks:
             data = held + block
-            if len(ends) > 1 and (first := _first(data, ends)):
+            if len(ends) > 1 and (first := _first_row_end(data, ends)):
                 ends, self._ends = [first], [first.decode()]
-            text, fault = self._until_fault(data, [end for end in declared if end not in ends])
+            text, fault = self._text_before_fault(data, [end for end in declared if end not in ends])
             text = text.replace(ends[0], row) if len(ends) == 1 else text
-            kept = 0 if fault else _begun(text[text.rfind(row) + 1 :], declared)
+            kept = 0 if fault else _length_of_begun_end(text[text.rfind(row) + 1 :], declared)
             held = text[len(text) - kept :]
             yield text[: len(text) - kept].replace(b"\n", lf).replace(b"\r", cr).replace(row, b"\n")
             if fault:
@@ -249,19 +249,19 @@ class RowEnds:
             raise DecodingError("the file ends within a row end", "The file is truncated: fetch it again.")
 
     def restored(self, text: str) -> str:
-        for mark, original in self._originals.items():
+        for mark, original in self._originals_of_marks.items():
             text = text.replace(mark, original)
         return text
 
     def restored_frame(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.with_columns(pl.col(pl.String).str.replace_many(self._originals))
+        return frame.with_columns(pl.col(pl.String).str.replace_many(self._originals_of_marks))
 
     @property
-    def _originals(self) -> dict[str, str]:
+    def _originals_of_marks(self) -> dict[str, str]:
         lf, cr = list(self.marks)
         return {"\n": self._ends[0], lf: "\n", cr: "\r"}  # in quotes, a row end is text
 
-    def _until_fault(self, data: bytes, others: list[bytes]) -> tuple[bytes, DecodingError | None]:
+    def _text_before_fault(self, data: bytes, others: list[bytes]) -> tuple[bytes, DecodingError | None]:
         places = {data.find(fault): fault for fault in [*others, *(mark.encode() for mark in self._reserved)]}
         places.pop(-1, None)
         if not places:
@@ -274,13 +274,13 @@ class RowEnds:
         return data[:at], DecodingError(f"control character U+{ord(places[at]):04X}", hint)
 
 
-def _first(data: bytes, ends: list[bytes]) -> bytes | None:
+def _first_row_end(data: bytes, ends: list[bytes]) -> bytes | None:
     places = {data.find(end): end for end in ends}
     places.pop(-1, None)
     return places[min(places)] if places else None
 
 
-def _begun(tail: bytes, ends: list[bytes]) -> int:
+def _length_of_begun_end(tail: bytes, ends: list[bytes]) -> int:
     """Return how many of the last bytes of *tail* may begin a row end."""
     longest = max(map(len, ends)) - 1
     sizes = range(min(longest, len(tail)), 0, -1)

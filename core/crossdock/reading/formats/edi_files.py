@@ -11,14 +11,14 @@ from typing import Literal, TypeVar
 
 import polars as pl
 
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.edi_layout import EdifactFormat, EdiFormat, X12Format
 from crossdock.reading.formats.edi_rows import EdiRows
 from crossdock.reading.formats.edi_segments import Segments
-from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, Envelope, RefusedSetError, Sets
+from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, EdiSets, Envelope, RefusedSetError
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.raw_records import raw_segments
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE, REFUSED
 
@@ -38,7 +38,7 @@ class _EdiReader(FormatReader[_L]):
     ) -> Iterator[pl.DataFrame]:
         with open_stream(path, name=name) as stream:
             segments = Segments(stream, name, layout.encoding, kind=self._kind)
-            sets = Sets(segments, self._envelope, layout.set_to_read, test=layout.test)
+            sets = EdiSets(segments, self._envelope, layout.set_to_read, test=layout.test)
             rows = EdiRows(layout, is_x12=self._kind == "x12")
             yield from _frames(sets, rows, layout, f"{self._called} {layout.set_to_read}", batch_rows)
             if leniencies is not None:
@@ -67,7 +67,7 @@ class EdifactReader(_EdiReader[EdifactFormat]):
     _kind, _envelope, _called = "edifact", EDIFACT, "message"
 
 
-def _frames(sets: Sets, rows: EdiRows, layout: EdiFormat, kind: str, batch_rows: int) -> Iterator[pl.DataFrame]:
+def _frames(sets: EdiSets, rows: EdiRows, layout: EdiFormat, kind: str, batch_rows: int) -> Iterator[pl.DataFrame]:
     schema = {**dict.fromkeys(layout.columns, pl.String), REFUSED: pl.String, LINE: pl.UInt64}
     nothing = [""] * len(layout.columns)
     held: list[tuple[int, list[str], str]] = []
@@ -81,9 +81,9 @@ def _frames(sets: Sets, rows: EdiRows, layout: EdiFormat, kind: str, batch_rows:
 
     def of(found: EdiSet) -> Iterator[tuple[int, list[str], str]]:
         try:
-            yield from ((number, cells, "") for number, cells in rows.of(found))
+            yield from ((number, cells, "") for number, cells in rows.rows_of_set(found))
         except RefusedSetError as error:
-            yield found.start.number, nothing, found.refused(kind, sets.control_of(found), error)
+            yield found.start.number, nothing, found.refusal_text(kind, sets.control_number_of(found), error)
 
     for found in sets:
         for row in of(found):

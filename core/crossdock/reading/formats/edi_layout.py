@@ -36,15 +36,15 @@ Condition = tuple[int, int | None, frozenset[str]]
 """An element, one of its components, and the texts of which it has one."""
 
 
-def conditions(when: Mapping[str, Texts]) -> tuple[Condition, ...]:
+def parse_conditions(when: Mapping[str, Texts]) -> tuple[Condition, ...]:
     found = []
     for place, texts in when.items():
-        element, component = place_of(place)
+        element, component = parse_place(place)
         found.append((element, component, frozenset([texts] if isinstance(texts, str) else texts)))
     return tuple(found)
 
 
-def place_of(place: str) -> tuple[int, int | None]:
+def parse_place(place: str) -> tuple[int, int | None]:
     element, _, component = place.partition(".")
     return int(element), int(component) if component else None
 
@@ -90,7 +90,7 @@ class EdiColumn(ConfigModel):
     """How many of the last digits of a number come after a point that is not written (types N0 to N9 of X12)."""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_combination(self) -> Self:
         if self.to is not None and (self.to <= self.element or self.qualifier is not None):
             raise misplaced(("to",), "is an element after that of at, and stands without qualifier")
         if self.decimals is not None and self.as_ != "number":
@@ -103,11 +103,11 @@ class EdiColumn(ConfigModel):
 
     @property
     def element(self) -> int:
-        return place_of(self.at.partition(".")[2])[0]
+        return parse_place(self.at.partition(".")[2])[0]
 
     @property
     def component(self) -> int | None:
-        return place_of(self.at.partition(".")[2])[1]
+        return parse_place(self.at.partition(".")[2])[1]
 
 
 def _full_column(value: Any) -> Any:
@@ -133,10 +133,10 @@ class EdiFormat(FileLayout):
 
     @model_validator(mode="before")
     @classmethod
-    def _completed(cls, data: Any) -> Any:
+    def _merge_ready_layout(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or not isinstance(name := data.get("layout"), str):
             return data
-        ready = ready_one(ready_layouts(), name, cls.model_fields["kind"].annotation)
+        ready = ready_layout_named(ready_layouts(), name, cls.model_fields["kind"].annotation)
         merged = {
             key: {**ready.get(key, {}), **given}
             for key in ("loops", "columns")
@@ -145,7 +145,7 @@ class EdiFormat(FileLayout):
         return {**ready, **data, **merged}
 
     @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
+    def _check_loops_and_columns(self) -> Self:
         if not self.columns or not self.set_to_read:
             raise ValueError("needs a ready layout, or what is read (set or message) and its columns")
         try:
@@ -208,10 +208,10 @@ class EdifactFormat(EdiFormat):
 @cache
 def ready_layouts() -> Mapping[str, Mapping[str, Any]]:
     """Return the ready layouts by name: ``x12/945`` is the file ``x12_945.yaml``."""
-    return ready_in(_FOLDER)
+    return read_layouts(_FOLDER)
 
 
-def ready_in(folder: Traversable) -> Mapping[str, Mapping[str, Any]]:
+def read_layouts(folder: Traversable) -> Mapping[str, Mapping[str, Any]]:
     """Return what the YAML files in *folder* declare, by kind and name."""
     found = {}
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
@@ -222,7 +222,7 @@ def ready_in(folder: Traversable) -> Mapping[str, Mapping[str, Any]]:
     return found
 
 
-def ready_one(ready: Mapping[str, Mapping[str, Any]], name: str, kind: Any) -> Mapping[str, Any]:
+def ready_layout_named(ready: Mapping[str, Mapping[str, Any]], name: str, kind: Any) -> Mapping[str, Any]:
     """Return the one called *name*, of a section whose ``kind`` has the type *kind*. Raises PydanticCustomError."""
     known = sorted(each for each in ready if each.partition("/")[0] in get_args(kind))
     if name not in known:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from crossdock.reading.formats.edi_layout import SET, Condition, EdiColumn, EdiFormat, EdiLoop, conditions
+from crossdock.reading.formats.edi_layout import SET, Condition, EdiColumn, EdiFormat, EdiLoop, parse_conditions
 from crossdock.reading.formats.edi_segments import Segment, Separators
 from crossdock.reading.formats.edi_sets import EdiSet, RefusedSetError
 
@@ -24,23 +24,23 @@ _EDIFACT_DATES = {
 """Data element 2379, which follows a date in C507."""
 
 
-class _Frame:
+class _OpenLoop:
     """One loop that was begun, with its segments by tag, and the loops in it."""
 
     __slots__ = ("cells", "children", "depth", "level", "loop", "name", "parent", "segments", "start")
 
-    def __init__(self, name: str, loop: _Loop | None, start: Segment, parent: _Frame | None, level: str) -> None:
+    def __init__(self, name: str, loop: _Loop | None, start: Segment, parent: _OpenLoop | None, level: str) -> None:
         self.name, self.loop, self.start, self.parent, self.level = name, loop, start, parent, level
         self.segments: defaultdict[str, list[Segment]] = defaultdict(list)
         self.segments[start.elements[0]].append(start)
-        self.children: defaultdict[str, list[_Frame]] = defaultdict(list)
+        self.children: defaultdict[str, list[_OpenLoop]] = defaultdict(list)
         self.depth: int = parent.depth + 1 if parent else 0
         self.cells: list[str] | None = None
 
 
 class _Loop:
     def __init__(self, name: str, loop: EdiLoop) -> None:
-        self.name, self.starts, self.when = name, loop.starts, conditions(loop.when)
+        self.name, self.starts, self.when = name, loop.starts, parse_conditions(loop.when)
         self.parents = frozenset(loop.parents)
         self.segments = None if loop.segments is None else frozenset(loop.segments)
         self.level = _LEVELS.get(loop.starts)
@@ -51,7 +51,7 @@ class _Column:
         self.name, self.column, self.number = name, column, number
         self.tag, self.element, self.component = column.tag, column.element, column.component
         self.last = column.to or self.element
-        self.when = conditions(column.when)
+        self.when = parse_conditions(column.when)
         given = column.qualifier
         self.qualifiers = None if given is None else frozenset([given] if isinstance(given, str) else given)
         self.loop = column.loop
@@ -66,7 +66,7 @@ class EdiRows:
         self._columns = [_Column(*each, number) for number, each in enumerate(layout.columns.items())]
         self._by_tag: defaultdict[str, list[_Column]] = defaultdict(list)
         self._beside: defaultdict[str, list[_Column]] = defaultdict(list)  # by the loop that is not around rows
-        around = _around(layout)
+        around = _loops_around_rows(layout)
         for column in self._columns:
             if column.loop is None or column.loop in around:
                 self._by_tag[column.tag].append(column)
@@ -76,26 +76,28 @@ class EdiRows:
         for name, loop in layout.loops.items():
             self._starts[loop.starts].append(_Loop(name, loop))
 
-    def of(self, found: EdiSet) -> list[tuple[int, list[str]]]:
+    def rows_of_set(self, found: EdiSet) -> list[tuple[int, list[str]]]:
         """Return the cells of each row, with the number of its first segment. Raises RefusedSetError."""
         if found.error is not None:
             raise found.error
         values = _Values(found.separators, is_x12=self._is_x12)
-        frames = self._frames(found, values)
+        frames = self._loops_of_rows(found, values)
         return [(frame.start.number, self._cells(frame, values)) for frame in frames]
 
     # ---- loops
 
-    def _frames(self, found: EdiSet, values: _Values) -> list[_Frame]:
-        root = _Frame(SET, None, found.start, None, "")
+    def _loops_of_rows(self, found: EdiSet, values: _Values) -> list[_OpenLoop]:
+        root = _OpenLoop(SET, None, found.start, None, "")
         for header in found.around:
             root.segments[header.elements[0]].append(header)
         rows = [root] if self._rows == SET else []
         innermost, starts, wanted = root, self._starts, self._rows
         for segment in found.segments[1:]:
             tag = segment.elements[0]
-            if tag in starts and (loops := [each for each in starts[tag] if values.has(segment, each.when)]):
-                innermost = self._opened(segment, loops, innermost, values)
+            if tag in starts and (
+                loops := [each for each in starts[tag] if values.meets_conditions(segment, each.when)]
+            ):
+                innermost = self._open_loop(segment, loops, innermost, values)
                 if innermost.name == wanted:
                     rows.append(innermost)
                 continue
@@ -106,18 +108,18 @@ class EdiRows:
             innermost.segments[tag].append(segment)
         return rows or [root]
 
-    def _opened(self, segment: Segment, loops: Sequence[_Loop], innermost: _Frame, values: _Values) -> _Frame:
+    def _open_loop(self, segment: Segment, loops: Sequence[_Loop], innermost: _OpenLoop, values: _Values) -> _OpenLoop:
         level, around = "", ""
         if (elements := loops[0].level) is not None:
-            level, around = (next(iter(values.of(segment, element, 1)), "") for element in elements)
-        frame: _Frame | None = innermost
+            level, around = (next(iter(values.texts_at(segment, element, 1)), "") for element in elements)
+        frame: _OpenLoop | None = innermost
         while frame is not None:
             is_around = loops[0].level is None or frame.level == around
             loop = next((each for each in loops if frame.name in each.parents), None) if is_around else None
             if loop is not None and frame.depth >= _MAX_DEPTH:
                 raise RefusedSetError(segment, f"is nested in more than {_MAX_DEPTH} loops")
             if loop is not None:
-                opened = _Frame(loop.name, loop, segment, frame, level)
+                opened = _OpenLoop(loop.name, loop, segment, frame, level)
                 frame.children[loop.name].append(opened)
                 return opened
             frame = frame.parent
@@ -128,7 +130,7 @@ class EdiRows:
 
     # ---- cells
 
-    def _cells(self, frame: _Frame, values: _Values) -> list[str]:
+    def _cells(self, frame: _OpenLoop, values: _Values) -> list[str]:
         """Return what *frame* gives to rows: its own texts, and where it has none those of the loops around it."""
         if frame.cells is not None:
             return frame.cells
@@ -136,44 +138,44 @@ class EdiRows:
         for tag, segments in frame.segments.items():
             for column in self._by_tag.get(tag, ()):
                 if (column.loop is None or column.loop == frame.name) and (
-                    found := self._texts(column, segments, values)
+                    found := self._column_texts(column, segments, values)
                 ):
-                    cells[column.number] = _one_of(found, column)
+                    cells[column.number] = _choose_value(found, column)
         for name, children in frame.children.items():
             for column in self._beside.get(name, ()):
                 segments = [each for child in children for each in child.segments.get(column.tag, ())]
-                if found := self._texts(column, segments, values):
-                    cells[column.number] = _one_of(found, column)
+                if found := self._column_texts(column, segments, values):
+                    cells[column.number] = _choose_value(found, column)
         frame.cells = cells
         return cells
 
-    def _texts(self, column: _Column, segments: Sequence[Segment], values: _Values) -> list[tuple[Segment, str]]:
+    def _column_texts(self, column: _Column, segments: Sequence[Segment], values: _Values) -> list[tuple[Segment, str]]:
         when, is_plain, is_text = column.when, column.is_plain, column.column.as_ == "text"
         found = []
         for segment in segments:
-            if when and not values.has(segment, when):
+            if when and not values.meets_conditions(segment, when):
                 continue
             if is_plain:
-                texts = values.of(segment, column.element, column.component)
+                texts = values.texts_at(segment, column.element, column.component)
             else:
-                texts = list(self._raw(column, segment, values))
+                texts = list(self._element_texts(column, segment, values))
             found += [
                 (segment, text if is_text else values.converted(text, column.column, segment)) for text in texts if text
             ]
         return found
 
-    def _raw(self, column: _Column, segment: Segment, values: _Values) -> Iterator[str]:
+    def _element_texts(self, column: _Column, segment: Segment, values: _Values) -> Iterator[str]:
         if column.qualifiers is None:
             for element in range(column.element, min(column.last + 1, len(segment.elements))):
-                yield from values.of(segment, element, column.component)
+                yield from values.texts_at(segment, element, column.component)
         elif self._is_x12:
             for element in range(column.element, len(segment.elements) - 1, 2):
-                if column.qualifiers.intersection(values.of(segment, element, None)):
-                    yield from values.of(segment, element + 1, column.component)
+                if column.qualifiers.intersection(values.texts_at(segment, element, None)):
+                    yield from values.texts_at(segment, element + 1, column.component)
         else:
             for element in range(column.element, len(segment.elements)):
-                if column.qualifiers.intersection(values.of(segment, element, 2)):
-                    yield from values.of(segment, element, column.component)
+                if column.qualifiers.intersection(values.texts_at(segment, element, 2)):
+                    yield from values.texts_at(segment, element, column.component)
 
 
 class _Values:
@@ -181,9 +183,9 @@ class _Values:
 
     def __init__(self, separators: Separators, *, is_x12: bool) -> None:
         self._separators, self._is_x12 = separators, is_x12
-        self._restored = separators.restored()
+        self._restored = separators.originals_of_placeholders()
 
-    def of(self, segment: Segment, element: int, component: int | None) -> Sequence[str]:
+    def texts_at(self, segment: Segment, element: int, component: int | None) -> Sequence[str]:
         """Return the text of each repetition. EDIFACT: without *component* the first one; X12: the whole element."""
         elements = segment.elements
         if element >= len(elements) or not (text := elements[element]):
@@ -194,28 +196,28 @@ class _Values:
         repeated = text.split(repetition) if is_repeated else [text]
         if number is not None:
             repeated = [
-                _part(each, separator, number) if separator in each or number > 1 else each for each in repeated
+                _component_at(each, separator, number) if separator in each or number > 1 else each for each in repeated
             ]
         if not text.isascii():
             repeated = [each.translate(self._restored) for each in repeated]
         return [each.rstrip(" ") for each in repeated]
 
-    def has(self, segment: Segment, when: Sequence[Condition]) -> bool:
+    def meets_conditions(self, segment: Segment, when: Sequence[Condition]) -> bool:
         for element, part, texts in when:  # noqa: SIM110  a generator takes twice as long
-            if texts.isdisjoint(self.of(segment, element, part)):
+            if texts.isdisjoint(self.texts_at(segment, element, part)):
                 return False
         return True
 
     def converted(self, text: str, column: EdiColumn, segment: Segment) -> str:
         match column.as_:
             case "number":
-                return self._number(text, column, segment)
+                return self._decimal_text(text, column, segment)
             case "date":
-                return self._date(text, column, segment)
+                return self._iso_date(text, column, segment)
             case _:
                 return text
 
-    def _number(self, text: str, column: EdiColumn, segment: Segment) -> str:
+    def _decimal_text(self, text: str, column: EdiColumn, segment: Segment) -> str:
         """Return a decimal with a point. ISO 9735: the mark of UNA or a comma. X12.6: a point, or none for N0 to N9."""
         plain = text if self._is_x12 else text.replace(self._separators.decimal_mark, ".").replace(",", ".")
         found = _NUMBER.fullmatch(plain.strip(" "))
@@ -228,10 +230,10 @@ class _Values:
         digits = digits.lstrip("0") or "0"
         return f"{sign}{digits}.{fraction}" if fraction else f"{sign}{digits}"
 
-    def _date(self, text: str, column: EdiColumn, segment: Segment) -> str:
+    def _iso_date(self, text: str, column: EdiColumn, segment: Segment) -> str:
         form, length = _X12_DATES.get(len(text), ""), len(text)
         if not self._is_x12 and column.component is not None:
-            code = next(iter(self.of(segment, column.element, column.component + 1)), "")
+            code = next(iter(self.texts_at(segment, column.element, column.component + 1)), "")
             form, length = _EDIFACT_DATES.get(code, ("", 0))
         try:
             if not form or len(text) != length or not (text.isascii() and text.isdigit()):
@@ -242,7 +244,7 @@ class _Values:
         return found.isoformat(timespec="auto") if "%H" in form else found.date().isoformat()
 
 
-def _one_of(found: Sequence[tuple[Segment, str]], column: _Column) -> str:
+def _choose_value(found: Sequence[tuple[Segment, str]], column: _Column) -> str:
     policy = column.column.several
     if len(found) == 1 or policy == "first":
         return found[0][1]
@@ -258,12 +260,12 @@ def _one_of(found: Sequence[tuple[Segment, str]], column: _Column) -> str:
     return " ".join(different)
 
 
-def _part(text: str, separator: str, number: int) -> str:
+def _component_at(text: str, separator: str, number: int) -> str:
     parts = text.split(separator, number)
     return parts[number - 1] if number <= len(parts) else ""
 
 
-def _around(layout: EdiFormat) -> set[str]:
+def _loops_around_rows(layout: EdiFormat) -> set[str]:
     """Return the loop of the rows and all loops that may be around it."""
     found, more = {SET}, {layout.rows}
     while more:

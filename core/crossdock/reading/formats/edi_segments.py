@@ -68,15 +68,15 @@ class Separators:
     def all_characters(self) -> str:
         return f"{self.element}{self.component}{self.terminator}{self.repetition}{self.release}"
 
-    def stand_ins(self) -> dict[str, str]:
+    def placeholders(self) -> dict[str, str]:
         """Map each character that can be released to what stands for it."""
         return {character: chr(_HELD + number) for number, character in enumerate(self.all_characters)}
 
-    def restored(self) -> dict[int, str]:
+    def originals_of_placeholders(self) -> dict[int, str]:
         return {_HELD + number: character for number, character in enumerate(self.all_characters)}
 
 
-def _is_known(tag: str, tags: set[str]) -> bool:
+def _is_tag(tag: str, tags: set[str]) -> bool:
     """Return whether *tag* has the form of one, and add it to *tags* then."""
     is_tag = SEGMENT_TAG.fullmatch(tag) is not None
     if is_tag:
@@ -92,13 +92,13 @@ class Segments:
         self._text, self._at, self._is_whole = "", 0, False
         self._number, self._line, self._bytes = 0, 1, 0
         self.separators = Separators("*", ">", "~")
-        self._held = self.separators.stand_ins()
+        self._held = self.separators.placeholders()
         self._decoder: codecs.IncrementalDecoder | None = None
 
     def __iter__(self) -> Iterator[Segment]:
         last = "IEA" if self._kind == "x12" else "UNZ"
-        while self._begin():
-            for segment in self._following():
+        while self._begin_interchange():
+            for segment in self._segments_of_interchange():
                 yield segment
                 if segment.elements[0] == last:
                     break
@@ -113,14 +113,14 @@ class Segments:
 
     # ---- text
 
-    def _fill(self, size: int) -> None:
+    def _read_characters(self, size: int) -> None:
         """Have *size* characters from the present position on, if the file has them."""
         while len(self._text) - self._at < size and not self._is_whole:
             data = self._stream.read(_CHUNK_BYTES)
             if self._decoder is None:
                 while len(data) < HEAD and (more_data := self._stream.read(_CHUNK_BYTES)):
                     data += more_data
-                self._decoder = codecs.getincrementaldecoder(self._encoding_of(data))()
+                self._decoder = codecs.getincrementaldecoder(self._checked_encoding(data))()
             self._is_whole, self._bytes = not data, self._bytes + len(data)
             try:
                 more = self._decoder.decode(data, final=not data)
@@ -133,7 +133,7 @@ class Segments:
             self._text = self._text[self._at :] + more
             self._at = 0
 
-    def _encoding_of(self, head: bytes) -> str:
+    def _checked_encoding(self, head: bytes) -> str:
         if not head:
             raise RefusedError(
                 "the file is empty", where=self._name, hint="Fetch it again, or ask the sender.", code="file_empty"
@@ -152,28 +152,28 @@ class Segments:
 
     # ---- separators
 
-    def _begin(self) -> bool:
+    def _begin_interchange(self) -> bool:
         """Read the separators of the next interchange. Return whether there is one."""
-        self._fill(_CHUNK_BYTES)
+        self._read_characters(_CHUNK_BYTES)
         while blank := _BLANKS.match(self._text, self._at):
             self._line += blank[0].count("\n")
             self._at = blank.end()
-            self._fill(1)
-        self._fill(HEAD)
+            self._read_characters(1)
+        self._read_characters(HEAD)
         head = self._text[self._at : self._at + HEAD]
         if not head and self._number:
             return False
-        self.separators = self._of_isa(head) if self._kind == "x12" else self._of_una(head)
+        self.separators = self._separators_of_isa(head) if self._kind == "x12" else self._separators_of_una(head)
         own = self.separators.all_characters
         if len(set(own)) < len(own) or any(each.isalnum() or each == " " for each in own):
             self.refuse("the separators of the interchange are letters, digits, spaces or twice the same")
         allowed = "".join(map(re.escape, own))
         self._odd = re.compile(f"(?![{allowed}])[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef]")
-        self._held = self.separators.stand_ins()
+        self._held = self.separators.placeholders()
         self._released = re.compile(f"{re.escape(self.separators.release)}(.)", re.DOTALL)
         return True
 
-    def _of_isa(self, head: str) -> Separators:
+    def _separators_of_isa(self, head: str) -> Separators:
         if not head.startswith("ISA") or len(head) < len("ISA**") or head[3].isalnum():
             self._refuse_start("ISA", "X12")
         elements = head.split(head[3], _ISA_ELEMENTS)
@@ -183,7 +183,7 @@ class Segments:
         repetition = "" if repetition.isalnum() or repetition == " " else repetition
         return Separators(head[3], elements[16][0], elements[16][1], repetition)
 
-    def _of_una(self, head: str) -> Separators:
+    def _separators_of_una(self, head: str) -> Separators:
         component, element, mark, release, repetition, terminator = tuple(":+.?*'")
         if head.startswith("UNA") and len(head) >= len("UNA:+.? '"):
             component, element, mark, release, repetition, terminator = tuple(head[3:9])
@@ -205,11 +205,11 @@ class Segments:
 
     # ---- segments
 
-    def _following(self) -> Iterator[Segment]:
+    def _segments_of_interchange(self) -> Iterator[Segment]:
         terminator, element, release = self.separators.terminator, self.separators.element, self.separators.release
         odd, step, tags = self._odd, int(terminator == "\n"), set[str]()
         while True:
-            end = self._end(terminator, release)
+            end = self._find_terminator(terminator, release)
             if end < 0:
                 return
             raw = self._text[self._at : end]
@@ -225,14 +225,14 @@ class Segments:
                 problem = "has a line break or another control character in it"
             elif not raw:
                 problem = "is empty"
-            elif tag not in tags and not _is_known(tag, tags):
+            elif tag not in tags and not _is_tag(tag, tags):
                 problem = "begins with no tag of two or three letters and digits"
             if release and release in raw:
                 raw = self._released.sub(lambda found: self._held.get(found[1], found[1]), raw)
             yield Segment(self._number, self._line, raw.split(element), problem)
             self._line += raw.count("\n") + step
 
-    def _end(self, terminator: str, release: str) -> int:
+    def _find_terminator(self, terminator: str, release: str) -> int:
         """Return where the terminator of the segment at the present position is, or -1 after the last segment."""
         start = self._at
         while True:
@@ -249,7 +249,7 @@ class Segments:
                 if self._text[self._at :].strip(_BLANK):
                     self.refuse("the file ends inside of this segment, so it is cut")
                 return -1
-            self._fill(searched + 1)
+            self._read_characters(searched + 1)
             start = self._at + searched
 
     def _is_released(self, end: int, release: str) -> bool:

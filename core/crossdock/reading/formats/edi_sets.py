@@ -69,39 +69,39 @@ class EdiSet:
         self.count += 1
         self.characters += sum(map(len, segment.elements))
         if segment.problem:
-            self.fail(segment, segment.problem)
+            self.mark_wrong(segment, segment.problem)
         elif self.count > MAX_SEGMENTS or self.characters > MAX_CHARACTERS:
             message = f"the set has more than {MAX_SEGMENTS:,} segments, or {MAX_CHARACTERS:,} characters"
-            self.fail(segment, message)
+            self.mark_wrong(segment, message)
         if self.error is None:
             self.segments.append(segment)
 
-    def fail(self, segment: Segment, message: str) -> None:
+    def mark_wrong(self, segment: Segment, message: str) -> None:
         if self.error is None:
             self.error = RefusedSetError(segment, message)
             del self.segments[1:]
 
-    def refused(self, name: str, control: str, error: RefusedSetError) -> str:
+    def refusal_text(self, name: str, control: str, error: RefusedSetError) -> str:
         begins = f"{name} {printable(control[:_LONGEST_NAME])!r}, which begins at {self.start.place}, is refused"
         return f"{begins}: {error.segment.place}: {error.message}"
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenEnvelope:
     header: Segment
     count: int = 0
 
 
 @dataclass(slots=True)
 class _State:
-    interchange: _Open | None = None
-    group: _Open | None = None
+    interchange: _OpenEnvelope | None = None
+    group: _OpenEnvelope | None = None
     groups: int = 0
     current: EdiSet | None = None
     done: list[EdiSet] = field(default_factory=list)
 
 
-class Sets:
+class EdiSets:
     """The sets of one kind in their order."""
 
     def __init__(self, segments: Segments, envelope: Envelope, kind: str, *, test: bool) -> None:
@@ -124,7 +124,7 @@ class Sets:
             role = roles.get(segment.elements[0])
             if role is None:
                 if state.current is None:
-                    self._refuse(segment, segment.problem or f"a segment outside of {self._name}")
+                    self._refuse(segment, segment.problem or f"a segment outside of {self._set_description}")
                 state.current.add(segment)
                 continue
             if segment.problem and role != self._end_set:
@@ -137,10 +137,10 @@ class Sets:
             self._segments.refuse(f"the file ends without {self._envelope.interchange[2]}: it is cut")
 
     @property
-    def _name(self) -> str:
+    def _set_description(self) -> str:
         return f"{self._envelope.set[0]} to {self._envelope.set[2]}"
 
-    def control_of(self, found: EdiSet) -> str:
+    def control_number_of(self, found: EdiSet) -> str:
         return self._element_text(found.start, self._envelope.set[1])
 
     def _is_wanted(self, found: EdiSet) -> bool:
@@ -165,7 +165,7 @@ class Sets:
         if self._element_text(segment, element) == text and not self._test:
             hint = "Declare test: true to read it, or remove the file."
             self._segments.refuse("the interchange says that it is a test", hint, segment)
-        self._state.interchange, self._state.groups = _Open(segment), 0
+        self._state.interchange, self._state.groups = _OpenEnvelope(segment), 0
 
     def _end_interchange(self, segment: Segment) -> None:
         self._end_broken_set(segment)
@@ -173,7 +173,9 @@ class Sets:
             before = self._envelope.interchange[0] if self._state.interchange is None else self._envelope.group[2]
             self._refuse(segment, f"no {before} precedes this {segment.elements[0]}")
         found = self._state.groups or self._state.interchange.count
-        if problem := self._wrong(segment, self._state.interchange.header, self._envelope.interchange[1], found):
+        if problem := self._problem_of_trailer(
+            segment, self._state.interchange.header, self._envelope.interchange[1], found
+        ):
             self._refuse(segment, problem)
         self._state.interchange = None
 
@@ -182,14 +184,16 @@ class Sets:
         if self._state.interchange is None or self._state.group is not None:
             before = self._envelope.interchange[0] if self._state.interchange is None else self._envelope.group[2]
             self._refuse(segment, f"no {before} precedes this {segment.elements[0]}")
-        self._state.group = _Open(segment)
+        self._state.group = _OpenEnvelope(segment)
         self._state.groups += 1
 
     def _end_group(self, segment: Segment) -> None:
         self._end_broken_set(segment)
         if self._state.group is None:
             self._refuse(segment, f"no {self._envelope.group[0]} precedes this {segment.elements[0]}")
-        if problem := self._wrong(segment, self._state.group.header, self._envelope.group[1], self._state.group.count):
+        if problem := self._problem_of_trailer(
+            segment, self._state.group.header, self._envelope.group[1], self._state.group.count
+        ):
             self._refuse(segment, problem)
         self._state.group = None
 
@@ -208,28 +212,28 @@ class Sets:
         if found is None:
             self._refuse(segment, f"no {self._envelope.set[0]} precedes this {segment.elements[0]}")
         found.add(segment)
-        if problem := self._wrong(segment, found.start, self._envelope.set[1], found.count):
-            found.fail(segment, problem)
+        if problem := self._problem_of_trailer(segment, found.start, self._envelope.set[1], found.count):
+            found.mark_wrong(segment, problem)
         self._state.done.append(found)
         self._state.current = None
 
     def _end_broken_set(self, segment: Segment) -> None:
         if (found := self._state.current) is not None:
-            found.fail(segment, f"no {self._envelope.set[2]} precedes this {segment.elements[0]}")
+            found.mark_wrong(segment, f"no {self._envelope.set[2]} precedes this {segment.elements[0]}")
             self._state.done.append(found)
             self._state.current = None
 
-    def _wrong(self, trailer: Segment, header: Segment, control_at: int, count: int) -> str:
+    def _problem_of_trailer(self, trailer: Segment, header: Segment, control_at: int, count: int) -> str:
         stated, control = self._element_text(trailer, 1), self._element_text(trailer, 2)
-        if not _is_same(stated, str(count)):
+        if not _is_same_number(stated, str(count)):
             return (
                 f"{trailer.elements[0]} states the number {printable(stated[:_LONGEST_NAME])!r}, the file has {count:,}"
             )
-        if not _is_same(control, self._element_text(header, control_at)):
+        if not _is_same_number(control, self._element_text(header, control_at)):
             return f"the control numbers of {header.elements[0]} and {trailer.elements[0]} differ"
         return ""
 
 
-def _is_same(text: str, other: str) -> bool:
+def _is_same_number(text: str, other: str) -> bool:
     digits = text.isascii() and text.isdigit() and other.isascii() and other.isdigit()
     return text == other or (digits and text.lstrip("0") == other.lstrip("0"))

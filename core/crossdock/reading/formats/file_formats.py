@@ -42,14 +42,14 @@ def _kind(value: Any) -> Any:
     return value.get("kind", DEFAULT) if isinstance(value, Mapping) else getattr(value, "kind", DEFAULT)
 
 
-def _layout(kind: str, value: Any, info: ValidationInfo) -> FileLayout:
+def _validate_layout(kind: str, value: Any, info: ValidationInfo) -> FileLayout:
     layout: FileLayout = _reader(kind).layout.model_validate(value, context=info.context)
     return layout
 
 
-def _schema(_source: Any, _handler: Any) -> core_schema.CoreSchema:
+def _pydantic_schema(_source: Any, _handler: Any) -> core_schema.CoreSchema:
     choices: dict[Any, Mapping[str, Any]] = {
-        kind: core_schema.with_info_plain_validator_function(partial(_layout, kind)) for kind in FORMATS
+        kind: core_schema.with_info_plain_validator_function(partial(_validate_layout, kind)) for kind in FORMATS
     }
     return core_schema.tagged_union_schema(choices, _kind)
 
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     FileFormat = FileLayout
     """The layout of a file; without ``kind``, of a delimited one."""
 else:
-    FileFormat = Annotated[FileLayout, GetPydanticSchema(_schema, _json_schema)]
+    FileFormat = Annotated[FileLayout, GetPydanticSchema(_pydantic_schema, _json_schema)]
 
 
 def reader_of(layout: FileFormat) -> FormatReader[Any]:

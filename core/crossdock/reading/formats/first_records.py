@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.file_formats import FileFormat, read_rows, reader_of
 from crossdock.reading.formats.misdeclared_files import HEAD
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values import exact_json
 from crossdock.values.local_files import open_regular
@@ -49,7 +49,7 @@ def first_records(path: Openable, layout: FileFormat, number: int, *, name: str)
                     continue
                 places = reader_of(layout).places(layout, list(row), line)
                 cells = {name: (places[name], cell) for name, cell in row.items()}
-                records.append((line, _members(row[JSON], places[JSON]) if JSON in row else cells))
+                records.append((line, _json_members(row[JSON], places[JSON]) if JSON in row else cells))
     except RefusedError as refused:
         error = refused
     lines = [line for line, _ in records]
@@ -70,7 +70,7 @@ def head_of(path: Path) -> bytes:
         ) from error
 
 
-def _members(text: str, place: str) -> Mapping[str, tuple[str, str]]:
+def _json_members(text: str, place: str) -> Mapping[str, tuple[str, str]]:
     """Return the members of a JSON object by dotted paths, those of lists by their numbers from 0."""
     return {path: (place, value) for path, value in _leaves(exact_json.loads_own(text), "")}
 
@@ -99,7 +99,7 @@ def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -
     return lines[:number] if lines[-1] or len(lines) > number else lines[:-1]
 
 
-def ruled(lines: Sequence[str], width: int) -> Iterator[str]:
+def with_rulers(lines: Sequence[str], width: int) -> Iterator[str]:
     """Yield *lines* below rulers that number the positions, at most *width* positions side by side."""
     longest = max(map(len, lines), default=0)
     margin = len(str(len(lines)))
@@ -113,12 +113,12 @@ def ruled(lines: Sequence[str], width: int) -> Iterator[str]:
             yield ""
 
 
-def shape(text: str) -> str:
+def masked(text: str) -> str:
     """Mask *text*: letters become ``A`` and ``a``, digits become ``9``, all else stays."""
-    return "".join(map(_shape_of, text))
+    return "".join(map(_masked_character, text))
 
 
-def _shape_of(character: str) -> str:
+def _masked_character(character: str) -> str:
     if character.isalpha():
         return "A" if character.isupper() else "a"
     return "9" if character.isnumeric() else character

@@ -62,9 +62,9 @@ class FixedColumn(ConfigModel):
     """The most digits of a packed or binary number; by default all that fit."""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_combination(self) -> Self:
         if self.usage is not None or self.digits is not None or self.sign == "included":
-            return self._fits_usage()
+            return self._check_usage()
         if self.sign is not None and self.decimals is None:
             raise ValueError("sign is for numbers: declare decimals, which may be 0")
         if self.decimals is None:
@@ -79,7 +79,7 @@ class FixedColumn(ConfigModel):
             raise ValueError("a number cannot be filled up with a digit from 1 to 9 or a sign")
         return self
 
-    def _fits_usage(self) -> Self:
+    def _check_usage(self) -> Self:
         if self.usage is None:
             raise ValueError("digits and sign: included are for packed and binary numbers: declare usage")
         if (self.decimals is None) != (self.usage == "hex"):
@@ -114,21 +114,24 @@ class FixedColumn(ConfigModel):
         return f"digits with {signs.get(self.sign, 'an overpunched sign')}"
 
 
-def cell(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr:
-    """Return cells as text, and numbers as decimals such as ``-12.34``; undefined for the cells that `is_odd` finds."""
+def cell_expression(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr:
+    """Return cells as text, and numbers as decimals such as ``-12.34``.
+
+    The result is undefined for the cells that `is_invalid_cell` finds.
+    """
     if column.usage is not None:
-        return _packed(column) if column.usage == "packed" else _binary(column)
-    raw = _raw(column).str.replace_all(FILLER, "", literal=True) if in_bytes else _raw(column)
+        return _packed_text(column) if column.usage == "packed" else _binary_text(column)
+    raw = _text_slice(column).str.replace_all(FILLER, "", literal=True) if in_bytes else _text_slice(column)
     if column.decimals is None:
         return _without_padding(raw, column)
     digits, sign, unit = raw, pl.lit(""), column.length - 1
     if column.sign == "leading_overpunch":
-        first, marks = raw.str.slice(0, 1), overpunches(encoding)
+        first, marks = raw.str.slice(0, 1), overpunched_digits(encoding)
         codes = [f"{digit}-" if negative else digit for digit, negative in marks.values()]
         code = first.replace_strict(list(marks), codes, default=first)
         digits, sign = pl.concat_str(code.str.slice(0, 1), raw.str.slice(1)), code.str.slice(1)
     elif column.sign == "overpunch":
-        last, marks = raw.str.slice(unit), overpunches(encoding)
+        last, marks = raw.str.slice(unit), overpunched_digits(encoding)
         codes = [f"{digit}-" if negative else digit for digit, negative in marks.values()]
         code = last.replace_strict(list(marks), codes, default=last)
         digits, sign = pl.concat_str(raw.str.slice(0, unit), code.str.slice(0, 1)), code.str.slice(1)
@@ -139,13 +142,13 @@ def cell(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Ex
     significant = digits.str.strip_chars_start(f"{column.fill}0+-")
     sign = pl.when(significant == "").then(pl.lit("")).otherwise(sign)  # zero has no sign
     is_blank = raw.str.slice(unit, 1) == " "
-    return pl.when(is_blank).then(pl.lit("")).otherwise(_decimal(sign, significant, column.decimals))
+    return pl.when(is_blank).then(pl.lit("")).otherwise(_decimal_text(sign, significant, column.decimals))
 
 
-def is_odd(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr | None:
+def is_invalid_cell(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr | None:
     """Return whether a cell breaks its declaration; None for a text column in characters, which may hold anything."""
     if column.usage is not None:
-        return _is_no_packed(column) if column.usage == "packed" else _is_no_binary(column)
+        return _is_invalid_packed(column) if column.usage == "packed" else _is_invalid_binary(column)
     if column.decimals is None:
         if not in_bytes:
             return None
@@ -155,13 +158,13 @@ def is_odd(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.
         None: f"{fill}*[0-9]+",
         "leading": f"{fill}*[+-]?{fill}*[0-9]+",
         "trailing": f"{fill}*[0-9]+[+ -]",
-        "overpunch": f"{fill}*[0-9]*[{re.escape(''.join(overpunches(encoding)))}]",
-        "leading_overpunch": f"[{re.escape(''.join(overpunches(encoding)))}][0-9]*",
+        "overpunch": f"{fill}*[0-9]*[{re.escape(''.join(overpunched_digits(encoding)))}]",
+        "leading_overpunch": f"[{re.escape(''.join(overpunched_digits(encoding)))}][0-9]*",
     }[column.sign]
-    return ~_raw(column).str.contains(f"^(?:{digits}| *)$")
+    return ~_text_slice(column).str.contains(f"^(?:{digits}| *)$")
 
 
-def overpunches(encoding: str) -> dict[str, tuple[str, bool]]:
+def overpunched_digits(encoding: str) -> dict[str, tuple[str, bool]]:
     """Map each character that can be the last of an overpunched number to its digit and whether it is negative.
 
     In EBCDIC, the zone of the last byte is C for plus, D for minus and F for none (IBM, z/Architecture Principles of
@@ -178,7 +181,7 @@ def overpunches(encoding: str) -> dict[str, tuple[str, bool]]:
     return zones | {mark: (str(digit), True) for digit, mark in enumerate(negative)}
 
 
-def _raw(column: FixedColumn) -> pl.Expr:
+def _text_slice(column: FixedColumn) -> pl.Expr:
     return pl.col(TEXT).str.slice(column.at - 1, column.length)
 
 
@@ -195,7 +198,7 @@ def _without_padding(raw: pl.Expr, column: FixedColumn) -> pl.Expr:
     return text if column.fill != "0" else pl.when(text == "").then(pl.lit("0")).otherwise(text)
 
 
-def _decimal(sign: pl.Expr, digits: pl.Expr, decimals: int) -> pl.Expr:
+def _decimal_text(sign: pl.Expr, digits: pl.Expr, decimals: int) -> pl.Expr:
     if decimals < 0:
         return pl.when(digits == "").then(pl.lit("0")).otherwise(pl.concat_str(sign, digits, pl.lit("0" * -decimals)))
     number = digits.str.zfill(decimals + 1)
@@ -217,20 +220,20 @@ def number_in(column: FixedColumn, data: bytes, encoding: str) -> int | None:
         return int.from_bytes(cell_bytes, order, signed=column.sign is not None)
     text = cell_bytes.decode(encoding, "replace").strip(" +")
     if column.sign == "overpunch" and text:
-        digit, is_negative = overpunches(encoding).get(text[-1], ("", False))
+        digit, is_negative = overpunched_digits(encoding).get(text[-1], ("", False))
         text = f"{text[:-1]}{digit}" if digit and not is_negative else ""
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def _bytes(column: FixedColumn) -> pl.Expr:
+def _bytes_slice(column: FixedColumn) -> pl.Expr:
     return pl.col(RAW).bin.slice(column.at - 1, column.length)
 
 
 def _hex(column: FixedColumn) -> pl.Expr:
-    return _bytes(column).bin.encode("hex")
+    return _bytes_slice(column).bin.encode("hex")
 
 
-def _packed(column: FixedColumn) -> pl.Expr:
+def _packed_text(column: FixedColumn) -> pl.Expr:
     """Return a packed decimal as text: its half bytes are the digits and the sign.
 
     B and D are minus; A, C, E and F plus (IBM, z/Architecture Principles of Operation, "Decimal-Number Formats").
@@ -239,34 +242,34 @@ def _packed(column: FixedColumn) -> pl.Expr:
     digits = half_bytes.str.head(-1).str.strip_chars_start("0")
     is_minus = half_bytes.str.ends_with("d") | half_bytes.str.ends_with("b")
     sign = pl.when(is_minus & (digits != "")).then(pl.lit("-")).otherwise(pl.lit(""))
-    return _decimal(sign, digits, column.decimals or 0)
+    return _decimal_text(sign, digits, column.decimals or 0)
 
 
-def _is_no_packed(column: FixedColumn) -> pl.Expr:
+def _is_invalid_packed(column: FixedColumn) -> pl.Expr:
     fits = column.length * 2 - 1
     digits = min(column.digits or fits, fits)
     signs = "[a-f]" if column.sign else "[acef]"
     return ~_hex(column).str.contains(f"^0{{{fits - digits}}}[0-9]{{{digits}}}{signs}$")
 
 
-def _integer(column: FixedColumn) -> pl.Expr:
+def _integer_value(column: FixedColumn) -> pl.Expr:
     endianness: Literal["little", "big"] = "little" if column.usage == "binary_little_endian" else "big"
     dtype = _BINARY_LENGTHS[column.length][column.sign is not None]
-    return _bytes(column).bin.reinterpret(dtype=dtype, endianness=endianness)
+    return _bytes_slice(column).bin.reinterpret(dtype=dtype, endianness=endianness)
 
 
-def _binary(column: FixedColumn) -> pl.Expr:
+def _binary_text(column: FixedColumn) -> pl.Expr:
     if column.usage == "hex":
         return _hex(column)
-    text = _integer(column).cast(pl.String)
+    text = _integer_value(column).cast(pl.String)
     digits = text.str.strip_chars_start("-0")
     sign = pl.when(text.str.starts_with("-")).then(pl.lit("-")).otherwise(pl.lit(""))
-    return _decimal(sign, digits, column.decimals or 0)
+    return _decimal_text(sign, digits, column.decimals or 0)
 
 
-def _is_no_binary(column: FixedColumn) -> pl.Expr | None:
+def _is_invalid_binary(column: FixedColumn) -> pl.Expr | None:
     if column.digits is None or 10**column.digits > 1 << (8 * column.length):
         return None
-    number, most = _integer(column), 10**column.digits - 1
+    number, most = _integer_value(column), 10**column.digits - 1
     is_more: pl.Expr = number > most
     return is_more | (number < -most) if column.sign else is_more

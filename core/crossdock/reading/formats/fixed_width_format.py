@@ -11,12 +11,18 @@ from typing import Annotated, Literal, Protocol, Self, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.column_name_checks import check_column_names
-from crossdock.reading.formats.copybook_columns import Copybook, Items, RecordLayout, Table, layout_of
+from crossdock.reading.formats.copybook_columns import Copybook, Items, RecordLayout, Table, record_layout_of
 from crossdock.reading.formats.fixed_columns import MAX_POSITION, FixedColumn
 from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
-from crossdock.reading.formats.record_types import RecordType, all_columns, check_types, counts_rows, has_trailer
-from crossdock.reading.formats.text_encodings import is_plain_width, is_single_byte, known_encoding
+from crossdock.reading.formats.record_types import (
+    RecordType,
+    all_columns,
+    check_record_types,
+    has_trailer,
+    states_count_of,
+)
+from crossdock.reading.formats.text_encodings import has_no_shifts, is_single_byte, known_encoding
 from crossdock.values.config_models import ConfigModel, misplaced
 
 
@@ -30,7 +36,7 @@ class _Placed(Protocol):
 P = TypeVar("P", bound=_Placed)
 
 
-def in_places(columns: Mapping[str, P]) -> Mapping[str, P]:
+def sorted_by_position(columns: Mapping[str, P]) -> Mapping[str, P]:
     """Return *columns* by their positions. Raises ValueError if two overlap, or names cannot be those of columns."""
     check_column_names(list(columns))
     placed = sorted(columns.items(), key=lambda item: item[1].at)
@@ -42,7 +48,7 @@ def in_places(columns: Mapping[str, P]) -> Mapping[str, P]:
     return dict(placed)
 
 
-Columns = Annotated[Mapping[str, FixedColumn], Field(min_length=1), AfterValidator(in_places)]
+Columns = Annotated[Mapping[str, FixedColumn], Field(min_length=1), AfterValidator(sorted_by_position)]
 Length = Annotated[int, Field(ge=1, le=MAX_POSITION)]
 ROWS = "rows"
 
@@ -78,7 +84,7 @@ class TypePosition(ConfigModel):
     type."""
 
     @model_validator(mode="after")
-    def _is_told(self) -> Self:
+    def _check_combination(self) -> Self:
         if (self.length is None) == (self.column is None):
             raise ValueError("give either the length of the code, or the column of a copybook that has it")
         if self.column is not None and "at" in self.model_fields_set:
@@ -132,13 +138,13 @@ class FixedWidthFormat(FileLayout):
     """With ``record_types``: the type whose records are read."""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_combination(self) -> Self:
         self._check_choices()
         if self.line_end == "none" and self.length is None and self.copybook is None:
             raise ValueError("records without line ends need length")
-        if self.line_end == "none" and (self.skip_lines or self.short_lines == "pad" or self._cuts):
+        if self.line_end == "none" and (self.skip_lines or self.short_lines == "pad" or self._drops_characters):
             raise ValueError("records without line ends are never short, long or blank, and no lines precede them")
-        if self.count == "bytes" and not is_plain_width(self.encoding):
+        if self.count == "bytes" and not has_no_shifts(self.encoding):
             raise misplaced(("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets")
         if self.record_types is not None:
             self._check_types(self.types)
@@ -153,7 +159,7 @@ class FixedWidthFormat(FileLayout):
         return self
 
     @property
-    def _cuts(self) -> bool:
+    def _drops_characters(self) -> bool:
         return bool({self.long_lines, self.blank_lines} - {None, "refuse"})
 
     @cached_property
@@ -181,7 +187,9 @@ class FixedWidthFormat(FileLayout):
             return {}
         roots = self.copybook.parse()
         kinds, shared = self.record_types or {ROWS: FixedRecordType(otherwise=True)}, self.copybook.items
-        return {name: layout_of(self.copybook, roots, (*shared, *(kind.items or ()))) for name, kind in kinds.items()}
+        return {
+            name: record_layout_of(self.copybook, roots, (*shared, *(kind.items or ()))) for name, kind in kinds.items()
+        }
 
     @cached_property
     def is_binary(self) -> bool:
@@ -202,16 +210,16 @@ class FixedWidthFormat(FileLayout):
         return CodePlace(found[0].at, found[0].length)
 
     @property
-    def chosen(self) -> str:
+    def type_to_read(self) -> str:
         return self.records or ROWS
 
     @property
     def names(self) -> list[str]:
-        return all_columns(self.chosen, self.types)
+        return all_columns(self.type_to_read, self.types)
 
     @property
     def states_rows(self) -> bool:
-        return counts_rows(self.types, self.chosen)
+        return states_count_of(self.types, self.type_to_read)
 
     @property
     def marks_end(self) -> bool:
@@ -225,7 +233,7 @@ class FixedWidthFormat(FileLayout):
         kind = self.types[name]
         return kind.length or self.length or kind.end
 
-    def least_of(self, name: str) -> int:
+    def least_length_of(self, name: str) -> int:
         """Return the fewest bytes of a record: without the ends of items of a copybook that others of it may have."""
         layout, length = self.layouts.get(name), self.length_of(name)
         return layout.least if layout and length == layout.length and self.line_end != "none" else length
@@ -261,10 +269,10 @@ class FixedWidthFormat(FileLayout):
         lengths = {self.length_of(name) for name in self.types}
         if self.line_end in {"line_feed", "nel"} and self.has_bytes and (len(lengths) > 1 or tables):
             raise ValueError("binary numbers may look like line ends, so these records need one length")
-        named = [table.name for table in self.layouts[self.chosen].tables] if self.layouts else []
-        if self.rows_of is not None and self.rows_of not in named:
+        named = [table.name for table in self.layouts[self.type_to_read].tables] if self.layouts else []
+        if self.table_of_rows is not None and self.table_of_rows not in named:
             told = f"those outside of other tables are {', '.join(named)}" if named else "the record has none"
-            raise misplaced(("copybook", "rows"), f"there is no table {self.rows_of}; {told}")
+            raise misplaced(("copybook", "rows"), f"there is no table {self.table_of_rows}; {told}")
 
     def _check_codes(self) -> None:
         for name, kind in self.types.items():
@@ -286,7 +294,7 @@ class FixedWidthFormat(FileLayout):
         return self.copybook is not None and self.copybook.tables == "counted"
 
     @property
-    def rows_of(self) -> str | None:
+    def table_of_rows(self) -> str | None:
         return self.copybook.rows if self.copybook else None
 
     @cached_property
@@ -294,7 +302,7 @@ class FixedWidthFormat(FileLayout):
         return any(column.usage for kind in self.types.values() for column in kind.columns.values())
 
     def _check_types(self, types: Mapping[str, FixedRecordType]) -> None:
-        check_types(types, self.records)
+        check_record_types(types, self.records)
         if self.record_type is None and any(not kind.otherwise for kind in types.values()):
             raise ValueError("record_types need record_type: where their codes are")
         for name, kind in types.items():

@@ -11,8 +11,7 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.binary_records import bytes_of_cells, read_binary_records, row_columns, row_table
-from crossdock.reading.formats.compression import open_stream
-from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell, is_odd
+from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expression, is_invalid_cell
 from crossdock.reading.formats.fixed_width_format import FixedWidthFormat
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
@@ -21,10 +20,19 @@ from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.preamble_and_comments import without_blank_lines, without_preamble
 from crossdock.reading.formats.raw_records import raw_lines
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, chosen_rows
-from crossdock.reading.formats.record_types import chain_of, code_of, field_places
-from crossdock.reading.formats.text_decoding import Block, DecodingError, Piece, Prepare, as_text, parts, pieces
-from crossdock.reading.formats.text_encodings import FILLER, Widths
-from crossdock.reading.formats.truncation import is_cut
+from crossdock.reading.formats.record_types import code_of, field_places, types_with_prefixes
+from crossdock.reading.formats.text_decoding import (
+    Block,
+    DecodingError,
+    Piece,
+    Prepare,
+    as_text,
+    decoded_pieces,
+    split_piece,
+)
+from crossdock.reading.formats.text_encodings import FILLER, ByteWidthTable
+from crossdock.reading.formats.truncation import lacks_last_row_end
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.records import LINE
 
@@ -53,12 +61,12 @@ def read_fixed_width(
                 "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
             )
         file = _FixedWidthRows(layout, RecordLines(name, crlf=first.data.endswith(b"\r\n")), counted)
-        hierarchy = RecordHierarchy(name, layout.types, layout.chosen)
+        hierarchy = RecordHierarchy(name, layout.types, layout.type_to_read)
 
         def bodies() -> Iterator[Piece]:
-            yield from file.slim(first)
+            yield from file.small_pieces(first)
             for piece in cut:
-                yield from file.slim(piece)
+                yield from file.small_pieces(piece)
 
         yield from chosen_rows(prefetched(file.frames, bodies()), hierarchy, batch_rows)
 
@@ -69,11 +77,12 @@ class _FixedWidthRows:
     def __init__(self, layout: FixedWidthFormat, lines: RecordLines, leniencies: Leniencies) -> None:
         self._layout, self._lines, self._leniencies = layout, lines, leniencies
         in_bytes = layout.count == "bytes"
-        self._types, self._widths = layout.types, Widths(layout.encoding)
+        self._types, self._widths = layout.types, ByteWidthTable(layout.encoding)
         self._columns = max(len(kind.columns) for kind in self._types.values())
         self._cells = {
             name: [
-                cell(column, layout.encoding, in_bytes=in_bytes).alias(each) for each, column in kind.columns.items()
+                cell_expression(column, layout.encoding, in_bytes=in_bytes).alias(each)
+                for each, column in kind.columns.items()
             ]
             for name, kind in self._types.items()
         }
@@ -81,7 +90,7 @@ class _FixedWidthRows:
             name: [
                 (each, column, odd)
                 for each, column in kind.columns.items()
-                if (odd := is_odd(column, layout.encoding, in_bytes=in_bytes)) is not None
+                if (odd := is_invalid_cell(column, layout.encoding, in_bytes=in_bytes)) is not None
             ]
             for name, kind in self._types.items()
         }
@@ -89,21 +98,21 @@ class _FixedWidthRows:
         self._codes = {code: name for name, code in codes.items() if code is not None}
         self._otherwise = next((name for name, code in codes.items() if code is None), None)
 
-    def slim(self, piece: Piece) -> Iterator[Piece]:
+    def small_pieces(self, piece: Piece) -> Iterator[Piece]:
         cells = (piece.ends + 1) * (self._columns + 2)
         if cells <= MAX_CELLS:
             yield piece
         else:
-            yield from parts(piece, None, max(len(piece.data) * MAX_CELLS // cells, 1))
+            yield from split_piece(piece, None, max(len(piece.data) * MAX_CELLS // cells, 1))
 
     def frames(self, piece: Piece) -> dict[str, pl.DataFrame]:
         lines, error = self._lines.frame(piece)
-        found = {name: self._checked(name, part) for name, part in self._by_type(lines).items()}
+        found = {name: self._checked_cells(name, part) for name, part in self._grouped_by_type(lines).items()}
         if error:
             raise error
         return found
 
-    def _by_type(self, lines: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
+    def _grouped_by_type(self, lines: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
         position = self._layout.code_place
         if position is None:
             return {name: lines for name in self._types if lines.height}
@@ -122,8 +131,8 @@ class _FixedWidthRows:
         parts = told.partition_by("_type", as_dict=True, include_key=False, maintain_order=True)
         return {str(name): part for (name,), part in parts.items()}
 
-    def _checked(self, name: str, lines: pl.DataFrame) -> pl.DataFrame:
-        lines = self._of_full_length(lines, self._layout.length_of(name))
+    def _checked_cells(self, name: str, lines: pl.DataFrame) -> pl.DataFrame:
+        lines = self._fit_line_lengths(lines, self._layout.length_of(name))
         odd = self._odd[name]
         if odd:
             found = lines.select(pl.any_horizontal(is_odd for _, _, is_odd in odd).any()).item()
@@ -133,13 +142,13 @@ class _FixedWidthRows:
             lines.lazy().select(*self._cells[name], LINE).collect()
         )  # lazily, so that parts which cells share are computed once
 
-    def _of_full_length(self, lines: pl.DataFrame, length: int) -> pl.DataFrame:
+    def _fit_line_lengths(self, lines: pl.DataFrame, length: int) -> pl.DataFrame:
         layout, sizes, beyond = self._layout, pl.col(TEXT).str.len_chars(), pl.col(TEXT).str.slice(length)
         if lines.select((sizes == length).all()).item():
             return lines
         is_short = sizes < length
         if layout.short_lines == "pad":
-            is_short = pl.lit(value=False) if layout.count else is_short & self._fills_bytes(length)
+            is_short = pl.lit(value=False) if layout.count else is_short & self._has_length_in_bytes(length)
         is_long = sizes > length
         if layout.long_lines not in {None, "refuse"}:
             is_long &= (beyond.str.strip_chars(" ") != "") & (layout.long_lines != "drop")
@@ -153,7 +162,7 @@ class _FixedWidthRows:
                 size < length
                 and not layout.count
                 and row[TEXT].isascii() is False
-                and self._has_bytes(row[TEXT], length)
+                and self._is_as_many_bytes(row[TEXT], length)
             ):
                 hint = f"It has {length:,} bytes in {layout.encoding}: if positions count bytes, declare count: bytes."
             elif size < length:
@@ -170,12 +179,12 @@ class _FixedWidthRows:
         self._leniencies.add("long", long)
         return lines.with_columns(pl.col(TEXT).str.pad_end(length).str.slice(0, length))
 
-    def _fills_bytes(self, length: int) -> pl.Expr:
+    def _has_length_in_bytes(self, length: int) -> pl.Expr:
         is_wide = pl.col(TEXT).str.contains(r"[^\x00-\x7F]")
-        fills = pl.col(TEXT).map_elements(lambda text: self._has_bytes(text, length), return_dtype=pl.Boolean)
+        fills = pl.col(TEXT).map_elements(lambda text: self._is_as_many_bytes(text, length), return_dtype=pl.Boolean)
         return is_wide & fills
 
-    def _has_bytes(self, text: str, length: int) -> bool:
+    def _is_as_many_bytes(self, text: str, length: int) -> bool:
         return len(text.translate(self._widths)) == length
 
     def _refuse_cell(self, lines: pl.DataFrame, odd: list[tuple[str, FixedColumn, pl.Expr]]) -> None:
@@ -198,12 +207,12 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
         return read_fixed_width(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 
     def looks_cut(self, path: Openable, layout: FixedWidthFormat) -> bool:
-        return not layout.marks_end and is_cut(path, layout.encoding, layout.row_end)
+        return not layout.marks_end and lacks_last_row_end(path, layout.encoding, layout.row_end)
 
     def bytes_at(
         self, path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
     ) -> Mapping[int, Mapping[str, str]]:
-        if not layout.is_binary or layout.rows_of is not None:
+        if not layout.is_binary or layout.table_of_rows is not None:
             return {}
         return bytes_of_cells(path, layout, lines, name=name)
 
@@ -216,10 +225,10 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
 
     def places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line
-        found = dict(field_places(layout.chosen, layout.types))
-        for kind, of in chain_of(layout.chosen, layout.types):
+        found = dict(field_places(layout.type_to_read, layout.types))
+        for kind, of in types_with_prefixes(layout.type_to_read, layout.types):
             found |= {name: f"{of}{column.at}-{column.end}" for name, column in layout.types[kind].columns.items()}
-        return found if layout.rows_of is None else row_columns(row_table(layout), found)
+        return found if layout.table_of_rows is None else row_columns(row_table(layout), found)
 
 
 _NEL = "\x85".encode()
@@ -235,9 +244,9 @@ _TWO_SYSTEMS = "Were files of two systems joined? Ask the sender to send them se
 def record_pieces(
     stream: Readable, layout: FixedWidthFormat, *, name: str, chunk: int, leniencies: Leniencies | None = None
 ) -> Iterator[Piece]:
-    """Yield records as lines of UTF-8, as `pieces` does. If positions count bytes, `FILLER` pads wide characters."""
-    prepare = _preparation(layout, Leniencies() if leniencies is None else leniencies)
-    return pieces(stream, layout.encoding, None, name=name, chunk=chunk, prepare=prepare)
+    """Yield records as lines of UTF-8. If positions count bytes, `FILLER` pads wide characters."""
+    prepare = _line_filters(layout, Leniencies() if leniencies is None else leniencies)
+    return decoded_pieces(stream, layout.encoding, None, name=name, chunk=chunk, prepare=prepare)
 
 
 class RecordLines:
@@ -297,13 +306,13 @@ class RecordLines:
         )
 
 
-def _preparation(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
+def _line_filters(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
     def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
-        lines = _widened(blocks, layout.encoding) if layout.count == "bytes" else blocks
+        lines = _padded_to_byte_positions(blocks, layout.encoding) if layout.count == "bytes" else blocks
         if layout.line_end == "nel":
             lines = _nel_as_lf(lines)
         elif layout.line_end == "none" and layout.length:
-            lines = _cut(lines, layout.length)
+            lines = _split_by_length(lines, layout.length)
         found: Iterator[Block] = without_preamble(lines, layout.skip_lines) if layout.skip_lines else lines
         if layout.blank_lines is None or layout.blank_lines == "refuse":
             return found
@@ -312,9 +321,9 @@ def _preparation(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
     return prepare
 
 
-def _widened(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+def _padded_to_byte_positions(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     """Fill up characters so that their positions are those of bytes. Bytes that are not text are passed on."""
-    decoder, widths = codecs.getincrementaldecoder("utf-8")("surrogateescape"), Widths(encoding)
+    decoder, widths = codecs.getincrementaldecoder("utf-8")("surrogateescape"), ByteWidthTable(encoding)
     for block in blocks:
         text = decoder.decode(block)
         if FILLER in text:
@@ -332,11 +341,11 @@ def _nel_as_lf(blocks: Iterator[bytes]) -> Iterator[bytes]:
         fault = _LINE_BREAK.search(data)
         yield data[: fault.start() if fault else None].replace(_NEL, b"\n")
         if fault:
-            raise _line_break()
+            raise _line_break_error()
     yield held
 
 
-def _cut(blocks: Iterator[bytes], length: int) -> Iterator[bytes]:
+def _split_by_length(blocks: Iterator[bytes], length: int) -> Iterator[bytes]:
     decoder, held = codecs.getincrementaldecoder("utf-8")("surrogateescape"), ""
     for block in blocks:
         text = held + decoder.decode(block)
@@ -348,12 +357,12 @@ def _cut(blocks: Iterator[bytes], length: int) -> Iterator[bytes]:
             lines = "".join([f"{text[start : start + length]}\n" for start in starts])
             yield lines.encode(errors="surrogateescape")
         if fault:
-            raise _line_break()
+            raise _line_break_error()
         held = text[end:]
     yield (held + decoder.decode(b"", final=True)).encode(errors="surrogateescape")
 
 
-def _line_break() -> DecodingError:
+def _line_break_error() -> DecodingError:
     return DecodingError(
         "a line break inside a record", "If records end with line breaks, declare line_end: line_feed."
     )

@@ -12,11 +12,11 @@ import polars as pl
 from pydantic import AfterValidator, model_validator
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.json_lines import CHUNK_BYTES, first_block, frames
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.config_models import misplaced
@@ -39,7 +39,7 @@ _COUNT = "The file is damaged or incomplete: fetch it again, or ask the sender w
 
 def checked_path(text: str) -> str:
     """Return *text* if it is a dotted path or JSON pointer. Raises ValueError."""
-    names = names_in(text)
+    names = path_names(text)
     if text.startswith("/") and not is_pointer(text):
         raise ValueError("must be a JSON pointer (RFC 6901), such as /data/items, or a dotted path")
     if len(names) > MAX_STEPS or (not text.startswith("/") and not all(names)):
@@ -47,7 +47,7 @@ def checked_path(text: str) -> str:
     return text
 
 
-def names_in(path: str) -> tuple[str, ...]:
+def path_names(path: str) -> tuple[str, ...]:
     """Return the names of members on a dotted path or JSON pointer, from the outermost one."""
     if path.startswith("/"):
         return tuple(map(member_name, path.split("/")[1:]))
@@ -73,9 +73,9 @@ class JsonFormat(FileLayout):
         return self.count is not None
 
     @model_validator(mode="after")
-    def _count_is_outside(self) -> Self:
-        records = names_in(self.records)
-        if self.count is not None and names_in(self.count)[: len(records)] == records:
+    def _check_count_is_outside(self) -> Self:
+        records = path_names(self.records)
+        if self.count is not None and path_names(self.count)[: len(records)] == records:
             raise misplaced(("count",), "must be outside of the records")
         return self
 
@@ -102,17 +102,17 @@ class _Document:
 
     def __init__(self, stream: Readable, layout: JsonFormat, file: str) -> None:
         self._stream, self._layout, self._file = stream, layout, file
-        self._path, self._count = names_in(layout.records), names_in(layout.count or "")
+        self._path, self._count = path_names(layout.records), path_names(layout.count or "")
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._text, self._at, self._is_ended = "", 0, False
         self._lines, self._column = 0, 0  # before the window
         self._number, self._stated = 0, MISSING
-        self._add(first_block(stream, file))
+        self._add_to_window(first_block(stream, file))
 
     def records(self) -> Iterator[tuple[int, str]]:
         """Yield number and canonical text of each record; what follows the list is read, too."""
-        yield from self._inside(0)
-        if self._peek():
+        yield from self._records_below(0)
+        if self._next_character():
             self._refuse("text follows the end of the document", "If each line is an object, it is kind: json_lines.")
         if self._layout.count is not None:
             if type(self._stated) is not int:
@@ -121,42 +121,42 @@ class _Document:
                 stated = f"{self._layout.count} states {self._stated:,} records"
                 self._refuse(f"{stated}, and the file has {self._number:,}", _COUNT)
 
-    def _inside(self, depth: int) -> Iterator[tuple[int, str]]:
+    def _records_below(self, depth: int) -> Iterator[tuple[int, str]]:
         if depth == len(self._path):
-            yield from self._listed()
+            yield from self._list_elements()
             return
         wanted, seen = self._path[depth], set[str]()
-        self._enter("{", "an object", depth)
-        is_more = self._peek() != "}"
+        self._enter_container("{", "an object", depth)
+        is_more = self._next_character() != "}"
         while is_more:
-            name = self._name()
+            name = self._read_member_name()
             if name in seen:
                 self._refuse("an object repeats a member name", _HINT)
             seen.add(name)
             if len(seen) > MAX_MEMBERS:
                 self._refuse(f"an object around the records with more than {MAX_MEMBERS:,} members", _HINT)
             if name == wanted:
-                yield from self._inside(depth + 1)
+                yield from self._records_below(depth + 1)
             else:
-                self._pass_over(depth, name)
+                self._skip_member(depth, name)
             is_more = self._after_value("}")
         if not seen:
-            self._take("}")
+            self._take_mark("}")
         if wanted not in seen:
             hint = "Correct records: the dotted path of the list, such as data.items."
             self._refuse(f"the document has no member {'.'.join(self._path[: depth + 1])}", hint)
 
-    def _listed(self) -> Iterator[tuple[int, str]]:
-        self._enter("[", "a list", len(self._path))
-        if self._peek() == "]":
-            self._take("]")
+    def _list_elements(self) -> Iterator[tuple[int, str]]:
+        self._enter_container("[", "a list", len(self._path))
+        if self._next_character() == "]":
+            self._take_mark("]")
             return
         is_more = True
         while is_more:
             self._number += 1
             if not self._text.startswith("{", self._at):
                 self._refuse_no_object()
-            value = self._value()
+            value = self._read_value()
             yield self._number, exact_json.dumps(value).decode()
             found = _next(self._text, self._at)
             if found is not None and found.end() < len(self._text):
@@ -165,82 +165,82 @@ class _Document:
                 is_more = self._after_value("]")
 
     def _refuse_no_object(self) -> NoReturn:
-        line, column = self._place(self._at)
-        self._value()
+        line, column = self._line_and_column(self._at)
+        self._read_value()
         message, hint = f"record {self._number:,} is not an object", "Each element of the list must be an object."
         raise RefusedError(message, where=f"{self._file}:{line}:{column}", hint=hint, code="file_damaged")
 
-    def _pass_over(self, depth: int, name: str) -> None:
-        value = self._value()
+    def _skip_member(self, depth: int, name: str) -> None:
+        value = self._read_value()
         if self._count[: depth + 1] == (*self._path[:depth], name):
             for inner in self._count[depth + 1 :]:
                 value = member(value, inner)
             self._stated = value
 
-    def _name(self) -> str:
-        if self._peek() != '"':
+    def _read_member_name(self) -> str:
+        if self._next_character() != '"':
             self._refuse_or_cut("is not JSON: expecting the name of a member in double quotes")
-        name = self._value()
-        self._take(":")
-        self._peek()
+        name = self._read_value()
+        self._take_mark(":")
+        self._next_character()
         return str(name)
 
-    def _enter(self, mark: str, what: str, depth: int) -> None:
-        if (found := self._peek()) != mark and found:
+    def _enter_container(self, mark: str, what: str, depth: int) -> None:
+        if (found := self._next_character()) != mark and found:
             place = ".".join(self._path[:depth]) or "the document"
             self._refuse(f"{place} is not {what}", "Correct records: the dotted path of the list, such as data.items.")
-        self._take(mark)
-        self._peek()
+        self._take_mark(mark)
+        self._next_character()
 
     def _after_value(self, end: str) -> bool:
-        if self._peek() == end:
-            self._take(end)
+        if self._next_character() == end:
+            self._take_mark(end)
             return False
-        self._take(",")
-        self._peek()
+        self._take_mark(",")
+        self._next_character()
         return True
 
-    def _take(self, mark: str) -> None:
-        if self._peek() != mark:
+    def _take_mark(self, mark: str) -> None:
+        if self._next_character() != mark:
             self._refuse_or_cut(f"is not JSON: expecting {mark}")
         self._at += 1
 
-    def _peek(self) -> str:
+    def _next_character(self) -> str:
         """Pass over blanks, and return the next character, or no text at the end of the file."""
         while True:
             found = _blanks(self._text, self._at)
             self._at = found.end() if found else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
-            if not self._more():
+            if not self._read_more():
                 return ""
 
-    def _value(self) -> Any:
+    def _read_value(self) -> Any:
         while True:
             try:
                 value, end = exact_json.loads_at(self._text, self._at)
             except JSONDecodeError as error:
                 if self._text.startswith(("{", "[", '"'), self._at):
-                    return self._long_value()
-                if len(self._text) - self._at > _LONGEST_WORD or not self._more():
+                    return self._read_long_value()
+                if len(self._text) - self._at > _LONGEST_WORD or not self._read_more():
                     self._refuse_or_cut(f"is not JSON: {error.msg}")
             except ValueError as error:
                 self._refuse(f"is not JSON: {error}", _HINT)
             else:
-                if type(value) in _DELIMITED or len(self._text) - end > _LONGEST_WORD or not self._more():
+                if type(value) in _DELIMITED or len(self._text) - end > _LONGEST_WORD or not self._read_more():
                     self._at = end
                     return value
 
-    def _long_value(self) -> Any:
+    def _read_long_value(self) -> Any:
         """Read a value that is wrong, or goes on after the window."""
-        end = _end_of(self._text, self._at)
+        end = _end_of_value(self._text, self._at)
         while end is None:
             held = len(self._text) - self._at
             if held > MAX_RECORD_BYTES:
                 self._refuse(f"a value of more than {MAX_RECORD_BYTES:,} characters", "Check that records is right.")
-            while self._more() and len(self._text) - self._at < 2 * held:
+            while self._read_more() and len(self._text) - self._at < 2 * held:
                 pass
-            end = _end_of(self._text, self._at)
+            end = _end_of_value(self._text, self._at)
             if end is None and self._is_ended:
                 self._refuse_cut()
         try:
@@ -252,19 +252,19 @@ class _Document:
         self._at = end
         return value
 
-    def _more(self) -> bool:
+    def _read_more(self) -> bool:
         if self._is_ended:
             return False
-        self._add(self._stream.read(CHUNK_BYTES))
+        self._add_to_window(self._stream.read(CHUNK_BYTES))
         return True
 
-    def _add(self, block: bytes) -> None:
+    def _add_to_window(self, block: bytes) -> None:
         try:
             text = self._decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             if not block:
                 self._refuse_cut()
-            line = self._place(len(self._text))[0] + error.object[: error.start].count(b"\n")
+            line = self._line_and_column(len(self._text))[0] + error.object[: error.start].count(b"\n")
             hint = "Ask the sender for UTF-8, the encoding of JSON, or fetch the file again."
             raise RefusedError(
                 f"byte {error.object[error.start]:02X} is not utf-8",
@@ -272,11 +272,11 @@ class _Document:
                 hint=hint,
                 code="encoding_wrong",
             ) from None
-        line, column = self._place(self._at)
+        line, column = self._line_and_column(self._at)
         self._lines, self._column = line - 1, column - 1
         self._text, self._at, self._is_ended = self._text[self._at :] + text, 0, not block
 
-    def _place(self, at: int) -> tuple[int, int]:
+    def _line_and_column(self, at: int) -> tuple[int, int]:
         line = self._lines + self._text.count("\n", 0, at) + 1
         begin = self._text.rfind("\n", 0, at) + 1
         return line, at - begin + 1 + (0 if begin else self._column)
@@ -290,11 +290,11 @@ class _Document:
         self._refuse("the file ends before its document does", _CUT, len(self._text))
 
     def _refuse(self, message: str, hint: str, at: int | None = None) -> NoReturn:
-        line, column = self._place(self._at if at is None else at)
+        line, column = self._line_and_column(self._at if at is None else at)
         raise RefusedError(message, where=f"{self._file}:{line}:{column}", hint=hint, code="file_damaged")
 
 
-def _end_of(text: str, start: int) -> int | None:
+def _end_of_value(text: str, start: int) -> int | None:
     """Return the index after the value at *start* by its brackets and quotes, or None if it goes on after *text*."""
     depth = 0
     for found in _parts(text, start):

@@ -9,13 +9,13 @@ from typing import Literal
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 from crossdock.reading.formats.raw_records import raw_lines
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
-from crossdock.reading.formats.truncation import is_cut
+from crossdock.reading.formats.truncation import lacks_last_row_end
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.records import JSON, LINE
@@ -47,11 +47,11 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
     ) -> Iterator[pl.DataFrame]:
         del layout, leniencies
         with open_stream(path, name=name) as stream:
-            yield from frames(_objects(stream, name), batch_rows)
+            yield from frames(_canonical_objects(stream, name), batch_rows)
 
     def looks_cut(self, path: Openable, layout: JsonLinesFormat) -> bool:
         del layout
-        return is_cut(path, "utf-8", None)
+        return lacks_last_row_end(path, "utf-8", None)
 
     def raw_at(
         self, path: Openable, layout: JsonLinesFormat, lines: Sequence[int], *, name: str
@@ -98,7 +98,7 @@ def _frame(texts: list[str], lines: list[int]) -> pl.DataFrame:
     return pl.DataFrame({JSON: texts, LINE: lines}, schema=_SCHEMA)
 
 
-def _objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
+def _canonical_objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
     number, blank = 1, 0
     for lines in _blocks_of_lines(stream, name):
         texts = None if blank else exact_json.canonical_objects(lines)
@@ -112,11 +112,11 @@ def _objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
                 if blank:
                     hint = "Blank lines may only follow the last object: ask the sender, or fetch the file again."
                     raise RefusedError("is a blank line", where=f"{name}:{blank}", hint=hint, code="file_damaged")
-                yield at, _object(line, f"{name}:{at}")
+                yield at, _canonical_object(line, f"{name}:{at}")
         number += len(lines)
 
 
-def _object(line: bytes, where: str) -> str:
+def _canonical_object(line: bytes, where: str) -> str:
     """Return the canonical text of the object in *line*. Raises RefusedError with the reason if there is none."""
     try:
         found = exact_json.loads(line)

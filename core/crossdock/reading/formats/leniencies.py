@@ -58,7 +58,7 @@ class FittingCells:
     long_lines: LongLines | None
     leniencies: Leniencies
 
-    def of(self, cells: list[str], width: int) -> list[str]:
+    def fitted(self, cells: list[str], width: int) -> list[str]:
         if len(cells) < width and self.short_lines == "pad":
             self.leniencies.add("short", 1)
             return cells + [""] * (width - len(cells))

@@ -44,7 +44,7 @@ class CellError(Exception):
 
 
 @contextmanager
-def cells_refused(name: str) -> Iterator[None]:
+def cell_errors_as_refusals(name: str) -> Iterator[None]:
     """Make a CellError in the block the RefusedError of the file *name*."""
     try:
         yield
@@ -62,7 +62,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ReaderTask:
     """What runs in a process of its own.
 
     Attributes:
@@ -81,7 +81,7 @@ class Task:
 class Answers:
     """What a process answers: iterating yields its lines as JSON values, and raises CellError if it fails."""
 
-    def __init__(self, process: subprocess.Popen[bytes], task: Task, limits: Limits) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], task: ReaderTask, limits: Limits) -> None:
         assert process.stdout is not None
         self._process, self._out, self._task, self._limits = process, process.stdout, task, limits
 
@@ -93,16 +93,16 @@ class Answers:
             if isinstance(answer, dict) and "end" in answer:
                 return
             yield answer
-        raise self._failure()
+        raise self._failure_error()
 
-    def take(self, size: int) -> bytes:
+    def take_bytes(self, size: int) -> bytes:
         """Return the *size* bytes that follow an answer."""
         data = self._out.read(size)
         if len(data) < size:
-            raise self._failure()
+            raise self._failure_error()
         return data
 
-    def _failure(self) -> CellError:
+    def _failure_error(self) -> CellError:
         ended, task = self._process.wait(), self._task
         if ended not in {_NO_MEMORY, -signal.SIGABRT, -signal.SIGKILL, -signal.SIGXCPU}:
             return CellError(f"{task.reader} fails at it", "", task.damaged)
@@ -113,9 +113,9 @@ class Answers:
 
 
 @contextmanager
-def answers_of(task: Task, file: BinaryIO, request: Mapping[str, Any], limits: Limits) -> Iterator[Answers]:
+def running_task(task: ReaderTask, file: BinaryIO, request: Mapping[str, Any], limits: Limits) -> Iterator[Answers]:
     """Run *task* on *file*, with *request*, which is JSON, in a process that ends with the context."""
-    with _real_file(file) as readable:
+    with _file_with_descriptor(file) as readable:
         asked = {**request, "file": readable.fileno(), "memory": limits.memory, "seconds": limits.seconds}
         process = subprocess.Popen(  # noqa: S603
             [
@@ -142,7 +142,7 @@ def answers_of(task: Task, file: BinaryIO, request: Mapping[str, Any], limits: L
 
 
 @contextmanager
-def _real_file(file: BinaryIO) -> Iterator[BinaryIO]:
+def _file_with_descriptor(file: BinaryIO) -> Iterator[BinaryIO]:
     file.seek(0)
     try:
         file.fileno()
@@ -155,7 +155,7 @@ def _real_file(file: BinaryIO) -> Iterator[BinaryIO]:
         yield file
 
 
-def line_of(text: str, *, too_much: str) -> bytes:
+def answer_line(text: str, *, too_much: str) -> bytes:
     """Return an answer, JSON without a line end, as bytes. *too_much* is the hint if it is too long."""
     if len(text) > MAX_LINE:
         raise CellError(f"a row of more than {MAX_LINE >> 20} MiB", "", too_much)
@@ -165,7 +165,7 @@ def line_of(text: str, *, too_much: str) -> bytes:
 def serve(answers: Callable[[BinaryIO, Any], Iterator[bytes]]) -> None:
     """Write what *answers* yields for the file and the request of this process: lines, and bytes that they announce."""
     request = json.loads(sys.argv[2])
-    _limit(request["memory"], request["seconds"])
+    _set_limits(request["memory"], request["seconds"])
     out: IO[bytes] = sys.stdout.buffer
     try:
         file = fdopen(request["file"], "rb")
@@ -180,7 +180,7 @@ def serve(answers: Callable[[BinaryIO, Any], Iterator[bytes]]) -> None:
     out.flush()
 
 
-def _limit(memory: int, seconds: int) -> None:
+def _set_limits(memory: int, seconds: int) -> None:
     for kind, limits in (
         (resource.RLIMIT_AS, (memory, memory)),
         (resource.RLIMIT_CPU, (seconds, seconds + 5)),  # the first limit sends a signal that says why

@@ -103,14 +103,14 @@ def unmarked_utf_16(data: bytes) -> str | None:
     return _UTF_16[zeros.index(True)] if any(zeros) != all(zeros) else None
 
 
-def refuse_message(text: bytes, *, name: str) -> None:
+def refuse_edi_message(text: bytes, *, name: str) -> None:
     """Refuse a table whose first record begins an EDI interchange: its segments are not rows of one table."""
     start = text[:HEAD].decode(errors="replace")
     if (found := next((kind for pattern, kind in _MESSAGES if pattern.match(start)), None)) is not None:
         _refuse(found, name)
 
 
-def refuse_no_sheet(head: bytes, *, name: str) -> None:
+def refuse_other_than_sheet(head: bytes, *, name: str) -> None:
     kinds = [*(pair for pair in _BINARY if pair[1].hint != _SHEET and pair[1].what != "a zip archive")]
     found = next((kind for pattern, kind in kinds if pattern.match(head)), None)
     text = head.decode("utf-8-sig", errors="replace")
@@ -121,7 +121,7 @@ def refuse_no_sheet(head: bytes, *, name: str) -> None:
         _refuse(OtherKind("text, and no sheet", "Declare format: {kind: delimited}, with its delimiter."), name)
 
 
-def refuse_no_columnar(head: bytes, *, name: str, expected: str) -> NoReturn:
+def refuse_other_than_columnar(head: bytes, *, name: str, expected: str) -> NoReturn:
     """Refuse a file that is not *expected*, a Parquet or an Arrow file, by what its first bytes show instead."""
     found = next((kind for pattern, kind in _NO_COLUMNAR + _BINARY if pattern.match(head)), None)
     text = head.decode("utf-8-sig", errors="replace")

@@ -17,8 +17,8 @@ from crossdock.reading.formats.doubles import NUMBER, is_rounded, stored_double
 from crossdock.reading.formats.limited_process import CellError
 from crossdock.reading.formats.xlsx_check import (
     cell_name,
-    most_unpacked,
-    no_sheet,
+    max_unpacked_bytes,
+    no_sheet_error,
     opened_archive,
     parse_part,
 )
@@ -70,14 +70,14 @@ def ods_answers(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> Iter
                     raise CellError("is protected by a password", "", "Ask for a file without one.")
         if _CONTENT not in names:
             raise CellError("a part of the file is missing", "", "It is damaged: fetch it again.")
-        content = _Content(sheet, rows.write, most=most_unpacked(file.seek(0, 2)), finds_errors=finds_errors)
+        content = _SheetContent(sheet, rows.write, most=max_unpacked_bytes(file.seek(0, 2)), finds_errors=finds_errors)
         parse_part(archive, _CONTENT, content.start, content.end, content.text)
-        yield content.found()
+        yield content.sheet_facts()
         rows.seek(0)
         yield from (line.decode().rstrip("\n") for line in rows)
 
 
-class _Content:
+class _SheetContent:
     """Handles the elements of the part with the sheets. `_row` and `_column` count those before the current cell."""
 
     def __init__(self, sheet: str | int, write: Callable[[bytes], object], *, most: int, finds_errors: bool) -> None:
@@ -95,11 +95,11 @@ class _Content:
             f"{_STYLE}style": self._start_style,
             f"{_STYLE}table-properties": self._start_properties,
             f"{_TABLE}table": self._start_table,
-            f"{_TABLE}shapes": self._pass_over,
+            f"{_TABLE}shapes": self._ignore_element,
             f"{_TABLE}table-row": self._start_row,
             f"{_TABLE}table-cell": self._start_cell,
             f"{_TABLE}covered-table-cell": self._start_covered,
-            f"{_OFFICE}annotation": self._pass_over,
+            f"{_OFFICE}annotation": self._ignore_element,
             f"{_TEXT}p": self._start_paragraph,
             f"{_TEXT}h": self._start_paragraph,
             f"{_TEXT}s": self._start_spaces,
@@ -108,9 +108,9 @@ class _Content:
         }
         self._values: dict[str, Callable[[str], Any]] = {
             _NUMBER: self._number,
-            f"{_OFFICE}date-value": _date,
-            f"{_OFFICE}time-value": _time,
-            f"{_OFFICE}boolean-value": self._truth,
+            f"{_OFFICE}date-value": _iso_date,
+            f"{_OFFICE}time-value": _time_text,
+            f"{_OFFICE}boolean-value": self._boolean,
             f"{_OFFICE}string-value": str,
         }
         self._ends: dict[str, Callable[[], object]] = {
@@ -140,14 +140,14 @@ class _Content:
         if self._is_cell and not self._aside and (self._in_paragraph or not text.isspace()):
             self._texts.append(text)
 
-    def found(self) -> dict[str, Any]:
+    def sheet_facts(self) -> dict[str, Any]:
         if self._title is None:
-            raise no_sheet(self._sheet, self._visible)
+            raise no_sheet_error(self._sheet, self._visible)
         is_empty = self._row == self._blank
         merged = list(self._merged.values())
         return {"title": self._title, "merged": merged, "visible": self._visible, "empty": is_empty}
 
-    def _pass_over(self, _: Mapping[str, str]) -> None:
+    def _ignore_element(self, _: Mapping[str, str]) -> None:
         self._aside = 1
 
     def _start_style(self, attributes: Mapping[str, str]) -> None:
@@ -175,7 +175,7 @@ class _Content:
 
     def _start_row(self, attributes: Mapping[str, str]) -> None:
         self._cells, self._column = [], 0
-        self._row_repeats = self._count(attributes.get(_ROWS, "1"))
+        self._row_repeats = self._positive_count(attributes.get(_ROWS, "1"))
 
     def _end_row(self) -> None:
         if self._cells:
@@ -186,9 +186,9 @@ class _Content:
 
     def _write_row(self) -> None:
         if self._blank > _MAX_BLANK or self._row + self._row_repeats > _MAX_ROW:
-            self._refuse_far(self._row + 1, len(self._cells))
+            self._refuse_far_cell(self._row + 1, len(self._cells))
         line = json.dumps(self._cells).encode() + b"\n"
-        self._grow(len(line) * (self._row_repeats - 1))
+        self._count_repeated_characters(len(line) * (self._row_repeats - 1))
         self._write(b"[]\n" * self._blank)
         self._blank = 0
         for _ in range(self._row_repeats):
@@ -203,21 +203,21 @@ class _Content:
         self._is_cell, self._attributes = True, attributes
         self._texts, self._paragraphs = [], 0
         if _WIDTH in attributes or _HEIGHT in attributes:
-            last = self._row + self._count(attributes.get(_HEIGHT, "1")) - 1
-            end = self._column + self._count(attributes.get(_WIDTH, "1")) - 1
+            last = self._row + self._positive_count(attributes.get(_HEIGHT, "1")) - 1
+            end = self._column + self._positive_count(attributes.get(_WIDTH, "1")) - 1
             if (last, end) != (self._row, self._column):
                 self._merged.setdefault(last, ((self._row, self._column), (last, end)))
 
     def _end_cell(self) -> None:
-        value, repeats = self._value(), self._count(self._attributes.get(_COLUMNS, "1"))
+        value, repeats = self._cell_value(), self._positive_count(self._attributes.get(_COLUMNS, "1"))
         self._is_cell = False
         first, self._column = self._column, self._column + repeats
         if value == "":
             return
         if self._column > _MAX_COLUMN:
-            self._refuse_far(self._row + 1, self._column)
+            self._refuse_far_cell(self._row + 1, self._column)
         if repeats > 1 and isinstance(value, str):
-            self._grow(len(value) * (repeats - 1))
+            self._count_repeated_characters(len(value) * (repeats - 1))
         self._cells += [""] * (first - len(self._cells)) + [value] * repeats
 
     def _start_paragraph(self, _: Mapping[str, str]) -> None:
@@ -230,11 +230,11 @@ class _Content:
         self._in_paragraph -= 1
 
     def _start_spaces(self, attributes: Mapping[str, str]) -> None:
-        count = self._count(attributes.get(f"{_TEXT}c", "1"))
-        self._grow(count - 1)
+        count = self._positive_count(attributes.get(f"{_TEXT}c", "1"))
+        self._count_repeated_characters(count - 1)
         self._texts.append(" " * count)
 
-    def _value(self) -> Any:
+    def _cell_value(self) -> Any:
         attributes, shown = self._attributes, "".join(self._texts)
         if self._is_error(shown):
             if self._finds_errors:
@@ -267,25 +267,25 @@ class _Content:
             self._refuse("a number of more than 15 digits", "Programs keep 15 digits: ask for a cell that is text.")
         return stored_double(text)
 
-    def _truth(self, text: str) -> bool:
+    def _boolean(self, text: str) -> bool:
         if text.lower() not in {"true", "false"}:
             self._refuse("neither true nor false", _ASK)
         return text.lower() == "true"
 
-    def _count(self, text: str) -> int:
+    def _positive_count(self, text: str) -> int:
         if text == "1":
             return 1
         if not (text.isdecimal() and len(text) <= _MAX_DIGITS and int(text)):
             self._refuse("a number of repeats or merged cells that is not positive", _NO_PROGRAM)
         return int(text)
 
-    def _grow(self, characters: int) -> None:
+    def _count_repeated_characters(self, characters: int) -> None:
         self._repeated += characters
         if self._repeated > self._most:
             message = "texts or rows are repeated too often for a file of its size"
             self._refuse(message, "Delete all rows and columns beside the table, save the file, and send it again.")
 
-    def _refuse_far(self, row: int, column: int) -> NoReturn:
+    def _refuse_far_cell(self, row: int, column: int) -> NoReturn:
         hint = "Delete all rows below the table and all columns beside it, save the file, and send it again."
         raise CellError("a cell far from the others", f"{self._title}!{cell_name(row, column)}", hint)
 
@@ -293,22 +293,22 @@ class _Content:
         raise CellError(message, f"{self._title}!{cell_name(self._row + 1, self._column + 1)}", hint)
 
 
-def _date(text: str) -> str:
+def _iso_date(text: str) -> str:
     found = _DATE_TEXT.fullmatch(text)
-    return found[1] + _fraction(found[2]) if found else text
+    return found[1] + _fraction_text(found[2]) if found else text
 
 
-def _time(text: str) -> str:
+def _time_text(text: str) -> str:
     if not (found := _TIME_TEXT.fullmatch(text)):
         return text
     days, hours, minutes, whole = (int(number or 0) for number in found.groups()[1:5])
     seconds = ((days * 24 + hours) * 60 + minutes) * 60 + whole
     hour, rest = divmod(seconds, 3600)
     if seconds < _DAY_S and not found[1]:
-        return f"{hour:02}:{rest // 60:02}:{rest % 60:02}{_fraction(found[6])}"
+        return f"{hour:02}:{rest // 60:02}:{rest % 60:02}{_fraction_text(found[6])}"
     return f"{found[1]}{hour}:{rest // 60:02}:{rest % 60:02}"
 
 
-def _fraction(digits: str | None) -> str:
+def _fraction_text(digits: str | None) -> str:
     kept = (digits or "")[:6]
     return f".{kept:0<6}" if kept.strip("0") else ""

@@ -27,7 +27,7 @@ _MAX_PRECISION = 38
 _INT96 = 3
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """What a column is that its values alone do not show."""
 
     UUID = "a UUID"
@@ -42,7 +42,7 @@ class Footer:
     """What a file states. `kinds` has those columns whose declaration says more than their values."""
 
     rows: int
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, ColumnKind]
 
 
 def read_footer(file: BinaryIO) -> Footer:
@@ -51,7 +51,7 @@ def read_footer(file: BinaryIO) -> Footer:
     file.seek(max(0, size - _END_BYTES))
     end = file.read()
     if end.endswith(_ENCRYPTED):
-        raise _encrypted()
+        raise _encrypted_error()
     length = int.from_bytes(end[:4], "little")
     if not end.endswith(MAGIC) or length > size - _END_BYTES - len(MAGIC):
         raise CellError("the file has no footer", "", _UNFINISHED)
@@ -60,44 +60,44 @@ def read_footer(file: BinaryIO) -> Footer:
         raise CellError(f"a footer of more than {MAX_FOOTER >> 20} MiB", "", hint)
     file.seek(size - _END_BYTES - length)
     try:
-        found = _Compact(file.read(length)).struct(0)
-        return _checked(found)
+        found = _ThriftReader(file.read(length)).read_struct(0)
+        return _checked_footer(found)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
         raise CellError("the footer is damaged", "", _WRONG) from None
 
 
-def _checked(found: Mapping[int, Any]) -> Footer:
+def _checked_footer(found: Mapping[int, Any]) -> Footer:
     if 8 in found:  # encryption_algorithm: the footer is readable, and columns are not
-        raise _encrypted()
-    rows, groups = _count(found[3]), found.get(4, [])
+        raise _encrypted_error()
+    rows, groups = _checked_count(found[3]), found.get(4, [])
     for number, group in enumerate(groups, 1):
         where = f"row group {number}"
-        if (size := _count(group[2])) > MAX_GROUP:
+        if (size := _checked_count(group[2])) > MAX_GROUP:
             hint = "Ask for row groups of the usual size, 128 MiB."
             raise CellError(f"states {size:,} bytes, more than the limit of {MAX_GROUP:,}", where, hint)
         if any(1 in chunk for chunk in group[1]):
             hint = "It is an index of several files: read the files themselves, and leave it out by the pattern."
             raise CellError("has its columns in another file", where, hint)
         if any({8, 9} & chunk.keys() for chunk in group[1]):
-            raise _encrypted()
-    if sum(_count(group[3]) for group in groups) != rows:
+            raise _encrypted_error()
+    if sum(_checked_count(group[3]) for group in groups) != rows:
         raise CellError(f"states {rows:,} rows, and its row groups do not", "", _WRONG)
-    return Footer(rows, _kinds(found[2]))
+    return Footer(rows, _column_kinds(found[2]))
 
 
-def _count(value: Any) -> int:
+def _checked_count(value: Any) -> int:
     if not isinstance(value, int) or value < 0:
         raise ValueError
     return value
 
 
-def _encrypted() -> CellError:
+def _encrypted_error() -> CellError:
     return CellError("is encrypted", "", "Ask the sender for a file without encryption; SFTP encrypts the transfer.")
 
 
-def _kinds(schema: Sequence[Mapping[int, Any]]) -> Mapping[str, Kind]:
-    kinds, names, passed = dict[str, Kind](), set[str](), 1
-    for _ in range(_count(schema[0].get(5, 0))):
+def _column_kinds(schema: Sequence[Mapping[int, Any]]) -> Mapping[str, ColumnKind]:
+    kinds, names, passed = dict[str, ColumnKind](), set[str](), 1
+    for _ in range(_checked_count(schema[0].get(5, 0))):
         column = schema[passed]
         name = column[4].decode()
         if name in names:
@@ -108,22 +108,22 @@ def _kinds(schema: Sequence[Mapping[int, Any]]) -> Mapping[str, Kind]:
         if column.get(8, 0) > _MAX_PRECISION and column.get(1) is not None:
             hint = f"Ask for a decimal of at most {_MAX_PRECISION} digits."
             raise CellError(f"a decimal of {column[8]:,} digits", f"column {name}", hint)
-        start, passed = passed + 1, _after(schema, passed)
+        start, passed = passed + 1, _place_after_column(schema, passed)
         is_old = any(_is_old_instant(inner) or inner.get(1) == _INT96 for inner in schema[start:passed])
-        if (kind := Kind.OLD_INSTANTS if is_old else _kind(column)) is not None:
+        if (kind := ColumnKind.OLD_INSTANTS if is_old else _column_kind(column)) is not None:
             kinds[name] = kind
     return kinds
 
 
-def _kind(column: Mapping[int, Any]) -> Kind | None:
+def _column_kind(column: Mapping[int, Any]) -> ColumnKind | None:
     logical = column.get(10, {})
     if 14 in logical:
-        return Kind.UUID
+        return ColumnKind.UUID
     if {4, 12} & logical.keys() or column.get(6) in {4, 19}:
-        return Kind.TEXT
+        return ColumnKind.TEXT
     if column.get(6) == 21:
-        return Kind.INTERVAL
-    return Kind.UTC if _is_old_instant(column) else None
+        return ColumnKind.INTERVAL
+    return ColumnKind.UTC if _is_old_instant(column) else None
 
 
 def _is_old_instant(column: Mapping[int, Any]) -> bool:
@@ -131,73 +131,73 @@ def _is_old_instant(column: Mapping[int, Any]) -> bool:
     return column.get(6) in {9, 10} and not column.get(10)
 
 
-def _after(schema: Sequence[Mapping[int, Any]], start: int) -> int:
+def _place_after_column(schema: Sequence[Mapping[int, Any]], start: int) -> int:
     """Return the place after a column and those inside of it."""
     wanted, place = 1, start
     while wanted:
-        wanted += _count(schema[place].get(5, 0)) - 1
+        wanted += _checked_count(schema[place].get(5, 0)) - 1
         place += 1
     return place
 
 
-class _Compact:
+class _ThriftReader:
     """Reads values of Thrift's compact protocol: a struct is a mapping from the numbers of its fields."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
-    def struct(self, depth: int) -> dict[int, Any]:
+    def read_struct(self, depth: int) -> dict[int, Any]:
         if depth > _MAX_DEPTH:
             raise ValueError
         found, number = dict[int, Any](), 0
-        while head := self._byte():
+        while head := self._read_byte():
             step, kind = head >> 4, head & 15
-            number = number + step if step else self._signed()
-            found[number] = kind == 1 if kind in {1, 2} else self._value(kind, depth)
+            number = number + step if step else self._read_signed()
+            found[number] = kind == 1 if kind in {1, 2} else self._read_value(kind, depth)
         return found
 
-    def _value(self, kind: int, depth: int) -> Any:
+    def _read_value(self, kind: int, depth: int) -> Any:
         match kind:
             case 1 | 2 | 3:  # a truth value in a list, or a byte
-                return self._byte()
+                return self._read_byte()
             case 4 | 5 | 6:
-                return self._signed()
+                return self._read_signed()
             case 7:
-                return self._bytes(8)
+                return self._read_bytes(8)
             case 8:
-                return self._bytes(self._unsigned())
+                return self._read_bytes(self._read_unsigned())
             case 9 | 10:
-                return self._list(depth + 1)
+                return self._read_list(depth + 1)
             case 12:
-                return self.struct(depth + 1)
+                return self.read_struct(depth + 1)
         raise ValueError
 
-    def _list(self, depth: int) -> list[Any]:
-        head = self._byte()
+    def _read_list(self, depth: int) -> list[Any]:
+        head = self._read_byte()
         size, kind = head >> 4, head & 15
         if depth > _MAX_DEPTH:
             raise ValueError
-        return [self._value(kind, depth) for _ in range(self._unsigned() if size == _SHORT else size)]
+        return [self._read_value(kind, depth) for _ in range(self._read_unsigned() if size == _SHORT else size)]
 
-    def _byte(self) -> int:
+    def _read_byte(self) -> int:
         self._at += 1
         return self._data[self._at - 1]
 
-    def _bytes(self, size: int) -> bytes:
+    def _read_bytes(self, size: int) -> bytes:
         self._at += size
         if self._at > len(self._data):
             raise ValueError
         return self._data[self._at - size : self._at]
 
-    def _unsigned(self) -> int:
+    def _read_unsigned(self) -> int:
         value = shift = 0
-        while (byte := self._byte()) & 128:
+        while (byte := self._read_byte()) & 128:
             value |= (byte & 127) << shift
             shift += 7
             if shift > 63:
                 raise ValueError
         return value | byte << shift
 
-    def _signed(self) -> int:
-        value = self._unsigned()
+    def _read_signed(self) -> int:
+        value = self._read_unsigned()
         return value >> 1 ^ -(value & 1)

@@ -24,7 +24,7 @@ from polars.exceptions import PolarsError
 
 from crossdock.reading.formats.column_name_checks import names_to_match
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
-from crossdock.reading.formats.text_decoding import Piece, count, parts
+from crossdock.reading.formats.text_decoding import Piece, count_byte, split_piece
 from crossdock.values.records import LINE, cells_named, column_named, columns_named
 
 MAX_CELLS = 1 << 19
@@ -70,7 +70,9 @@ class PolarsParser:
             if form.quote and len(delimiter) == 1 and len(self._names) > 1
             else None
         )
-        self._quoted = _quoted(self._round_trip.quote.encode(), delimiter, self._end) if self._round_trip else None
+        self._quoted = (
+            _quoted_cell_pattern(self._round_trip.quote.encode(), delimiter, self._end) if self._round_trip else None
+        )
         self._never = form.never if form.never is not None and len(form.never) <= len(self._names) else None
         allowed = {delimiter, *(mark.encode() for mark in form.marks)}
         self._controls = [control for control in _CONTROLS if control not in allowed]
@@ -79,19 +81,24 @@ class PolarsParser:
         self._always: Sequence[str] | None = None  # columns that are quoted in every row; None before the first piece
         self._failures = 0  # failed round trips minus successful ones
 
-    def frame(self, piece: Piece) -> pl.DataFrame | None:
+    def parse(self, piece: Piece) -> pl.DataFrame | None:
         """Parse *piece*, or return None if nothing proves that the result is right."""
         data, ends = piece.data, piece.ends
-        if len(data) > _LARGE or ends * len(self._names) > MAX_CELLS or self._is_odd(data) or self._is_crowded(data):
+        if (
+            len(data) > _LARGE
+            or ends * len(self._names) > MAX_CELLS
+            or self._has_invalid_characters(data)
+            or self._has_too_many_delimiters(data)
+        ):
             return None
         if not data.endswith(b"\n"):
             data, ends = data + self._end, ends + 1
-        frame = self._checked_by_counts(data, ends)
+        frame = self._parse_checked_by_counts(data, ends)
         if frame is None:
-            frame = self._checked_by_round_trip(data, ends)
+            frame = self._parse_checked_by_round_trip(data, ends)
         if frame is None:
-            frame = self._rewritten(data, ends)
-        if frame is None or self._holds_no_row(frame):
+            frame = self._parse_rewritten(data, ends)
+        if frame is None or self._has_header_or_trailer(frame):
             return None
         lines = pl.int_range(piece.line, piece.line + frame.height, dtype=pl.UInt64, eager=True)
         inner_ends = ends - frame.height
@@ -103,14 +110,14 @@ class PolarsParser:
             inner_ends -= int(counts.sum())
         return frame.insert_column(frame.width, lines.alias(LINE))
 
-    def _is_odd(self, data: bytes) -> bool:
+    def _has_invalid_characters(self, data: bytes) -> bool:
         for start in range(0, len(data), _WINDOW):
             if any(data.find(control, start, start + _WINDOW) >= 0 for control in self._controls):
                 return True
         later = b"\xc2" in data and _LATER_CONTROLS.search(data) is not None
         return later or (b"\xef" in data and _BYTE_ORDER_MARK in data)
 
-    def _is_crowded(self, data: bytes) -> bool:
+    def _has_too_many_delimiters(self, data: bytes) -> bool:
         """Return whether a line has more delimiters than a row may have: polars takes 400 bytes of memory for each."""
         start, longest = 0, MAX_COLUMNS * len(self._delimiter)
         while len(data) - start > longest:
@@ -122,16 +129,16 @@ class PolarsParser:
             start = end
         return False
 
-    def _holds_no_row(self, frame: pl.DataFrame) -> bool:
-        if _equal(frame, names_to_match(self._names)).height:
+    def _has_header_or_trailer(self, frame: pl.DataFrame) -> bool:
+        if _rows_that_begin_with(frame, names_to_match(self._names)).height:
             return True
         if self._never is None:
             return False
         *whole, begin = self._never
-        last = cells_named(_equal(frame, whole), self._names[len(whole)])
+        last = cells_named(_rows_that_begin_with(frame, whole), self._names[len(whole)])
         return bool(last.str.starts_with(begin).any())
 
-    def _checked_by_counts(self, data: bytes, ends: int) -> pl.DataFrame | None:
+    def _parse_checked_by_counts(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """Parse text with few quotes, or return None if one of them is out of place.
 
         For such text polars refuses rows with too many cells and gives nulls for missing ones: each row is one record.
@@ -139,17 +146,17 @@ class PolarsParser:
         quote, quoted = self._quote, self._quoted
         if quote is None or quoted is None or data.count(quote, 0, _WINDOW) * _FEW > min(len(data), _WINDOW):
             return None
-        quotes = count(data, quote)
+        quotes = count_byte(data, quote)
         if quotes * _FEW > len(data):  # behind a beginning that has few: each cell in quotes takes memory
             return None
         found = quoted.findall(data) if quotes else []
         inside = b"".join(found)
         rows = ends - inside.count(b"\n")
-        returns = count(data, b"\r")
+        returns = count_byte(data, b"\r")
         pairs = data.count(b"\r\n") if returns else 0
         if quote in found or returns != pairs or pairs - inside.count(b"\r\n") != (rows if self._crlf else 0):
             return None
-        frame = self._read(data, quote.decode(), nulls=False)
+        frame = self._read_csv(data, quote.decode(), nulls=False)
         if frame is None or frame.height != rows or any(column.null_count() for column in frame):
             return None
         cells = sum(frame.select(pl.all().str.len_bytes().sum()).row(0))
@@ -157,17 +164,17 @@ class PolarsParser:
         between = rows * (len(self._names) - 1 + len(self._end))
         return frame if cells + marks + between == len(data) else None
 
-    def _checked_by_round_trip(self, data: bytes, ends: int) -> pl.DataFrame | None:
+    def _parse_checked_by_round_trip(self, data: bytes, ends: int) -> pl.DataFrame | None:
         round_trip = self._round_trip
         if round_trip is None or self._failures > 0 or round_trip.quote.encode() not in data:
             return None
-        frame = self._read(data, round_trip.quote, nulls=True)
+        frame = self._read_csv(data, round_trip.quote, nulls=True)
         if frame is None:
             self._failures += 1
             return None
         if self._always is None:
             self._always = round_trip.quoted_columns(data, frame)
-        same = round_trip.gives(data, frame, self._always)
+        same = round_trip.reproduces(data, frame, self._always)
         self._failures += -1 if same else 1
         if not same or self._has_lone_return(data, ends, frame.height):
             return None
@@ -175,46 +182,46 @@ class PolarsParser:
         return frame.with_columns(column.fill_null("") for column in columns_named(empty))
 
     def _has_lone_return(self, data: bytes, ends: int, rows: int) -> bool:
-        returns = count(data, b"\r")
+        returns = count_byte(data, b"\r")
         if self._crlf and returns == ends == rows:
             return False  # all of them end rows
         return returns > 0 and returns != data.count(b"\r\n")
 
-    def _rewritten(self, data: bytes, ends: int) -> pl.DataFrame | None:
+    def _parse_rewritten(self, data: bytes, ends: int) -> pl.DataFrame | None:
         quotes = data.count(self._quote) if self._quote else 0
         if quotes <= _QUOTES_AT_ONCE or not self._quote:
-            return self._rewritten_part(data, ends)
+            return self._parse_rewritten_part(data, ends)
         frames = list[pl.DataFrame]()
-        for part in parts(Piece(1, data, ends), self._quote.decode(), len(data) * _QUOTES_AT_ONCE // quotes):
-            frame = self._rewritten_part(part.data, part.ends)
+        for part in split_piece(Piece(1, data, ends), self._quote.decode(), len(data) * _QUOTES_AT_ONCE // quotes):
+            frame = self._parse_rewritten_part(part.data, part.ends)
             if frame is None:
                 return None
             frames.append(frame)
         return pl.concat(frames)
 
-    def _rewritten_part(self, data: bytes, ends: int) -> pl.DataFrame | None:
+    def _parse_rewritten_part(self, data: bytes, ends: int) -> pl.DataFrame | None:
         with self._rewriting:
-            found = self._flat(data)
+            found = self._one_line_per_record(data)
         if found is None:
             return None
         flat, counts = found
         rows = ends - counts[b"\n"]
         if flat.count(self._between) != rows * (len(self._names) - 1):
             return None
-        frame = self._read(flat, None, nulls=False)
+        frame = self._read_csv(flat, None, nulls=False)
         if frame is None or frame.height != rows:
             return None
         texts = {mark.decode(): special.decode() for special, mark in self._marks.items() if counts[special]}
         return frame.with_columns(pl.all().str.replace_many(texts)) if texts else frame
 
-    def _flat(self, data: bytes) -> tuple[bytes, Mapping[bytes, int]] | None:
+    def _one_line_per_record(self, data: bytes) -> tuple[bytes, Mapping[bytes, int]] | None:
         """Write each record as one line: cells unquoted and special bytes marked. Also count each special byte."""
         quote = self._quote
         if quote is None or quote not in data:
-            plain = self._outside(data)
+            plain = self._checked_text_outside_quotes(data)
             return None if plain is None else (plain, dict.fromkeys(self._marks, 0))
         texts = data.split(quote)
-        outside = self._outside(quote.join(texts[::2]))
+        outside = self._checked_text_outside_quotes(quote.join(texts[::2]))
         if outside is None:
             return None
         texts[::2] = outside.split(quote)
@@ -235,10 +242,10 @@ class PolarsParser:
         texts[1::2] = inside.split(quote)
         return b"".join(texts), counts
 
-    def _outside(self, text: bytes) -> bytes | None:
+    def _checked_text_outside_quotes(self, text: bytes) -> bytes | None:
         if self._crlf:
-            returns = count(text, b"\r")
-            if returns != count(text, b"\n") or returns != text.count(b"\r\n"):
+            returns = count_byte(text, b"\r")
+            if returns != count_byte(text, b"\n") or returns != text.count(b"\r\n"):
                 return None
             text = text.replace(b"\r\n", b"\n")
         elif b"\r" in text:
@@ -247,7 +254,7 @@ class PolarsParser:
             return None  # a blank line; with more columns, it lacks delimiters
         return text if self._between == self._delimiter else text.replace(self._delimiter, self._between)
 
-    def _read(self, text: bytes, quote: str | None, *, nulls: bool) -> pl.DataFrame | None:
+    def _read_csv(self, text: bytes, quote: str | None, *, nulls: bool) -> pl.DataFrame | None:
         """Parse *text* with polars. A missing cell is null; an empty cell without quotes is null if *nulls*."""
         if text.startswith(_PACKED):  # polars would unpack it
             return None
@@ -268,14 +275,14 @@ class PolarsParser:
             return None
 
 
-def _quoted(quote: bytes, delimiter: bytes, end: bytes) -> re.Pattern[bytes]:
+def _quoted_cell_pattern(quote: bytes, delimiter: bytes, end: bytes) -> re.Pattern[bytes]:
     """Match cells in quotes, and each misplaced quote. It does not backtrack, because quotes in a cell are doubled."""
     mark, before, after = re.escape(quote), re.escape(delimiter), re.escape(end)
     inside = b"[^%b]*+(?:%b%b[^%b]*+)*+" % (mark, mark, mark, mark)
     return re.compile(b"%b(?:(?<![^%b\\n]%b)%b%b(?=%b|%b))?" % (mark, before, mark, inside, mark, before, after))
 
 
-def _equal(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
+def _rows_that_begin_with(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
     for name, cell in zip(frame.columns, cells, strict=False):
         frame = frame.filter(frame[name] == cell)
         if frame.is_empty():
@@ -287,7 +294,7 @@ _BATCH_ROWS = 16_384
 _SAMPLE_ROWS = 200  # rows that show which columns are quoted
 
 
-class _Comparing(BytesIO):
+class _ComparingStream(BytesIO):
     """Compares what is written with *data* and stores none of it. `at` is -1 after the first difference."""
 
     def __init__(self, data: bytes) -> None:
@@ -309,13 +316,13 @@ class RoundTrip:
     quote: str
     end: str
 
-    def gives(self, data: bytes, frame: pl.DataFrame, always: Sequence[str]) -> bool:
+    def reproduces(self, data: bytes, frame: pl.DataFrame, always: Sequence[str]) -> bool:
         """Return whether *frame* is written as *data* if cells of *always* have quotes; a null is an unquoted cell."""
         style: Literal["always", "necessary", "never"] = "always" if len(always) == len(self.names) else "necessary"
         if 0 < len(always) < len(self.names):
             style = "never"
-            frame = frame.with_columns(self._in_quotes(name, each=name in always) for name in self.names)
-        comparing = _Comparing(data)
+            frame = frame.with_columns(self._quoted_expression(name, each=name in always) for name in self.names)
+        comparing = _ComparingStream(data)
         frame.write_csv(
             comparing,
             include_header=False,
@@ -327,7 +334,7 @@ class RoundTrip:
         )
         return comparing.at == len(data)
 
-    def _in_quotes(self, name: str, *, each: bool) -> pl.Expr:
+    def _quoted_expression(self, name: str, *, each: bool) -> pl.Expr:
         column, quote = column_named(name), pl.lit(self.quote)
         quoted = pl.concat_str(quote, column.str.replace_all(self.quote, self.quote * 2, literal=True), quote)
         if each:

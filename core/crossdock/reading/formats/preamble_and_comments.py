@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from crossdock.reading.formats.leniencies import BlankLines, Leniencies
-from crossdock.reading.formats.text_decoding import LINES_BYTES, MAX_RECORD_BYTES, Block, too_long, windows
+from crossdock.reading.formats.text_decoding import LINES_BYTES, MAX_RECORD_BYTES, Block, too_long_error, windows
 
 
 def without_preamble(blocks: Iterator[bytes], lines: int) -> Iterator[Block]:
@@ -28,7 +28,7 @@ _END = b"\r\n\x1a"  # the last byte ends files of DOS
 def without_comments(blocks: Iterator[Block], prefix: str, quote: str | None) -> Iterator[Block]:
     """Leave out the lines that begin with *prefix*, except inside quotes."""
     begin = prefix.encode()
-    return _without(blocks, lambda line: line.startswith(begin), quote)
+    return _without_lines(blocks, lambda line: line.startswith(begin), quote)
 
 
 def without_blank_lines(
@@ -43,7 +43,7 @@ def without_blank_lines(
         return blank
 
     if which == "skip":
-        return _without(blocks, is_blank, quote, at_end=lambda rest: not rest.strip(empty + _END))
+        return _without_lines(blocks, is_blank, quote, at_end=lambda rest: not rest.strip(empty + _END))
     return _without_blank_end(blocks, blanks.encode() + _END, leniencies)
 
 
@@ -60,14 +60,14 @@ def _without_blank_end(blocks: Iterator[Block], empty: bytes, leniencies: Lenien
         yield text[:end]
         held = text[end:]
         if len(held) > MAX_RECORD_BYTES:
-            raise too_long()
+            raise too_long_error()
     last, feed, rest = held.partition(b"\n")
     yield last + feed
     rest = rest.rstrip(b"\x1a")
     leniencies.add("blank", rest.count(b"\n") + (bool(rest) and not rest.endswith(b"\n")))
 
 
-def _without(
+def _without_lines(
     blocks: Iterator[Block],
     is_left_out: Callable[[bytes], bool],
     quote: str | None,
@@ -95,6 +95,6 @@ def _without(
             text = b"".join(kept)
         yield text
         if len(rest) > MAX_RECORD_BYTES:
-            raise too_long()
+            raise too_long_error()
     if quotes % 2 or not (at_end or is_left_out)(rest):
         yield rest

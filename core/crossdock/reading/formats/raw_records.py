@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from crossdock.reading.formats.compression import open_stream
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 
 MOST_BYTES = 4_000
@@ -27,7 +27,7 @@ def raw_lines(
     mark = quote.encode() if quote else None
     wanted, found, current = set(lines), dict[int, bytes](), 0
     with open_stream(path, name=name) as stream:
-        for number, line in enumerate(_parts(stream, b"\n"), 1):
+        for number, line in enumerate(_split_stream(stream, b"\n"), 1):
             if number in wanted:
                 current = number
                 found[current] = line
@@ -46,11 +46,11 @@ def raw_segments(path: Openable, numbers: Sequence[int], *, name: str) -> Mappin
     if not numbers:
         return found
     with open_stream(path, name=name) as stream:
-        end, release = _separators(head := stream.read(_CHUNK_BYTES).lstrip())
+        end, release = _segment_end_and_release(head := stream.read(_CHUNK_BYTES).lstrip())
         ends = [*(following for _, following in pairwise(numbers)), _LATEST]
         spans = iter(zip(numbers, ends, strict=True))
         start, stop = next(spans)
-        for number, segment in enumerate(_parts(_Joined(head, stream), end, release), 1):
+        for number, segment in enumerate(_split_stream(_PrefixedStream(head, stream), end, release), 1):
             if number >= stop:
                 start, stop = next(spans)
             if start <= number and len(found[start]) < MOST_BYTES:
@@ -60,14 +60,14 @@ def raw_segments(path: Openable, numbers: Sequence[int], *, name: str) -> Mappin
     return {number: data[:MOST_BYTES] for number, data in found.items()}
 
 
-def _separators(head: bytes) -> tuple[bytes, bytes]:
+def _segment_end_and_release(head: bytes) -> tuple[bytes, bytes]:
     """Return what ends segments, and the release character, if there is one."""
     if head.startswith(b"ISA"):
         return head[_X12_HEADER - 1 : _X12_HEADER] or b"~", b""
     return (head[8:9], head[6:7].strip()) if head.startswith(b"UNA") else (b"'", b"?")
 
 
-class _Joined:
+class _PrefixedStream:
     """What was read of a stream, and the rest."""
 
     def __init__(self, head: bytes, stream: Readable) -> None:
@@ -78,7 +78,7 @@ class _Joined:
         return head or self._stream.read(size)
 
 
-def _parts(stream: Readable, end: bytes, release: bytes = b"") -> Iterator[bytes]:
+def _split_stream(stream: Readable, end: bytes, release: bytes = b"") -> Iterator[bytes]:
     rest = b""
     while block := stream.read(_CHUNK_BYTES):
         *whole, rest = (rest + block).split(end)

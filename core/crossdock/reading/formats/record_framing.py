@@ -51,7 +51,7 @@ class ByteStream:
             self._fill(size)
         return self._data[self._at : self._at + size]
 
-    def take_to(self, end: bytes) -> tuple[bytes, bool]:
+    def take_until(self, end: bytes) -> tuple[bytes, bool]:
         """Return the bytes before *end*, which is passed over, and whether there was one."""
         searched = 0
         while (found := self._data.find(end, self._at + max(0, searched - len(end)))) < 0:
@@ -104,7 +104,7 @@ def ended_records(stream: ByteStream, ends: Sequence[bytes]) -> Iterator[FramedR
     while stream.peek(1):
         offset = stream.offset
         stream.record += 1
-        data, is_ended = stream.take_to(plain)
+        data, is_ended = stream.take_until(plain)
         if len(ends) > 1 and is_ended:
             returned = data.endswith(ends[0].removesuffix(plain))
             if has_return not in {None, returned}:
@@ -118,7 +118,7 @@ def ended_records(stream: ByteStream, ends: Sequence[bytes]) -> Iterator[FramedR
 def described_records(stream: ByteStream) -> Iterator[FramedRecord]:
     """Yield records that follow a record descriptor word each."""
     while word := stream.take(_WORD):
-        yield _described(stream, word, None)
+        yield _record_after_word(stream, word, None)
 
 
 def blocked_records(stream: ByteStream) -> Iterator[FramedRecord]:
@@ -133,17 +133,17 @@ def blocked_records(stream: ByteStream) -> Iterator[FramedRecord]:
             stream.refuse(f"X'{word.hex().upper()}' is not a block descriptor word", offset, _WORDS)
         end = offset + size
         while stream.offset < end:
-            yield _described(stream, stream.take(_WORD), end)
+            yield _record_after_word(stream, stream.take(_WORD), end)
 
 
-def _described(stream: ByteStream, word: bytes, block_end: int | None) -> FramedRecord:
+def _record_after_word(stream: ByteStream, word: bytes, block_end: int | None) -> FramedRecord:
     stream.record += 1
     offset, size = stream.offset, int.from_bytes(word[:2], "big")
     if len(word) < _WORD or size < _WORD or word[2:] != b"\0\0" or (block_end and offset - _WORD + size > block_end):
         _refuse_word(stream, word, offset - len(word), size)
     data = stream.take(size - _WORD)
     if len(data) < size - _WORD:
-        states = f"{_shown(word)} states {size - _WORD:,} bytes, beyond the end of the file: {len(data):,} follow"
+        states = f"{_word_text(word)} states {size - _WORD:,} bytes, beyond the end of the file: {len(data):,} follow"
         stream.refuse(states, offset - _WORD)
     return offset, data
 
@@ -153,17 +153,17 @@ def _refuse_word(stream: ByteStream, word: bytes, offset: int, size: int) -> NoR
         stream.refuse("the file ends in the middle of a record descriptor word", offset)
     if size > _WORD and word[3] == 0 and word[2] in _SPANNED:
         hint = "Ask for a file without spanned records (RECFM=VB, and not VBS)."
-        stream.refuse(f"{_shown(word)} is that of a segment of a spanned record", offset, hint)
+        stream.refuse(f"{_word_text(word)} is that of a segment of a spanned record", offset, hint)
     if size < _WORD or word[2:] != b"\0\0":
         stream.refuse(f"X'{word.hex().upper()}' is not a record descriptor word", offset, _WORDS)
-    stream.refuse(f"{_shown(word)} states a record beyond the end of its block", offset, _WORDS)
+    stream.refuse(f"{_word_text(word)} states a record beyond the end of its block", offset, _WORDS)
 
 
-def _shown(word: bytes) -> str:
+def _word_text(word: bytes) -> str:
     return f"the record descriptor word X'{word.hex().upper()}'"
 
 
-def counted_records(stream: ByteStream, size_of: Callable[[ByteStream], int]) -> Iterator[FramedRecord]:
+def records_of_computed_size(stream: ByteStream, size_of: Callable[[ByteStream], int]) -> Iterator[FramedRecord]:
     """Yield records whose size depends on what they hold; *size_of* finds it without taking bytes."""
     while stream.peek(1):
         stream.record += 1

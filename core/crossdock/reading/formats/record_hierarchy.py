@@ -8,7 +8,7 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.control_totals import ControlTotals, first_after
+from crossdock.reading.formats.control_totals import ControlTotals, first_line_after
 from crossdock.reading.formats.record_types import RecordType, all_columns, ancestors
 from crossdock.values.records import LINE
 
@@ -19,7 +19,7 @@ def chosen_rows(
     for frames in parts:
         for rows in hierarchy.rows(frames):
             yield from rows.iter_slices(batch_rows)
-    hierarchy.end()
+    hierarchy.check_end()
     if not hierarchy.count:
         yield pl.DataFrame(schema={**dict.fromkeys(hierarchy.names, pl.String()), LINE: pl.UInt64()})
 
@@ -33,7 +33,7 @@ class RecordHierarchy:
         self._parents = {kind.parent for kind in types.values() if kind.parent is not None}
         self._latest: dict[str, pl.DataFrame] = {}  # the last record of each parent
         self._is_plain = len(types) == 1
-        self._totals = [ControlTotals(name, each, types) for each in types if types[each].counted]
+        self._totals = [ControlTotals(name, each, types) for each in types if types[each].counted_types]
         self._first = next((each for each, kind in types.items() if kind.once == "first"), None)
         self._last = next((each for each, kind in types.items() if kind.once == "last" and not kind.parent), None)
         self._begun, self._ended_at, self._end = False, 0, 0
@@ -42,7 +42,7 @@ class RecordHierarchy:
 
     def rows(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
         if not self._is_plain:
-            self._check_ends(frames)
+            self._check_first_and_last(frames)
             frames = self._with_parents(frames)
         for totals in self._totals:
             totals.add(frames)
@@ -50,14 +50,14 @@ class RecordHierarchy:
             self.count += found.height
             yield found[[*self.names, LINE]]
 
-    def end(self) -> None:
+    def check_end(self) -> None:
         if self._last is not None and not self._ended_at:
             hint = "The file is truncated or still being written: fetch it again."
             self._refuse(f"the last record is not of the type {self._last}", self._end, hint)
         for totals in self._totals:
-            totals.end(self._end)
+            totals.check_end(self._end)
 
-    def _check_ends(self, frames: Mapping[str, pl.DataFrame]) -> None:
+    def _check_first_and_last(self, frames: Mapping[str, pl.DataFrame]) -> None:
         lines = {name: frame[LINE] for name, frame in frames.items() if frame.height}
         if not lines:
             return
@@ -74,7 +74,7 @@ class RecordHierarchy:
             self._refuse(f"a record after that of the type {self._last}, which is the last one", begin, _JOINED)
         if self._last in lines:
             self._ended_at = lines[self._last][0]
-            if (after := first_after(lines, self._ended_at)) is not None:
+            if (after := first_line_after(lines, self._ended_at)) is not None:
                 self._refuse(f"a record after that of the type {self._last}, which is the last one", after, _JOINED)
 
     def _with_parents(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -84,7 +84,7 @@ class RecordHierarchy:
             frame = frames.get(name)
             parent = self._types[name].parent
             if frame is not None and parent is not None:
-                frame = self._joined(name, frame, parent, known)
+                frame = self._with_parent_columns(name, frame, parent, known)
             if frame is not None:
                 found[name] = frame
             if name in self._parents:
@@ -95,7 +95,9 @@ class RecordHierarchy:
                     self._latest[name] = known[name].tail(1)
         return found
 
-    def _joined(self, name: str, frame: pl.DataFrame, parent: str, known: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    def _with_parent_columns(
+        self, name: str, frame: pl.DataFrame, parent: str, known: Mapping[str, pl.DataFrame]
+    ) -> pl.DataFrame:
         parents = known.get(parent)
         if parents is None:
             self._refuse_orphan(name, parent, frame[LINE][0])

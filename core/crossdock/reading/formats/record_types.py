@@ -32,7 +32,7 @@ class RecordType(ConfigModel):
     In fixed-width files they need ``decimals``."""
 
     @model_validator(mode="after")
-    def _is_told(self) -> Self:
+    def _check_combination(self) -> Self:
         if self.otherwise and self.code is not None:
             raise ValueError("give either code or otherwise")
         if self.once == "first" and self.parent is not None:
@@ -46,7 +46,7 @@ class RecordType(ConfigModel):
         raise NotImplementedError
 
     @property
-    def counted(self) -> Mapping[str, tuple[str, ...]]:
+    def counted_types(self) -> Mapping[str, tuple[str, ...]]:
         return {**self.counts, **{column: (of.partition(".")[0],) for column, of in self.sums.items()}}
 
 
@@ -54,9 +54,9 @@ def code_of(name: str, kind: RecordType) -> str | None:
     return None if kind.otherwise else kind.code or name
 
 
-def scope_of(name: str, types: Mapping[str, RecordType]) -> str | None:
+def group_type_of(name: str, types: Mapping[str, RecordType]) -> str | None:
     """Return the type that begins the groups to which counts and sums of *name* refer; None for the whole file."""
-    used = [kind for kinds in types[name].counted.values() for kind in kinds]
+    used = [kind for kinds in types[name].counted_types.values() for kind in kinds]
     if used and all(name in ancestors(kind, types) for kind in used):
         return name
     return types[name].parent
@@ -71,12 +71,12 @@ def ancestors(name: str, types: Mapping[str, RecordType]) -> list[str]:
     return found
 
 
-def chain_of(name: str, types: Mapping[str, RecordType]) -> list[tuple[str, str]]:
+def types_with_prefixes(name: str, types: Mapping[str, RecordType]) -> list[tuple[str, str]]:
     return [(each, f"{each} " if len(types) > 1 else "") for each in [*reversed(ancestors(name, types)), name]]
 
 
 def field_places(name: str, types: Mapping[str, RecordType]) -> Iterator[tuple[str, str]]:
-    for each, of in chain_of(name, types):
+    for each, of in types_with_prefixes(name, types):
         for number, column in enumerate(types[each].own_columns):
             yield column, f"{of}field {number}"
 
@@ -85,9 +85,11 @@ def all_columns(name: str, types: Mapping[str, RecordType]) -> list[str]:
     return [column for each in [*reversed(ancestors(name, types)), name] for column in types[each].own_columns]
 
 
-def counts_rows(types: Mapping[str, RecordType], records: str) -> bool:
+def states_count_of(types: Mapping[str, RecordType], records: str) -> bool:
     return any(
-        kind.once is not None and scope_of(name, types) is None and any(records in of for of in kind.counts.values())
+        kind.once is not None
+        and group_type_of(name, types) is None
+        and any(records in of for of in kind.counts.values())
         for name, kind in types.items()
     )
 
@@ -96,15 +98,15 @@ def has_trailer(types: Mapping[str, RecordType]) -> bool:
     return any(kind.once == "last" and kind.parent is None for kind in types.values())
 
 
-def check_types(types: Mapping[str, RecordType], records: str | None) -> None:
+def check_record_types(types: Mapping[str, RecordType], records: str | None) -> None:
     """Raise PydanticCustomError for the first type that does not fit, with its place in the format."""
     if records is None or records not in types:
         raise misplaced(("records",), f"name the type whose records are read: {', '.join(types)}")
-    for name, message, place in _faults(types):
+    for name, message, place in _type_faults(types):
         raise misplaced(("record_types", name, *place), message)
 
 
-def _faults(types: Mapping[str, RecordType]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def _type_faults(types: Mapping[str, RecordType]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     codes: dict[str | None, str] = {}
     places: dict[str, str] = {}
     for name, kind in types.items():
@@ -130,19 +132,19 @@ def _statement_faults(name: str, types: Mapping[str, RecordType]) -> Iterator[tu
         for column in stated:
             if column not in kind.own_columns:
                 yield name, "is not a column of this type", (key, column)
-            if unknown := [each for each in kind.counted[column] if each not in types]:
+            if unknown := [each for each in kind.counted_types[column] if each not in types]:
                 yield name, f"there is no type {unknown[0]!r}", (key, column)
                 return
     for column, of in kind.sums.items():
         summed, _, what = of.partition(".")
         if what not in types[summed].own_columns:
             yield name, "must be TYPE.COLUMN, a column of that type", ("sums", column)
-    scope = scope_of(name, types)
-    if kind.counted and scope is None and kind.once is None:
+    scope = group_type_of(name, types)
+    if kind.counted_types and scope is None and kind.once is None:
         yield name, "a record that states counts or sums of the file is its first or its last: declare once", ()
     outside = [
         each
-        for each in (each for used in kind.counted.values() for each in used)
+        for each in (each for used in kind.counted_types.values() for each in used)
         if scope not in {None, each, *ancestors(each, types)}
     ]
     if outside:

@@ -16,8 +16,8 @@ from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.doubles import exact_text
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
-from crossdock.reading.formats.limited_process import cells_refused
-from crossdock.reading.formats.misdeclared_files import HEAD, refuse_no_sheet
+from crossdock.reading.formats.limited_process import cell_errors_as_refusals
+from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_than_sheet
 from crossdock.reading.formats.sheet_process import SheetCells, check_sheets_can_be_read, opened_sheet
 from crossdock.reading.formats.xlsx_check import cell_name
 from crossdock.reading.wrappers.wrapper import Openable
@@ -62,7 +62,7 @@ class SheetFormat(FileLayout):
     """
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_combination(self) -> Self:
         if not self.header and self.names is None:
             raise ValueError("a sheet without a header needs names")
         return self
@@ -83,12 +83,12 @@ def read_sheet(
     the sheet, after those of the sheets before.
     """
     check_sheets_can_be_read(name)
-    with cells_refused(name), path.open("rb") as file:
+    with cell_errors_as_refusals(name), path.open("rb") as file:
         if file.seek(0, 2) > MAX_BYTES:
             message = f"a sheet file of more than {MAX_BYTES >> 20} MiB"
             raise RefusedError(message, where=name, hint="Ask for CSV files.", code="file_too_large")
         file.seek(0)
-        refuse_no_sheet(file.read(HEAD), name=name)
+        refuse_other_than_sheet(file.read(HEAD), name=name)
         counted = Leniencies() if leniencies is None else leniencies
         yield from _frames(file, layout, name, batch_rows, counted)
 
@@ -136,14 +136,14 @@ class _Sheet:
             next(self._cells, None)
             self.row += 1
         first = self.row + 1
-        self.names: Sequence[str] = self._header(names) if layout.header else names or ()
-        self._check_merged(first)
+        self.names: Sequence[str] = self._checked_header(names) if layout.header else names or ()
+        self._refuse_merged_cells(first)
 
     def rows(self, before: int) -> Iterator[tuple[str | int, ...]]:
         blank = 0
         for cells in self._cells:
             self.row += 1
-            texts = self._texts(cells)
+            texts = self._row_texts(cells)
             if not any(texts):
                 blank = blank or self.row
                 continue
@@ -154,9 +154,9 @@ class _Sheet:
                 self._refuse("a cell beside the columns", cell_name(self.row, extra + 1), "Name its column.")
             yield *(texts + [""] * (width - len(texts)))[:width], before + self.row
 
-    def _header(self, declared: Sequence[str] | None) -> Sequence[str]:
+    def _checked_header(self, declared: Sequence[str] | None) -> Sequence[str]:
         self.row += 1
-        names, place = self._texts(next(self._cells, [])), cell_name(self.row, 1)
+        names, place = self._row_texts(next(self._cells, [])), cell_name(self.row, 1)
         while names and not names[-1]:
             names.pop()
         hint = "Correct skip_rows, header and names in the format, or ask the sender."
@@ -170,16 +170,16 @@ class _Sheet:
             self._refuse("the header is not the declared one, or not that of the sheet before", place, hint)
         return names
 
-    def _check_merged(self, first: int) -> None:
+    def _refuse_merged_cells(self, first: int) -> None:
         """Refuse merged cells: only the first has the value, and the meaning of the others is not known."""
         for (row, column), (last, _) in self._sheet.merged:
             if last + 1 >= first:
                 self._refuse("merged cells", cell_name(row + 1, column + 1), "Ask for a table without merged cells.")
 
-    def _texts(self, cells: Sequence[Any]) -> list[str]:
-        return [cell if cell == "" else self._text(cell, number) for number, cell in enumerate(cells, 1)]
+    def _row_texts(self, cells: Sequence[Any]) -> list[str]:
+        return [cell if cell == "" else self._cell_text(cell, number) for number, cell in enumerate(cells, 1)]
 
-    def _text(self, cell: Any, column: int) -> str:
+    def _cell_text(self, cell: Any, column: int) -> str:
         match cell:
             case str():
                 if _CONTROL.search(cell):
@@ -190,7 +190,7 @@ class _Sheet:
             case datetime() | date() | time():
                 return cell.isoformat()
             case timedelta():
-                return _duration(cell)
+                return _duration_text(cell)
         if (text := exact_text(cell)) is None:
             hint = "Excel keeps 15 digits: ask for a cell that is text."
             self._refuse("a number of more than 15 digits", cell_name(self.row, column), hint)
@@ -200,7 +200,7 @@ class _Sheet:
         raise RefusedError(message, where=f"{self._place}!{cell}", hint=hint, code="file_damaged")
 
 
-def _duration(value: timedelta) -> str:
+def _duration_text(value: timedelta) -> str:
     seconds = abs(value) // timedelta(seconds=1)
     sign = "-" if value < timedelta() else ""
     return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

@@ -15,10 +15,10 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from crossdock.errors import ConfigError
-from crossdock.reading.formats.limited_process import CellError, Limits, Task, answers_of, line_of, serve
+from crossdock.reading.formats.limited_process import CellError, Limits, ReaderTask, answer_line, running_task, serve
 from crossdock.reading.formats.ods_sheet import is_ods, ods_answers
 from crossdock.reading.formats.xlsb_merged_cells import merged_in_xlsb
-from crossdock.reading.formats.xlsx_check import check_cells, check_parts, no_sheet
+from crossdock.reading.formats.xlsx_check import check_cells, check_parts, no_sheet_error
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
@@ -36,7 +36,7 @@ _TOO_MUCH = (
     "It holds cells far from its table, or texts or cells many times over: delete all rows and columns beside the "
     "table, save the file, and send it again; or ask for CSV."
 )
-_TASK = Task("sheet_process", "the reader of sheets", _DAMAGED, _TOO_MUCH)
+_TASK = ReaderTask("sheet_process", "the reader of sheets", _DAMAGED, _TOO_MUCH)
 _TIMES = {"d": date.fromisoformat, "s": datetime.fromisoformat, "t": time.fromisoformat}
 
 
@@ -70,22 +70,22 @@ def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_
     memory = min(_BASE_BYTES + _BYTES_PER_BYTE * size, _MOST_BYTES)
     seconds = _BASE_S + size // _BYTES_PER_S
     request = {"sheet": sheet, "errors": finds_errors, "zeros": shows_zeros}
-    with answers_of(_TASK, file, request, Limits(memory, seconds)) as found:
+    with running_task(_TASK, file, request, Limits(memory, seconds)) as found:
         answers = iter(found)
         first = next(answers)
         merged = [((row, column), (last, end)) for (row, column), (last, end) in first["merged"]]
-        rows = (list(map(_restored, row)) for row in answers)
+        rows = (list(map(_decoded_cell, row)) for row in answers)
         yield SheetCells(first["title"], first["visible"], first["empty"], merged, rows)
 
 
-def _restored(cell: Any) -> Any:
+def _decoded_cell(cell: Any) -> Any:
     if not isinstance(cell, list):
         return cell
     kind, *values = cell
     return timedelta(*values) if kind == "e" else _TIMES[kind](values[0])
 
 
-def _plain(cell: Any) -> list[Any]:
+def _encoded_cell(cell: Any) -> list[Any]:
     match cell:
         case datetime():
             return ["s", cell.isoformat()]
@@ -97,17 +97,17 @@ def _plain(cell: Any) -> list[Any]:
 
 
 def main() -> None:
-    serve(_answers)
+    serve(_answer_request)
 
 
-def _answers(file: BinaryIO, request: Any) -> Iterator[bytes]:
+def _answer_request(file: BinaryIO, request: Any) -> Iterator[bytes]:
     data = BytesIO(file.read())
-    for answer in _read(data, request["sheet"], finds_errors=request["errors"], shows_zeros=request["zeros"]):
-        text = answer if isinstance(answer, str) else json.dumps(answer, default=_plain)
-        yield line_of(text, too_much=_TOO_MUCH)
+    for answer in _read_workbook(data, request["sheet"], finds_errors=request["errors"], shows_zeros=request["zeros"]):
+        text = answer if isinstance(answer, str) else json.dumps(answer, default=_encoded_cell)
+        yield answer_line(text, too_much=_TOO_MUCH)
 
 
-def _read(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
+def _read_workbook(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
     check_parts(file)
     if is_ods(file):
         yield from ods_answers(file, sheet, finds_errors=finds_errors)
@@ -121,8 +121,8 @@ def _library_answers(file: BinaryIO, sheet: str | int, *, finds_errors: bool, sh
     try:
         file.seek(0)
         workbook = CalamineWorkbook.from_filelike(file)
-        visible = _visible(workbook)
-        title = _title(workbook, visible, sheet)
+        visible = _visible_sheets(workbook)
+        title = _sheet_title(workbook, visible, sheet)
         zeros = _check_cells(file, title, finds_errors=finds_errors)
         found = workbook.get_sheet_by_name(title)
         merged = found.merged_cell_ranges or merged_in_xlsb(file, title)
@@ -132,7 +132,7 @@ def _library_answers(file: BinaryIO, sheet: str | int, *, finds_errors: bool, sh
         raise CellError("cannot be read as a sheet file", "", _DAMAGED) from error
     counts = {"visible": len(visible), "empty": not found.height}
     yield {"title": title, "merged": merged, **counts}
-    yield from _rows(found, zeros if shows_zeros else None)
+    yield from _rows_with_shown_zeros(found, zeros if shows_zeros else None)
 
 
 def _check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
@@ -146,7 +146,7 @@ def _check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZero
     return zeros
 
 
-def _rows(sheet: CalamineSheet, zeros: ShownZeros | None) -> Iterator[list[Any]]:
+def _rows_with_shown_zeros(sheet: CalamineSheet, zeros: ShownZeros | None) -> Iterator[list[Any]]:
     _, column = sheet.start or (0, 0)
     before = [""] * column  # blank first rows come with the others, blank first columns do not
     for row, cells in enumerate(sheet.iter_rows(), 1):
@@ -156,7 +156,7 @@ def _rows(sheet: CalamineSheet, zeros: ShownZeros | None) -> Iterator[list[Any]]
         yield found
 
 
-def _visible(workbook: CalamineWorkbook) -> list[str]:
+def _visible_sheets(workbook: CalamineWorkbook) -> list[str]:
     from python_calamine import SheetTypeEnum, SheetVisibleEnum  # noqa: PLC0415  an optional extra
 
     return [
@@ -166,13 +166,13 @@ def _visible(workbook: CalamineWorkbook) -> list[str]:
     ]
 
 
-def _title(workbook: CalamineWorkbook, visible: Sequence[str], sheet: str | int) -> str:
+def _sheet_title(workbook: CalamineWorkbook, visible: Sequence[str], sheet: str | int) -> str:
     if isinstance(sheet, str):
         title = sheet if sheet in workbook.sheet_names else None
     else:
         title = visible[sheet - 1] if sheet <= len(visible) else None
     if title is None:
-        raise no_sheet(sheet, len(visible))
+        raise no_sheet_error(sheet, len(visible))
     if workbook.sheet_names.count(title) > 1:
         raise CellError(f"there are two sheets {title!r}", "", "Rename one of them, or ask the sender.")
     return title

@@ -30,7 +30,7 @@ class StrictParser:
         """Yield the records of *text* with the lines where they begin. *crlf* is None until the line end is known."""
         start = 0
         while start < len(text):
-            cells, end = self._record(text, start, line)
+            cells, end = self._parse_record(text, start, line)
             self._check_characters(text, start, end, line)
             if cells == [""] and text[start:end].strip("\r\n") == "":
                 self.refuse("the line is blank", line, hint="Ask the sender not to write blank lines.")
@@ -53,11 +53,11 @@ class StrictParser:
         return re.compile("|".join((*special, r"\r?\n", r"\Z")))
 
     @cached_property
-    def _odd_character(self) -> re.Pattern[str]:
+    def _invalid_character_pattern(self) -> re.Pattern[str]:
         controls = "".join(control for control in _CONTROLS if control not in (self.delimiter, *self.marks))
         return re.compile(f"[{re.escape(controls)}\ufeff]|\r(?!\n)")
 
-    def _record(self, text: str, start: int, line: int) -> tuple[list[str], int]:
+    def _parse_record(self, text: str, start: int, line: int) -> tuple[list[str], int]:
         first_line, end = line, text.find("\n", start) + 1 or len(text)
         if self.quote is None or text.find(self.quote, start, end) < 0:
             self._check_cell_count(text.count(self.delimiter, start, end) + 1, first_line)
@@ -65,9 +65,9 @@ class StrictParser:
         cells: list[str] = []
         while True:
             if text.startswith(self.quote, start):
-                cell, start = self._quoted(text, start, line, len(cells))
+                cell, start = self._parse_quoted(text, start, line, len(cells))
             else:
-                cell, start = self._unquoted(text, start, line, len(cells))
+                cell, start = self._parse_unquoted(text, start, line, len(cells))
             line += cell.count("\n")
             cells.append(cell)
             self._check_cell_count(len(cells), first_line)
@@ -81,7 +81,7 @@ class StrictParser:
             hint = "Check the declared delimiter and quote, and that the file is a table."
             self.refuse(f"{cells} columns or more; the limit is {MAX_COLUMNS}", line, hint=hint)
 
-    def _unquoted(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
+    def _parse_unquoted(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
         stop = self._cell_end_pattern.search(text, start)
         assert stop is not None
         if stop.group() == self.quote:
@@ -89,10 +89,10 @@ class StrictParser:
             if not re.search(f"(?:^|{re.escape(self.delimiter)}) *{re.escape(self.quote or '')}", text, re.MULTILINE):
                 hint += " If no field is ever quoted, and quotes are ordinary characters, declare quote: null."
             message = f"field {field + 1} contains a quote, but does not begin with one"
-            self.refuse(message, line, _column(text, stop.start()), hint=hint)
+            self.refuse(message, line, _column_at(text, stop.start()), hint=hint)
         return text[start : stop.start()], stop.start()
 
-    def _quoted(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
+    def _parse_quoted(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
         quote = self.quote
         assert quote is not None
         end = text.find(quote, start + 1)
@@ -100,16 +100,16 @@ class StrictParser:
             end = text.find(quote, end + 2)
         if end < 0:
             self.refuse(
-                f"the quote that opens field {field + 1} is never closed", line, _column(text, start), hint=_DOUBLE
+                f"the quote that opens field {field + 1} is never closed", line, _column_at(text, start), hint=_DOUBLE
             )
         cell, end = text[start + 1 : end].replace(quote * 2, quote), end + 1
         if end < len(text) and not text.startswith((self.delimiter, "\n", "\r\n"), end):
             message = f"text follows the closing quote of field {field + 1}, which was opened in line {line}"
-            self.refuse(message, line + cell.count("\n"), _column(text, end), hint=_DOUBLE)
+            self.refuse(message, line + cell.count("\n"), _column_at(text, end), hint=_DOUBLE)
         return cell, end
 
     def _check_characters(self, text: str, start: int, end: int, line: int) -> None:
-        odd = self._odd_character.search(text, start, end)
+        odd = self._invalid_character_pattern.search(text, start, end)
         if odd is None:
             return
         found = f"control character U+{ord(odd.group()):04X}"
@@ -121,8 +121,8 @@ class StrictParser:
                 "a byte order mark inside the file",
                 "Were files joined? Ask the sender to send them separately.",
             )
-        self.refuse(found, line + text.count("\n", start, odd.start()), _column(text, odd.start()), hint=hint)
+        self.refuse(found, line + text.count("\n", start, odd.start()), _column_at(text, odd.start()), hint=hint)
 
 
-def _column(text: str, at: int) -> int:
+def _column_at(text: str, at: int) -> int:
     return at - text.rfind("\n", 0, at)

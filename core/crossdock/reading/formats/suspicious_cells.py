@@ -61,7 +61,7 @@ class Suspicion:
         return f"column {self.column!r}: {number} with text that {WORDS[self.damage]}, first in line {self.line}"
 
 
-def suspicious(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicion]:
+def suspicious_cells(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicion]:
     names = [(name, damage) for name in columns for damage in _PATTERNS]
     if not names or not frame.height:
         return
@@ -80,7 +80,7 @@ def suspicious(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicio
             yield Suspicion(name, damage, cells.height, cells[LINE][0])
 
 
-def without_zeros(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[str]:
+def columns_with_lost_zeros(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[str]:
     """Yield the *columns* whose numbers nearly all have the same length, with a few shorter ones."""
     for name in columns:
         cells = cells_named(frame, name)

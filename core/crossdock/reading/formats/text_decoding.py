@@ -47,7 +47,7 @@ class DecodingError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class NotText:
+class InvalidByte:
     """A byte that is not UTF-8, and its place, from 1. `after_utf_8`: characters of several bytes precede it."""
 
     line: int
@@ -72,7 +72,7 @@ class Piece:
     last: bool = False
 
 
-def pieces(
+def decoded_pieces(
     stream: Readable, encoding: str, quote: str | None, *, name: str, chunk: int, prepare: Prepare = iter
 ) -> Iterator[Piece]:
     """Split *stream* into pieces of about *chunk* bytes. The first one is the first record alone.
@@ -80,7 +80,9 @@ def pieces(
     Records end at line ends outside quotes, which are not checked here. A fault is raised after all records before it.
     """
     held: Piece | None = None
-    cut = _cut(prepare(decoded(stream, encoding, name, chunk)), quote.encode() if quote else None, name)
+    cut = _cut_into_pieces(
+        prepare(decoded_as_utf_8(stream, encoding, name, chunk)), quote.encode() if quote else None, name
+    )
     try:
         for piece in cut:
             if held:
@@ -95,7 +97,7 @@ def pieces(
 
 
 def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Piece]:
-    end = _last_end(piece.data[:-1], quote.encode() if quote else None)
+    end = _last_record_end(piece.data[:-1], quote.encode() if quote else None)
     if not end:
         return None, piece
     ends = piece.data.count(b"\n", 0, end)
@@ -103,12 +105,12 @@ def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Pi
     return body, Piece(piece.line + ends, piece.data[end:], piece.ends - ends, piece.last)
 
 
-def parts(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
+def split_piece(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
     mark, data, line, start = quote.encode() if quote else None, piece.data, piece.line, 0
     while start < len(data):
         length, end = size, 0
         while not end and start + length < len(data):
-            end = _last_end(data[start : start + length], mark)
+            end = _last_record_end(data[start : start + length], mark)
             length *= 2
         part = data[start : start + end] if end else data[start:]
         yield Piece(line, part, ends := part.count(b"\n"))
@@ -116,7 +118,7 @@ def parts(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
         start += len(part)
 
 
-def as_text(piece: Piece, quote: str | None) -> tuple[str, NotText | None]:
+def as_text(piece: Piece, quote: str | None) -> tuple[str, InvalidByte | None]:
     """Return the text of *piece*, up to the record with the first byte that is not UTF-8, and that byte."""
     try:
         return piece.data.decode(), None
@@ -124,8 +126,8 @@ def as_text(piece: Piece, quote: str | None) -> tuple[str, NotText | None]:
         data, at = piece.data, error.start
         begin = data.rfind(b"\n", 0, at) + 1
         line, column = piece.line + data.count(b"\n", 0, at), len(data[begin:at].decode()) + 1
-        fault = NotText(line, column, data[at], not data[:at].isascii())
-        return data[: _last_end(data[:at], quote.encode() if quote else None)].decode(), fault
+        fault = InvalidByte(line, column, data[at], not data[:at].isascii())
+        return data[: _last_record_end(data[:at], quote.encode() if quote else None)].decode(), fault
 
 
 def records_at(
@@ -138,10 +140,10 @@ def records_at(
     chunk: int,
     prepare: Prepare = iter,
 ) -> Iterator[bytes]:
-    """Yield the records that begin at *lines* (ascending) of a stream that `pieces` has read to its end."""
+    """Yield the records that begin at *lines* (ascending) of a stream that `decoded_pieces` has read to its end."""
     mark, number = quote.encode() if quote else None, next(lines, None)
     begun, quotes = list[bytes](), 0
-    for first, found in _lines(prepare(decoded(stream, encoding, name, chunk))):
+    for first, found in _numbered_lines(prepare(decoded_as_utf_8(stream, encoding, name, chunk))):
         if number is None:
             return
         place = 0 if begun else number - first
@@ -156,7 +158,7 @@ def records_at(
                 place = place if number is None else number - first
 
 
-def _lines(blocks: Iterator[Block]) -> Iterator[tuple[int, list[bytes]]]:
+def _numbered_lines(blocks: Iterator[Block]) -> Iterator[tuple[int, list[bytes]]]:
     rest, number = b"", 1
     for block in blocks:
         if isinstance(block, int):
@@ -170,8 +172,8 @@ def _lines(blocks: Iterator[Block]) -> Iterator[tuple[int, list[bytes]]]:
     yield number, [rest.removesuffix(_DOS_END)]
 
 
-def _cut(blocks: Iterator[Block], quote: bytes | None, name: str) -> Iterator[Piece]:
-    rest, line, find_end = b"", 1, _first_end
+def _cut_into_pieces(blocks: Iterator[Block], quote: bytes | None, name: str) -> Iterator[Piece]:
+    rest, line, find_end = b"", 1, _first_record_end
     try:
         for block in blocks:
             if isinstance(block, int):
@@ -179,17 +181,17 @@ def _cut(blocks: Iterator[Block], quote: bytes | None, name: str) -> Iterator[Pi
                 continue
             left, quotes = block, rest.count(quote) if quote else 0
             if len(rest) > len(block):  # a long record is a piece of its own
-                find_end = _first_end
+                find_end = _first_record_end
             while end := find_end(left, quote, quotes):
                 data = b"".join((rest, memoryview(left)[:end]))
-                piece = Piece(line, data, count(data, b"\n"))
+                piece = Piece(line, data, count_byte(data, b"\n"))
                 yield piece
                 line += piece.ends
-                rest, left, quotes, find_end = b"", left[end:], 0, _last_end
+                rest, left, quotes, find_end = b"", left[end:], 0, _last_record_end
             rest += left
             if len(rest) > MAX_RECORD_BYTES:
                 yield Piece(line, rest, rest.count(b"\n"))
-                raise too_long()
+                raise too_long_error()
     except DecodingError as error:
         line += rest.count(b"\n")
         raise RefusedError(error.message, where=f"{name}:{line}", hint=error.hint, code="encoding_wrong") from error
@@ -197,12 +199,12 @@ def _cut(blocks: Iterator[Block], quote: bytes | None, name: str) -> Iterator[Pi
         yield Piece(line, rest, rest.count(b"\n"))
 
 
-def too_long() -> DecodingError:
+def too_long_error() -> DecodingError:
     message = f"a record of more than {MAX_RECORD_BYTES:,} bytes"
     return DecodingError(message, "Check the declared quote and encoding, and that it is a text file.")
 
 
-def _first_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
+def _first_record_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
     """Return the index after the first line end outside quotes, or 0. *quotes* quotes came before *data*."""
     start = end = 0
     while end := data.find(b"\n", end) + 1:
@@ -213,11 +215,11 @@ def _first_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
     return 0
 
 
-def _last_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
+def _last_record_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
     size = len(data)
     if quote is None:
         return data.rfind(b"\n") + 1
-    quotes += count(data, quote)
+    quotes += count_byte(data, quote)
     while end := data.rfind(b"\n", 0, size) + 1:
         quotes -= data.count(quote, end, size)
         if quotes % 2 == 0:
@@ -227,7 +229,7 @@ def _last_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
     return 0
 
 
-def count(data: bytes, mark: bytes) -> int:
+def count_byte(data: bytes, mark: bytes) -> int:
     """Count the byte *mark*. `bytes.replace` skips bytes that `bytes.count` examines one by one."""
     if data.count(mark, 0, _WINDOW) * _RARE > min(_WINDOW, len(data)):
         return data.count(mark)
@@ -238,7 +240,7 @@ def windows(data: bytes, size: int) -> Iterator[bytes]:
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
-def decoded(
+def decoded_as_utf_8(
     stream: Readable, encoding: str, name: str, chunk: int, *, expected: Literal["XML"] | None = None
 ) -> Iterator[bytes]:
     """Yield the text of *stream* as UTF-8, without its byte order mark. A `DecodingError` comes after the text."""
@@ -246,7 +248,7 @@ def decoded(
     head = b""
     while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
         head += more
-    mark = _check_mark(head, encoding, name)
+    mark = _check_byte_order_mark(head, encoding, name)
     refuse_other_kind(head, encoding, name=name, expected=expected)
     if encoding == "utf-8":
         yield head[len(mark) :]
@@ -267,25 +269,25 @@ def decoded(
         except UnicodeDecodeError as error:
             decoder.setstate(state)
             start = error.start - len(state[0])
-            yield from _blocks(decoder.decode(raw[: max(0, start)]), chunk)
+            yield from _encoded_blocks(decoder.decode(raw[: max(0, start)]), chunk)
             message, hint = f"byte {offset + start} of the file (from 0) is not {encoding}", _ASK
             if final:  # only then is a character incomplete
                 message = f"the file ends in the middle of a character, at byte {offset + start} (from 0)"
                 hint = f"It is truncated or still being written: fetch it again. If it is whole, it is not {encoding}."
             raise DecodingError(message, hint) from error
-        yield from _blocks(text, chunk)
+        yield from _encoded_blocks(text, chunk)
         offset += len(raw)
         raw = b""
 
 
-def _blocks(text: str, size: int) -> Iterator[bytes]:
+def _encoded_blocks(text: str, size: int) -> Iterator[bytes]:
     """Encode *text* as UTF-8, *size* bytes at a time: it may be three times as long as in its encoding."""
     data = text.encode()
     for start in range(0, len(data), size):
         yield data[start : start + size]
 
 
-def _check_mark(head: bytes, encoding: str, name: str) -> bytes:
+def _check_byte_order_mark(head: bytes, encoding: str, name: str) -> bytes:
     for mark, (declare, allowed) in MARKS.items():
         if head.startswith(mark):
             if encoding not in allowed:

@@ -37,7 +37,7 @@ def known_encoding(name: str) -> str:
     raise ValueError(f"is not a character encoding that Python knows; {advice}")
 
 
-def is_plain_width(name: str) -> bool:
+def has_no_shifts(name: str) -> bool:
     return not codecs.lookup(name).name.replace("_", "").replace("-", "").startswith(_SWITCHING)
 
 
@@ -51,7 +51,7 @@ def is_single_byte(name: str) -> bool:
     )
 
 
-class Widths(dict[int, str]):
+class ByteWidthTable(dict[int, str]):
     """A table for `str.translate` that adds a `FILLER` for each byte of a character after its first one."""
 
     def __init__(self, encoding: str) -> None:

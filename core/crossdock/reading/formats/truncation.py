@@ -12,7 +12,7 @@ _LONGEST = 64  # bytes: a row end of 8 characters in any encoding, and an end ma
 _DOS_END = "\x1a"
 
 
-def is_cut(path: Openable, encoding: str, row_end: str | None) -> bool:
+def lacks_last_row_end(path: Openable, encoding: str, row_end: str | None) -> bool:
     """Return whether the last row lacks *row_end*: None is LF or CRLF, empty is none. gzip has its own."""
     if row_end == "":
         return False
@@ -24,10 +24,12 @@ def is_cut(path: Openable, encoding: str, row_end: str | None) -> bool:
             return False
         file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST))
         tail = file.read()
-    possible = [text.encode(form) for form in _forms(encoding) for end in ends for text in (end, end + _DOS_END)]
+    possible = [
+        text.encode(form) for form in _encoding_forms(encoding) for end in ends for text in (end, end + _DOS_END)
+    ]
     return not tail.endswith(tuple(possible))
 
 
-def _forms(encoding: str) -> list[str]:
+def _encoding_forms(encoding: str) -> list[str]:
     name = codecs.lookup(encoding).name.removesuffix("-sig")
     return [f"{name}-le", f"{name}-be"] if name in {"utf-16", "utf-32"} else [name]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 from typing import Any, BinaryIO
 
-from crossdock.reading.formats.xlsx_check import opened_archive, part_of
+from crossdock.reading.formats.xlsx_check import opened_archive, part_of_relation
 
 _WORKBOOK, _RELATIONS = "xl/workbook.bin", "xl/_rels/workbook.bin.rels"
 _SHEET, _MERGED = 156, 176  # BrtBundleSh and BrtMergeCell
@@ -27,49 +27,53 @@ def merged_in_xlsb(file: BinaryIO, title: str) -> list[Range]:
     with opened_archive(file) as archive:
         if _WORKBOOK not in archive.namelist():
             return []
-        relations = [relation for relation, name in map(_sheet, _records(archive, _WORKBOOK, _SHEET)) if name == title]
-        part = part_of(archive, _RELATIONS, relations)
+        relations = [
+            relation
+            for relation, name in map(_relation_and_name, _records_of_type(archive, _WORKBOOK, _SHEET))
+            if name == title
+        ]
+        part = part_of_relation(archive, _RELATIONS, relations)
         merged = dict[int, Range]()  # the first ones that end in each row
-        for record in _records(archive, part, _MERGED):
-            first, last, column, end = (_number(record, place) for place in (0, 4, 8, 12))
+        for record in _records_of_type(archive, part, _MERGED):
+            first, last, column, end = (_uint32_at(record, place) for place in (0, 4, 8, 12))
             merged.setdefault(last, ((first, column), (last, end)))
         return list(merged.values())
 
 
-def _number(record: bytes, place: int) -> int:
+def _uint32_at(record: bytes, place: int) -> int:
     return int.from_bytes(record[place : place + 4], "little")
 
 
-def _sheet(record: bytes) -> tuple[str, str]:
+def _relation_and_name(record: bytes) -> tuple[str, str]:
     """Return the relation and the name of a sheet, each of which follows its length."""
-    name = 12 + 2 * _number(record, 8)
-    end = name + 4 + 2 * _number(record, name)
+    name = 12 + 2 * _uint32_at(record, 8)
+    end = name + 4 + 2 * _uint32_at(record, name)
     return record[12:name].decode("utf-16-le", "replace"), record[name + 4 : end].decode("utf-16-le", "replace")
 
 
-def _records(archive: zipfile.ZipFile, part: str, wanted: int) -> Iterator[bytes]:
+def _records_of_type(archive: zipfile.ZipFile, part: str, wanted: int) -> Iterator[bytes]:
     packed: Any = archive.open(part)  # it can be read into a buffer, of which its type says nothing
     with BufferedReader(packed, _BUFFER) as stream:
         while head := stream.read(1):
-            kind = head[0] if head[0] < _MORE else head[0] - _MORE | _byte(stream) << 7
+            kind = head[0] if head[0] < _MORE else head[0] - _MORE | _next_byte(stream) << 7
             size, shift, byte = 0, 0, _MORE
             while byte >= _MORE and shift < _SIZE_BITS:
-                byte = _byte(stream)
+                byte = _next_byte(stream)
                 size |= byte % _MORE << shift
                 shift += 7
             if kind == wanted:
                 yield stream.read(size)
             else:
-                _skip(stream, size)
+                _skip_bytes(stream, size)
 
 
-def _byte(stream: BinaryIO) -> int:
+def _next_byte(stream: BinaryIO) -> int:
     if not (byte := stream.read(1)):
         raise ValueError("a record is cut")
     return byte[0]
 
 
-def _skip(stream: BinaryIO, size: int) -> None:
+def _skip_bytes(stream: BinaryIO, size: int) -> None:
     while size:
         passed = len(stream.read(min(size, _BUFFER)))
         if not passed:

@@ -18,7 +18,7 @@ from xml.parsers import expat
 
 from crossdock.reading.formats.doubles import NUMBER, is_rounded
 from crossdock.reading.formats.limited_process import CellError
-from crossdock.reading.formats.xlsx_leading_zeros import Sections, ShownZeros, sections_of
+from crossdock.reading.formats.xlsx_leading_zeros import Sections, ShownZeros, parse_number_format
 
 MAX_UNPACKED = 512 << 20
 """The limit for all parts of an archive together, in bytes."""
@@ -46,14 +46,14 @@ Start = Callable[[str, dict[str, str]], None]
 Text = Callable[[str], None]
 
 
-def no_sheet(sheet: str | int, visible: int) -> CellError:
+def no_sheet_error(sheet: str | int, visible: int) -> CellError:
     if isinstance(sheet, str):
         return CellError(f"there is no sheet {sheet!r}", "", "Correct sheet, or ask the sender.")
     hint = "Correct sheet, or ask the sender; hidden sheets are only read by their names."
     return CellError(f"has {visible} visible sheets, but sheet {sheet} is declared", "", hint)
 
 
-def most_unpacked(packed: int) -> int:
+def max_unpacked_bytes(packed: int) -> int:
     return min(MAX_UNPACKED, max(_FREE_BYTES, _MAX_EXPANSION * packed))
 
 
@@ -69,9 +69,9 @@ def check_parts(file: BinaryIO) -> None:
         if len({name.lower() for name in names}) != len(names):
             raise CellError("has two parts with the same name, of which only one would be read", "", _AGAIN)
         for part in archive.infolist():
-            for block in _blocks(archive, part.filename):
+            for block in _blocks_of_part(archive, part.filename):
                 total += len(block)
-                if total > most_unpacked(packed):
+                if total > max_unpacked_bytes(packed):
                     message = f"unpacks to more than {total >> 20} MiB, too much for a file of {packed:,} bytes"
                     raise CellError(message, "", "If the file is genuine, ask for it in parts or as CSV.")
 
@@ -91,14 +91,16 @@ def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros
     with opened_archive(file) as archive:
         if _WORKBOOK not in archive.namelist():
             return None
-        formats, kinds = _styles(archive)
-        cells = _Cells(ShownZeros(formats), kinds, finds_errors=finds_errors)
-        parse_part(archive, _sheet_part(archive, title), cells.start, cells.end, cells.text, cells.other)
+        formats, kinds = _read_styles(archive)
+        cells = _CellChecks(ShownZeros(formats), kinds, finds_errors=finds_errors)
+        parse_part(
+            archive, _part_of_sheet(archive, title), cells.start, cells.end, cells.text, cells.refuse_other_content
+        )
         cells.check_extent()
         return cells.zeros
 
 
-def _styles(archive: zipfile.ZipFile) -> tuple[dict[int, Sections], dict[int, _Kind]]:
+def _read_styles(archive: zipfile.ZipFile) -> tuple[dict[int, Sections], dict[int, _Kind]]:
     if _STYLES not in archive.namelist():
         return {}, {}
     formats, styles, above = dict[str, Sections](), list[str](), list[str]()
@@ -106,22 +108,22 @@ def _styles(archive: zipfile.ZipFile) -> tuple[dict[int, Sections], dict[int, _K
     kinds[str(_BUILT_IN_DURATION)] = "duration"
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        if _local(name) == "numFmt":
+        if _local_name(name) == "numFmt":
             number, code = attributes.get("numFmtId", ""), attributes.get("formatCode", "")
-            if sections := sections_of(code):
+            if sections := parse_number_format(code):
                 formats[number] = sections
-            if kind := _kind_of(code):
+            if kind := _kind_of_number_format(code):
                 kinds[number] = kind
-        if _local(name) == "xf" and above[-1:] == ["cellXfs"]:
+        if _local_name(name) == "xf" and above[-1:] == ["cellXfs"]:
             styles.append(attributes.get("numFmtId", ""))
-        above.append(_local(name))
+        above.append(_local_name(name))
 
     parse_part(archive, _STYLES, start, lambda _: above.pop())
     shows_zeros = {style: formats[number] for style, number in enumerate(styles) if number in formats}
     return shows_zeros, {style: kinds[number] for style, number in enumerate(styles) if number in kinds}
 
 
-def _kind_of(code: str) -> _Kind | None:
+def _kind_of_number_format(code: str) -> _Kind | None:
     if _DURATION.search(re.sub(r'"[^"]*"|\\.', "", code, flags=re.DOTALL)):
         return "duration"
     return "date" if set("dmyhs") & set(_NO_CODE.sub("", code).lower()) else None
@@ -147,7 +149,7 @@ def opened_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
         raise CellError("a part of the file is not XML", "", _AGAIN) from error
 
 
-def _blocks(archive: zipfile.ZipFile, part: str) -> Iterator[bytes]:
+def _blocks_of_part(archive: zipfile.ZipFile, part: str) -> Iterator[bytes]:
     with archive.open(part) as stream:
         while block := stream.read(_BLOCK):
             yield block
@@ -172,31 +174,31 @@ def parse_part(
     parser.EndElementHandler = end
     parser.CharacterDataHandler = text
     parser.StartCdataSectionHandler = parser.CommentHandler = parser.ProcessingInstructionHandler = other
-    for block in _blocks(archive, part):
+    for block in _blocks_of_part(archive, part):
         parser.Parse(block, False)
     parser.Parse(b"", True)
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     return name.rpartition(" ")[2]
 
 
-def _sheet_part(archive: zipfile.ZipFile, title: str) -> str:
+def _part_of_sheet(archive: zipfile.ZipFile, title: str) -> str:
     relations = list[str]()
 
     def sheet(name: str, attributes: dict[str, str]) -> None:
-        if _local(name) == "sheet" and attributes.get("name") == title:
-            relations.extend(value for key, value in attributes.items() if key != "id" and _local(key) == "id")
+        if _local_name(name) == "sheet" and attributes.get("name") == title:
+            relations.extend(value for key, value in attributes.items() if key != "id" and _local_name(key) == "id")
 
     parse_part(archive, _WORKBOOK, sheet)
-    return part_of(archive, _RELATIONS, relations)
+    return part_of_relation(archive, _RELATIONS, relations)
 
 
-def part_of(archive: zipfile.ZipFile, listed: str, relations: Sequence[str]) -> str:
+def part_of_relation(archive: zipfile.ZipFile, listed: str, relations: Sequence[str]) -> str:
     targets = dict[str, str]()
 
     def relation(name: str, attributes: dict[str, str]) -> None:
-        if _local(name) == "Relationship":
+        if _local_name(name) == "Relationship":
             targets[attributes.get("Id", "")] = attributes.get("Target", "")
 
     if listed in archive.namelist():
@@ -208,7 +210,7 @@ def part_of(archive: zipfile.ZipFile, listed: str, relations: Sequence[str]) -> 
     return part
 
 
-def _numbers(cell: str) -> tuple[int, int]:
+def _row_and_column(cell: str) -> tuple[int, int]:
     letters = cell.rstrip("0123456789")
     column = 0
     for letter in letters[:4]:
@@ -216,7 +218,7 @@ def _numbers(cell: str) -> tuple[int, int]:
     return int(cell[len(letters) :][:9] or 0), column
 
 
-class _Cells:
+class _CellChecks:
     """Checks one cell after the other. Cells and rows without a name follow the one before."""
 
     def __init__(self, zeros: ShownZeros, kinds: Mapping[int, _Kind], *, finds_errors: bool) -> None:
@@ -235,7 +237,7 @@ class _Cells:
             raise CellError("a cell far from the others", cell, hint)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        match _local(name):
+        match _local_name(name):
             case "row":
                 before, self._column = self._row, 0
                 self._row = int(attributes.get("r", before + 1))
@@ -243,7 +245,7 @@ class _Cells:
                     raise CellError("rows are not in their order, or one is there twice", f"row {self._row}", _AGAIN)
             case "c":
                 self._cell = attributes.get("r") or cell_name(self._row, self._column + 1)
-                before, (row, self._column) = self._column, _numbers(self._cell)
+                before, (row, self._column) = self._column, _row_and_column(self._cell)
                 if row != self._row or self._column <= before:
                     raise CellError("cells are not in their order, or one is there twice", self._cell, _AGAIN)
                 self._has_formula, self._has_value = False, attributes.get("t") == "str"  # a text may be empty
@@ -259,7 +261,7 @@ class _Cells:
             case "v":
                 self._in_value = True
 
-    def _place(self, cell: str) -> None:
+    def _record_cell(self, cell: str) -> None:
         self._count += 1
         row, column = self._row, self._column
         self._last_row = max(self._last_row, (row, cell))
@@ -272,16 +274,16 @@ class _Cells:
             if self._is_number:
                 self._number += text
 
-    def other(self, *_: object) -> None:
+    def refuse_other_content(self, *_: object) -> None:
         if self._in_value:  # its reader passes over them, and over what follows a comment
             raise CellError("the value has a comment or a CDATA section", self._cell, _NO_PROGRAM)
 
     def end(self, name: str) -> None:
         self._in_value = False
-        if _local(name) != "c":
+        if _local_name(name) != "c":
             return
         if self._has_value:
-            self._place(self._cell)
+            self._record_cell(self._cell)
             self._check_number()
         elif self._has_formula and self._finds_errors:
             hint = "Open and save the file in a spreadsheet program, which calculates it."

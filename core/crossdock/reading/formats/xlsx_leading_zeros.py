@@ -59,7 +59,7 @@ Sections = tuple[Section, ...]
 """A number format without its section for texts: for positive and negative numbers and zero, or with tests."""
 
 
-def sections_of(code: str) -> Sections | None:
+def parse_number_format(code: str) -> Sections | None:
     sections, test, parts, others, is_open = list[Section](), None, list[str](), "", False
     for token in _TOKEN.finditer(f"{code};"):
         match token.lastgroup:
@@ -94,7 +94,7 @@ def _shape_for(number: Decimal, sections: Sequence[Section]) -> Shape | None:
     return sections[place].shape if place < len(sections) else None
 
 
-def shown(value: Any, sections: Sequence[Section]) -> Any:
+def with_leading_zeros(value: Any, sections: Sequence[Section]) -> Any:
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
     number = Decimal(repr(value))
@@ -128,4 +128,4 @@ class ShownZeros:
             while runs and runs[0][1] < row:
                 runs.popleft()
             if runs and runs[0][0] <= row and column <= len(cells):
-                cells[column - 1] = shown(cells[column - 1], runs[0][2])
+                cells[column - 1] = with_leading_zeros(cells[column - 1], runs[0][2])

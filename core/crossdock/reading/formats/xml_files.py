@@ -14,11 +14,11 @@ from xml.parsers import expat
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, DecodingError, decoded
+from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, DecodingError, decoded_as_utf_8
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.formats.xml_format import BETWEEN, XmlFormat, XmlPath
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.records import LINE, MAX_EXPLODED
@@ -90,11 +90,11 @@ class _Node:
     def child(self, name: str) -> _Node:
         if name not in self.children:
             self.children[name] = _Node(name, self)
-            self.local_names[_local(name)] = name
+            self.local_names[_local_name(name)] = name
         return self.children[name]
 
 
-class _Plan:
+class _RowPlan:
     """The declared elements as a tree, and the cells of a row: those around records, of records, of rows."""
 
     def __init__(self, layout: XmlFormat) -> None:
@@ -102,62 +102,62 @@ class _Plan:
         self._record, self._row = layout.record_path, layout.row_path
         self._cells = 0
         for length in range(1, len(self._record) + 1):
-            self._at(self._record[:length]).role = _Role.AROUND
-        self._at(self._record).role = _Role.RECORD
+            self._node_at(self._record[:length]).role = _Role.AROUND
+        self._node_at(self._record).role = _Role.RECORD
         paths = {name: layout.path(text) for name, text in layout.columns.items()}
         places = dict[str, int]()
-        self.count = None if layout.count is None else self._add(layout.path(layout.count))
+        self.count = None if layout.count is None else self._add_path(layout.path(layout.count))
         self.resets: dict[int, list[int]] = {}  # of each element around records: the cells that begin anew with it
         for name, path in paths.items():
-            if not path.inside(self._record):
-                places[name] = self._add(path)
+            if not path.is_inside(self._record):
+                places[name] = self._add_path(path)
         self.around = self._cells
         for name, path in paths.items():
-            if path.inside(self._record) and not self._in_row(path):
-                places[name] = self._add(path)
+            if path.is_inside(self._record) and not self._in_row(path):
+                places[name] = self._add_path(path)
         self.inner = self._cells
         if self._row is not None:
-            self._at(self._row).role = _Role.ROW
+            self._node_at(self._row).role = _Role.ROW
         for name, path in paths.items():
             if self._in_row(path):
-                places[name] = self._add(path)
+                places[name] = self._add_path(path)
         self.cells = self._cells
         self.places = tuple(places[name] for name in self.names)
         self._collect_resets()
 
     def _in_row(self, path: XmlPath) -> bool:
-        return self._row is not None and path.inside(self._row)
+        return self._row is not None and path.is_inside(self._row)
 
-    def _at(self, elements: Sequence[str]) -> _Node:
+    def _node_at(self, elements: Sequence[str]) -> _Node:
         node = self.top
         for name in elements:
             node = node.child(name)
         return node
 
-    def _cell(self) -> int:
+    def _new_cell(self) -> int:
         self._cells += 1
         return self._cells - 1
 
-    def _add(self, path: XmlPath) -> int:
+    def _add_path(self, path: XmlPath) -> int:
         shared = 0
         while shared < min(len(self._record) - 1, len(path.elements)) and path.elements[shared] == self._record[shared]:
             shared += 1
         for length in range(1, len(path.elements) + 1):
             elements = path.elements[:length]
-            node = self._at(elements)
+            node = self._node_at(elements)
             if node.role is None and elements != self._record[:length]:
-                node.role = None if path.inside(self._record) else _Role.BESIDE
+                node.role = None if path.is_inside(self._record) else _Role.BESIDE
                 node.outer = shared
             may_repeat = node.role in {_Role.AROUND, _Role.RECORD, _Role.ROW} or self._is_around_row(elements)
             if node.slot < 0 and not may_repeat:
-                node.slot = self._cell()
-        node = self._at(path.elements)
+                node.slot = self._new_cell()
+        node = self._node_at(path.elements)
         if path.attribute is not None:
-            node.attributes.append((path.attribute, self._cell()))
+            node.attributes.append((path.attribute, self._new_cell()))
             return node.attributes[-1][1]
         node.is_text = True
         if node.slot < 0:  # the text of a record or row itself
-            node.slot = self._cell()
+            node.slot = self._new_cell()
         return node.slot
 
     def _is_around_row(self, elements: Sequence[str]) -> bool:
@@ -180,23 +180,23 @@ def _cells_in(node: _Node) -> list[int]:
     return [slot for slot in own if slot >= 0] + [slot for each in node.children.values() for slot in _cells_in(each)]
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     return name.rpartition(BETWEEN)[2]
 
 
-def _shown(name: str) -> str:
+def _name_text(name: str) -> str:
     space, _, local = name.rpartition(BETWEEN)
     return f"{local} of the namespace {space}" if space else f"{local} without a namespace"
 
 
-def _pass(*_: object) -> None:
+def _ignore_event(*_: object) -> None:
     pass
 
 
-class _Rows:
+class _RowCollector:
     """Takes the events of a parser, and collects the cells of rows."""
 
-    def __init__(self, plan: _Plan, layout: XmlFormat, file: str) -> None:
+    def __init__(self, plan: _RowPlan, layout: XmlFormat, file: str) -> None:
         self._plan, self._file = plan, file
         self._refuses_missing = layout.missing == "refuse"
         self.parser = expat.ParserCreate(
@@ -204,10 +204,10 @@ class _Rows:
         )
         self._names, self._fed = names, 0
         self.parser.buffer_text, self.parser.buffer_size = True, _CHUNK_BYTES
-        self.parser.StartElementHandler, self.parser.EndElementHandler = self._start, self._end
-        self.parser.CharacterDataHandler = self._text
+        self.parser.StartElementHandler, self.parser.EndElementHandler = self._start_element, self._end_element
+        self.parser.CharacterDataHandler = self._add_text
         self.parser.StartDoctypeDeclHandler = self._refuse_doctype
-        self.parser.StartNamespaceDeclHandler = _pass  # so that prefixes and namespaces are among the names
+        self.parser.StartNamespaceDeclHandler = _ignore_event  # so that prefixes and namespaces are among the names
         self._node, self._depth = plan.top, 0
         self._ignored = 0  # elements that are not declared, one inside of the other
         self._around: list[str | None] = [None] * plan.cells  # cells outside of records, which each record begins with
@@ -244,7 +244,7 @@ class _Rows:
         if len(self._names) > MAX_NAMES:
             self._refuse(f"more than {MAX_NAMES:,} different names", _WRONG)
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
+    def _start_element(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._ignored:
             self._ignored += 1
@@ -258,25 +258,25 @@ class _Rows:
             return
         self._node = node
         if node.role is not None:
-            self._begin(node)
+            self._begin_role(node)
         cells = self._cells
         if (slot := node.slot) >= 0:
             if cells[slot] is not None:
-                self._refuse_repeated(f"the element {_local(name)}")
+                self._refuse_repeated(f"the element {_local_name(name)}")
             cells[slot] = ""
         if attributes:
-            self._take(node, attributes)
+            self._take_attributes(node, attributes)
 
-    def _take(self, node: _Node, attributes: dict[str, str]) -> None:
+    def _take_attributes(self, node: _Node, attributes: dict[str, str]) -> None:
         if len(attributes) > MAX_ATTRIBUTES:
             self._refuse(f"an element with more than {MAX_ATTRIBUTES:,} attributes", _WRONG)
         for attribute, slot in node.attributes:
             if (value := attributes.get(attribute)) is not None:
                 if self._cells[slot] is not None:
-                    self._refuse_repeated(f"the attribute {_local(attribute)}")
+                    self._refuse_repeated(f"the attribute {_local_name(attribute)}")
                 self._cells[slot] = value
 
-    def _text(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         node = self._node
         if node.is_text:
             if first := self._cells[node.slot]:
@@ -287,23 +287,23 @@ class _Rows:
             else:
                 self._cells[node.slot] = text
 
-    def _end(self, _: str) -> None:
+    def _end_element(self, _: str) -> None:
         self._depth -= 1
         if self._ignored:
             self._ignored -= 1
             return
         node = self._node
         if self._pieces:
-            self._join(node)
+            self._join_text_pieces(node)
         if node.role is not None:
-            self._finish(node.role)
+            self._finish_role(node.role)
         self._node = node.around
 
-    def _join(self, node: _Node) -> None:
+    def _join_text_pieces(self, node: _Node) -> None:
         self._cells[node.slot] = "".join([self._cells[node.slot] or "", *self._pieces])
         self._pieces, self._length = [], 0
 
-    def _begin(self, node: _Node) -> None:
+    def _begin_role(self, node: _Node) -> None:
         if node.role is _Role.RECORD:
             self._cells = self._around.copy()
             self._begun = self._fed + 1
@@ -318,11 +318,11 @@ class _Rows:
             ]
             if is_late and any(slot != self._plan.count for slot in slots):
                 self._refuse(
-                    f"the element {_local(node.name)} follows records that need its value",
+                    f"the element {_local_name(node.name)} follows records that need its value",
                     "A value around records can be their column only if it precedes them: leave the column out.",
                 )
 
-    def _finish(self, role: _Role) -> None:
+    def _finish_role(self, role: _Role) -> None:
         if role is _Role.ROW:
             inner = self._plan.inner
             self._check_missing(inner, self._plan.cells)
@@ -333,20 +333,20 @@ class _Rows:
         elif role is _Role.RECORD:
             self._check_missing(0, self._plan.inner)
             if self._lines:
-                self._repeat()
+                self._repeat_cells_in_rows()
             else:
                 self.rows.append(self._cells)
-                self.repeated += self._size(self._plan.around)
+                self.repeated += self._checked_repeated_size(self._plan.around)
             self.records += 1
             self._cells, self._begun = self._around, 0
 
-    def _repeat(self) -> None:
+    def _repeat_cells_in_rows(self) -> None:
         around = self._cells[: self._plan.inner]
-        self.repeated += self._size(self._plan.inner) * len(self._lines)
+        self.repeated += self._checked_repeated_size(self._plan.inner) * len(self._lines)
         self.rows += [around + line for line in self._lines]
         self._lines = []
 
-    def _size(self, cells: int) -> int:
+    def _checked_repeated_size(self, cells: int) -> int:
         if not cells:
             return 0
         size = sum(len(cell) for cell in self._cells[:cells] if cell)
@@ -362,18 +362,20 @@ class _Rows:
                     self._refuse(f"column {name} is missing", "Ask the sender, or declare missing: empty.")
 
     def _check_undeclared(self, name: str) -> None:
-        node, local = self._node, _local(name)
+        node, local = self._node, _local_name(name)
         if node.is_text:
-            hint = f"Declare paths inside of {_local(node.name)}, or leave its text out."
-            self._refuse(f"the element {local} inside of {_local(node.name)}, of which the text is read", hint)
+            hint = f"Declare paths inside of {_local_name(node.name)}, or leave its text out."
+            self._refuse(f"the element {local} inside of {_local_name(node.name)}, of which the text is read", hint)
         declared = node.local_names.get(local)
         if self._depth == 1 and declared is None:
             (root,) = node.children
-            self._refuse(f"the root element is {_shown(name)}, and not {_shown(root)}", "Correct record.")
+            self._refuse(f"the root element is {_name_text(name)}, and not {_name_text(root)}", "Correct record.")
         if declared is not None:
             child = node.children[declared]
             if child.role is not None or self._leads_to_row(child):
-                self._refuse(f"an element is {_shown(name)}, and {_shown(declared)} is declared", "Correct namespaces.")
+                self._refuse(
+                    f"an element is {_name_text(name)}, and {_name_text(declared)} is declared", "Correct namespaces."
+                )
             place = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
             for slot in _cells_in(child):
                 self._in_other_namespace.setdefault(slot, place)
@@ -429,10 +431,10 @@ class XmlReader(FormatReader[XmlFormat]):
         self, path: Openable, layout: XmlFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
         del leniencies
-        plan, found, first, fed = _Plan(layout), set[int](), 1, 0
-        made = _Rows(plan, layout, name)
+        plan, found, first, fed = _RowPlan(layout), set[int](), 1, 0
+        made = _RowCollector(plan, layout, name)
         with open_stream(path, name=name) as stream:
-            for block in _blocks(stream, layout, name, made.parser):
+            for block in _blocks_in_utf_8(stream, layout, name, made.parser):
                 made.feed(block, is_last=not block)
                 fed += len(block)
                 size = fed + made.repeated
@@ -453,12 +455,12 @@ class XmlReader(FormatReader[XmlFormat]):
         return {name: layout.columns[name] for name in names}
 
 
-def _blocks(stream: Readable, layout: XmlFormat, name: str, parser: expat.XMLParserType) -> Iterator[bytes]:
+def _blocks_in_utf_8(stream: Readable, layout: XmlFormat, name: str, parser: expat.XMLParserType) -> Iterator[bytes]:
     """Yield the bytes of a file, or with a declared encoding its text in UTF-8, and an empty block at the end."""
     if layout.encoding:
         is_begun = False
         try:
-            for block in decoded(stream, layout.encoding, name, _CHUNK_BYTES, expected="XML"):
+            for block in decoded_as_utf_8(stream, layout.encoding, name, _CHUNK_BYTES, expected="XML"):
                 if block:
                     yield block
                     is_begun = True
@@ -480,7 +482,7 @@ def _blocks(stream: Readable, layout: XmlFormat, name: str, parser: expat.XMLPar
     yield b""
 
 
-def _frame(rows: list[list[str | None]], plan: _Plan, first: int, found: set[int], *, trim: bool) -> pl.DataFrame:
+def _frame(rows: list[list[str | None]], plan: _RowPlan, first: int, found: set[int], *, trim: bool) -> pl.DataFrame:
     cells = list(zip(*rows, strict=True)) or [()] * plan.cells
     made = dict[str, pl.Series]()
     for name, slot in zip(plan.names, plan.places, strict=True):

@@ -32,7 +32,7 @@ class XmlPath:
     elements: tuple[str, ...]
     attribute: str | None = None
 
-    def inside(self, outer: tuple[str, ...]) -> bool:
+    def is_inside(self, outer: tuple[str, ...]) -> bool:
         return self.elements[: len(outer)] == outer
 
 
@@ -51,18 +51,18 @@ def check_record_path(text: str) -> str:
     return text
 
 
-def _rows(text: str) -> str:
+def _checked_rows_path(text: str) -> str:
     return checked_path(_ELEMENT, "a path of elements inside of the record, such as Lines/Line", text)
 
 
-def _column(text: str) -> str:
+def _checked_column_path(text: str) -> str:
     return checked_path(_COLUMN, "a path such as No, @id, Address/City, /Orders/Header/Sent, or a dot", text)
 
 
-def _count(text: str) -> str:
+def _checked_count_path(text: str) -> str:
     if not text.startswith("/"):
         raise ValueError("must be a path from the root, such as /Orders/Trailer/Count or /Orders/@count")
-    return _column(text)
+    return _checked_column_path(text)
 
 
 class XmlFormat(FileLayout):
@@ -71,15 +71,15 @@ class XmlFormat(FileLayout):
     kind: Literal["xml"]
     record: Annotated[str, AfterValidator(check_record_path)]
     """The path of the records from the root, such as ``/Orders/Order``."""
-    columns: Annotated[Mapping[str, Annotated[str, AfterValidator(_column)]], Field(min_length=1)]
+    columns: Annotated[Mapping[str, Annotated[str, AfterValidator(_checked_column_path)]], Field(min_length=1)]
     """The columns by name, each with the path of an element or attribute: ``No``, ``@no``, ``Address/City``, ``.`` for
     the text of the record, ``/Orders/Header/Sent`` for a value around the records."""
-    rows: Annotated[str, AfterValidator(_rows)] | None = None
+    rows: Annotated[str, AfterValidator(_checked_rows_path)] | None = None
     """The path of elements inside of the record that are a row each, such as ``Lines/Line``. A record without one is
     one row."""
     namespaces: Mapping[str, Annotated[str, Field(min_length=1, pattern=r"^\S+$")]] = {}
     """The namespaces of the prefixes in paths; that of the empty prefix is the one of elements without a prefix."""
-    count: Annotated[str, AfterValidator(_count)] | None = None
+    count: Annotated[str, AfterValidator(_checked_count_path)] | None = None
     """The path, from the root, of an element or attribute that states the number of records."""
     trim: bool = True
     """Whether blanks and line ends around values are left out."""
@@ -99,18 +99,20 @@ class XmlFormat(FileLayout):
         if last == ".":
             return XmlPath(around)
         if last.startswith("@"):
-            return XmlPath((*around, *map(self._name, elements)), self._name(last[1:], default=False))
-        return XmlPath((*around, *map(self._name, [*elements, last])))
+            return XmlPath(
+                (*around, *map(self._with_namespace, elements)), self._with_namespace(last[1:], default=False)
+            )
+        return XmlPath((*around, *map(self._with_namespace, [*elements, last])))
 
     @property
     def record_path(self) -> tuple[str, ...]:
-        return tuple(map(self._name, self.record.strip("/").split("/")))
+        return tuple(map(self._with_namespace, self.record.strip("/").split("/")))
 
     @property
     def row_path(self) -> tuple[str, ...] | None:
         return None if self.rows is None else self.path(self.rows).elements
 
-    def _name(self, step: str, *, default: bool = True) -> str:
+    def _with_namespace(self, step: str, *, default: bool = True) -> str:
         prefix, _, local = step.rpartition(":")
         if not prefix and not (default and "" in self.namespaces):
             return local
@@ -121,7 +123,7 @@ class XmlFormat(FileLayout):
         return {**_BUILT_IN, **self.namespaces}
 
     @model_validator(mode="after")
-    def _prefixes_are_declared(self) -> Self:
+    def _check_prefixes(self) -> Self:
         for path in (self.record, self.rows or "", self.count or "", *self.columns.values()):
             for prefix in re.findall(rf"({_NAME}):", path):
                 if prefix not in self._all_namespaces:
@@ -130,14 +132,14 @@ class XmlFormat(FileLayout):
         return self
 
     @model_validator(mode="after")
-    def _paths_fit_together(self) -> Self:
+    def _check_paths(self) -> Self:
         record = self.record_path
-        if self.count is not None and self.path(self.count).inside(record):
+        if self.count is not None and self.path(self.count).is_inside(record):
             raise misplaced(("count",), "must be outside of the records")
         paths = {name: self.path(text) for name, text in self.columns.items()}
         for name, path in paths.items():
             is_around = self.columns[name].startswith("/")
-            if is_around and path.inside(record):
+            if is_around and path.is_inside(record):
                 raise misplaced(("columns", name), "is inside of the record: begin it there, without a slash")
             if is_around and path.attribute is None and record[: len(path.elements)] == path.elements:
                 raise misplaced(("columns", name), "is an element around the records: it has no text of its own")

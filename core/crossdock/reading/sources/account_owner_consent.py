@@ -84,13 +84,13 @@ def by_device(
 ) -> None:
     """Request a code, *show* the address and the code, and wait until the owner has entered it there."""
     response = _sent(api, auth.device_request())
-    given = oauth_messages.members(response.content)
+    given = oauth_messages.json_members(response.content)
     code, user_code = given.get("device_code"), given.get("user_code")
     address = given.get("verification_uri") or given.get(
         "verification_url"
     )  # the latter at Google, from before the RFC
     if response.status_code != 200 or not (oauth_messages.is_token(code) and user_code and address):
-        reason = oauth_messages.refusal(response.status_code, given.get("error"))
+        reason = oauth_messages.refusal_text(response.status_code, given.get("error"))
         raise UnauthorizedError(
             f"the vendor gave no code for another device: {reason}", where=auth.device_url, code="consent_refused"
         )
@@ -109,7 +109,7 @@ def by_device(
         except UnavailableError:
             pause_s = _longer(pause_s)
             continue
-        members = oauth_messages.members(response.content)
+        members = oauth_messages.json_members(response.content)
         match members.get("error"):
             case "authorization_pending":
                 pass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
-from crossdock.pacing.retry_after import Throttling, throttling
+from crossdock.pacing.retry_after import Throttling, parse_throttling
 from crossdock.reading.transport.http_connection_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 from crossdock.values.addresses import checked_base_url
@@ -123,7 +123,7 @@ class Api:
         """Return what `throttled` says about *answer*, or None. Raises AuthorCodeError for a value of another type."""
         said = self.throttled(answer)
         try:
-            return throttling(said)
+            return parse_throttling(said)
         except TypeError:
             raise self._wrong("throttled", said, "True, False or a number of seconds") from None
 

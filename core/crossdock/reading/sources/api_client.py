@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from crossdock.errors import ConnectorError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.pacing.rate_limit_headers import age_s, behind_s, cache_hit
+from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit, clock_behind_s
 from crossdock.reading.sources import graphql_errors, json_rpc_errors
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
@@ -279,7 +279,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         lists, asked = self._run.open_lists, hash(repr((request.path, request.query, request.content)))
         if not is_empty and self._pages_given.setdefault(self._http.digest, asked) != asked:
             lists.read_again()
-        if age := age_s(page.headers):
+        if age := cache_age_s(page.headers):
             self.doubt(page, f"the list comes from a cache, and is {age:,} s old", is_incomplete=True)
         elif hit := cache_hit(page.headers):
             self.doubt(page, f"the list comes from a cache ({hit}), and may be old", is_incomplete=True)
@@ -420,7 +420,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
     def _measure_clock(self, answer: ApiAnswer) -> None:
         """Note by how much the API's clock is behind this machine's, from its freshest answer."""
-        found, clocks = behind_s(answer.headers, self._run.clock.now().timestamp()), self._run.clocks_behind_s
+        found, clocks = clock_behind_s(answer.headers, self._run.clock.now().timestamp()), self._run.clocks_behind_s
         if found is not None:
             clocks[self._connection] = min(found, clocks.get(self._connection, found))
 

@@ -11,7 +11,14 @@ from crossdock.reading.sources.file_order import FileOrder
 from crossdock.reading.sources.input_summary import LISTED
 from crossdock.reading.sources.manifests import Manifest, Markers
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.transport.file_store import FileStore, RemoteFile, any_case, list_below, matches, split_pattern
+from crossdock.reading.transport.file_store import (
+    FileStore,
+    RemoteFile,
+    any_case,
+    list_below,
+    matches_pattern,
+    split_pattern,
+)
 from crossdock.reading.wrappers.unpacking_limits import MAX_BYTES
 from crossdock.state import FileDescription, FileFacts
 
@@ -177,7 +184,11 @@ class FileListing:
             return True
         if self._markers and self._markers.folder == self._folder and self._markers.is_marker(name):
             return True
-        return self._manifests is not None and self._manifests[0] == self._folder and matches(name, self._manifests[1])
+        return (
+            self._manifests is not None
+            and self._manifests[0] == self._folder
+            and matches_pattern(name, self._manifests[1])
+        )
 
 
 def facts_of(file: RemoteFile, content_hash: str, order: FileOrder) -> FileFacts:

@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.reading.formats.control_totals import exact_numbers, plain
+from crossdock.reading.formats.control_totals import exact_numbers, plain_decimal
 from crossdock.reading.formats.file_formats import FileFormat, looks_cut, read_lines, read_rows
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
@@ -383,8 +383,10 @@ class StatedSums:
     def check(self) -> None:
         for column, stated in self._stated.items():
             if self._found[column] != stated:
-                message = f"the sum of column {column!r} is {plain(self._found[column])}, but {self._where} states"
+                message = (
+                    f"the sum of column {column!r} is {plain_decimal(self._found[column])}, but {self._where} states"
+                )
                 hint = "the file or the manifest is not whole, or they are of different days: fetch them again"
                 raise RefusedError(
-                    f"{message} {plain(stated)}", where=self._file, hint=hint, code="control_total_differs"
+                    f"{message} {plain_decimal(stated)}", where=self._file, hint=hint, code="control_total_differs"
                 )

@@ -20,7 +20,7 @@ from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.sources.run_context import SourceContext, writing
 from crossdock.reading.sources.spool import fetch_whole
-from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches, split_pattern
+from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches_pattern, split_pattern
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.config_models import ConfigModel
 from crossdock.values.local_files import create_private
@@ -217,7 +217,7 @@ class Markers:
         return name.replace("{name}", file).replace("{stem}", PurePosixPath(file).stem)
 
     def is_marker(self, name: str) -> bool:
-        return matches(name, self._pattern)
+        return matches_pattern(name, self._pattern)
 
     def marks_itself(self, pattern: str) -> bool:
         """Return whether a file that matches *pattern* is its own marker, or every file is a marker."""

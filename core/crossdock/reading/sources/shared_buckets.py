@@ -95,9 +95,9 @@ class ApiBucket:
             self._in_flight.remove(sent)
             reports_cost = sent.query is not None and self._costs.read(sent.query, body, self._clock.monotonic())
             if throttled and reports_cost and wait_s is None:
-                self._allowance.lost(sent.token)  # the cost was too high; the number of requests was not
+                self._allowance.record_lost(sent.token)  # the cost was too high; the number of requests was not
                 return
-            self._allowance.answered(
+            self._allowance.record_answer(
                 sent.token,
                 accepted=not throttled,
                 headers=rate_limit_headers.read(answer.headers),
@@ -108,7 +108,7 @@ class ApiBucket:
         """Record that *sent* has no answer. Its token is spent."""
         with self._lock:
             self._in_flight.remove(sent)
-            self._allowance.lost(sent.token)
+            self._allowance.record_lost(sent.token)
 
 
 def bucket_of_api(clock: Clock, limit: LimitSettings, earlier: BucketState | None = None) -> ApiBucket:

@@ -19,7 +19,7 @@ from crossdock.reading.transport.file_store import (
     LocalStore,
     RemoteFile,
     Sink,
-    disagreement,
+    change_since_listed,
 )
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.author_code import guarded
@@ -110,7 +110,7 @@ def fetch_whole(
     written = _Written(sink, folder, at_most=file.size + _BEYOND)
     with guarded("fetch", file.path, code=store):
         store.fetch(file, written, progress)
-    if reason := disagreement(file, file, WHILE_READ, read=written.size):
+    if reason := change_since_listed(file, file, WHILE_READ, read=written.size):
         raise RefusedError(f"file {file.path!r} {reason}", hint=CHANGED_HINT, code="file_changed")
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 
 
-def _quotes_nothing(record: logging.LogRecord) -> bool:
+def _is_not_response(record: logging.LogRecord) -> bool:
     """Filter the responses that httpcore logs at DEBUG: status lines and headers may repeat credentials."""
     message = record.getMessage()
     return " return_value=" not in message and " exception=" not in message
 
 
-logging.getLogger("httpcore.http11").addFilter(_quotes_nothing)
+logging.getLogger("httpcore.http11").addFilter(_is_not_response)
 logging.getLogger("httpx").addFilter(lambda _: False)  # httpx logs whole addresses, which may contain credentials

@@ -74,8 +74,10 @@ class AuthorizationCodeAuth(TokenAuth):
         super().__init__(token_url, expired)
         if (authorize_url is None) == (device_url is None):
             raise ConfigError("name authorize_url or device_url, and not both", code="config_invalid")
-        self.device_url = None if device_url is None else _checked("device", endpoint, device_url)
-        self._authorize_url = None if authorize_url is None else _checked("authorization", web_address, authorize_url)
+        self.device_url = None if device_url is None else _checked_url("device", endpoint, device_url)
+        self._authorize_url = (
+            None if authorize_url is None else _checked_url("authorization", web_address, authorize_url)
+        )
         self.redirect_url = redirect_url
         self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
         self._scope = {"scope": " ".join(scopes)} if scopes else {}
@@ -109,19 +111,19 @@ class AuthorizationCodeAuth(TokenAuth):
 
     def code_request(self, code: str, redirect_url: str, verifier: str) -> httpx.Request:
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_url}
-        return self._request(form | ({"code_verifier": verifier} if self._pkce else {}) | self._token_extra)
+        return self._client_request(form | ({"code_verifier": verifier} if self._pkce else {}) | self._token_extra)
 
     def device_request(self) -> httpx.Request:
         assert self.device_url is not None
-        return self._request(self._scope | self._extra, self.device_url)
+        return self._client_request(self._scope | self._extra, self.device_url)
 
     def device_token_request(self, device_code: str) -> httpx.Request:
-        return self._request({"grant_type": DEVICE_GRANT, "device_code": device_code} | self._token_extra)
+        return self._client_request({"grant_type": DEVICE_GRANT, "device_code": device_code} | self._token_extra)
 
     def token_request(self) -> httpx.Request:
-        return self._request({"grant_type": "refresh_token", "refresh_token": self._connected().refresh_token})
+        return self._client_request({"grant_type": "refresh_token", "refresh_token": self._read_tokens().refresh_token})
 
-    def _request(self, form: Mapping[str, str], url: str | None = None) -> httpx.Request:
+    def _client_request(self, form: Mapping[str, str], url: str | None = None) -> httpx.Request:
         client_id, secret = revealed(self._client_id), revealed(self._client_secret)
         return client_request(url or self._token_url, form, client_id, secret, self._client_auth)
 
@@ -130,79 +132,82 @@ class AuthorizationCodeAuth(TokenAuth):
     def prepare(self) -> None:
         """Raise UnauthorizedError or ConfigError if tokens could not be requested or stored, before anybody agrees."""
         _ = revealed(self._client_id), revealed(self._client_secret)
-        self.file.prepare()
+        self.file.check_writable()
 
     def store(self, response: httpx.Response) -> None:
         """Store the first tokens, in place of earlier ones. Raises UnauthorizedError if the answer has none."""
-        token, members = self._token_in(response), oauth_messages.members(response.content)
+        token, members = self._token_in(response), oauth_messages.json_members(response.content)
         if not oauth_messages.is_refresh_token(members.get("refresh_token")):
             message = "the vendor gave no refresh token, so that access would soon end"
             hint = "request it: many vendors want a scope such as offline_access, or a parameter in `extra`"
             raise UnauthorizedError(message, where=self._token_url, hint=hint, code="token_refused")
         now = self.clock.now()
-        renew_at = self._next_renewal(now.timestamp(), members)
+        renew_at = self._next_renewal_time(now.timestamp(), members)
         with self.file.locked():
             self.file.write(StoredTokens(token, str(members["refresh_token"]), renew_at, time_text(now)))
 
     def status(self) -> str:
         """Return since when the account is connected. Raises UnauthorizedError if it is not."""
-        stored = self._connected()
+        stored = self._read_tokens()
         pending = f"; a renewal of {stored.renewing_since} was not finished" if stored.renewing_since else ""
         return f"connected since {stored.connected_at}{pending}"
 
-    def _connected(self) -> StoredTokens:
+    def _read_tokens(self) -> StoredTokens:
         stored = self.file.read()
         if stored is None:
             raise UnauthorizedError(
-                "is not connected: nobody gave access yet", where=self._name, hint=self._hint, code="consent_missing"
+                "is not connected: nobody gave access yet",
+                where=self._connection_name,
+                hint=self._hint,
+                code="consent_missing",
             )
         if not self.forgives_reuse and self.file.is_older(stored):
             message = "the file of tokens is an earlier copy: its refresh token was used since, and is not sent again"
-            raise UnauthorizedError(message, where=self._name, hint=self._hint, code="tokens_outdated")
+            raise UnauthorizedError(message, where=self._connection_name, hint=self._hint, code="tokens_outdated")
         self._check_refresh_token(stored)
         return stored
 
     def _check_refresh_token(self, stored: StoredTokens) -> None:
         if not stored.refresh_token:
             message = "the vendor's last refresh token has characters that none may have (RFC 6749), so none is left"
-            raise UnauthorizedError(message, where=self._name, hint=self._hint, code="token_refused")
+            raise UnauthorizedError(message, where=self._connection_name, hint=self._hint, code="token_refused")
 
     def _renew(self) -> Flow:
         with self.file.locked():
-            stored = self._connected()
+            stored = self._read_tokens()
             left_s = stored.renew_at - self.clock.now().timestamp()
             if stored.access_token != self._token and left_s > 0:  # another process has renewed it, or an earlier one
                 self._token = stored.access_token
                 self._renew_at = self.clock.monotonic() + min(left_s, oauth_messages.MAX_LIFE_S)
                 return
-            self.refused_before.check(stored.refresh_token, self.clock)
-            yield from self._rotate(stored)
+            self.refused_before.raise_if_refused(stored.refresh_token, self.clock)
+            yield from self._renew_by_refresh_token(stored)
 
-    def _rotate(self, stored: StoredTokens) -> Flow:
+    def _renew_by_refresh_token(self, stored: StoredTokens) -> Flow:
         now, asked_at = self.clock.now(), self.clock.monotonic()
         self.file.write(replace(stored, renewing_since=stored.renewing_since or time_text(now)))
         response = yield self.token_request()
-        status, members = response.status_code, oauth_messages.members(response.content)
+        status, members = response.status_code, oauth_messages.json_members(response.content)
         says_error = status < 300 and "error" in members and "access_token" not in members  # as some do, such as GitHub
-        with self.refused_before.kept(stored.refresh_token, self.clock):
+        with self.refused_before.remembering_refusal(stored.refresh_token, self.clock):
             if 400 <= status < 500 or says_error:
                 self.file.write(stored)  # this request renewed nothing
-                self._refuse(stored, response, members)
-            granted = _with_successor(stored, members if 200 <= status < 300 else {})
+                self._raise_refusal(stored, response, members)
+            granted = _with_new_refresh_token(stored, members if 200 <= status < 300 else {})
             try:
                 token = self._token_in(response)
             except (UnauthorizedError, UnavailableError):
                 if granted.refresh_token != stored.refresh_token:  # the earlier one is used, whatever else was granted
                     self.file.write(granted)
                 raise
-        renew_at = self._next_renewal(now.timestamp(), members)
+        renew_at = self._next_renewal_time(now.timestamp(), members)
         self.file.write(replace(granted, access_token=token, renew_at=renew_at))
         self._check_refresh_token(granted)
         self._token = token
         self._renew_at = asked_at + renew_at - now.timestamp()
 
-    def _next_renewal(self, now: float, members: Mapping[str, object]) -> int:
-        return int(now + RENEWED_AT * oauth_messages.life_s(members.get("expires_in")))
+    def _next_renewal_time(self, now: float, members: Mapping[str, object]) -> int:
+        return int(now + RENEWED_AT * oauth_messages.token_life_s(members.get("expires_in")))
 
     def is_passing(self, response: httpx.Response, members: Mapping[str, object]) -> bool:
         """Return whether an answer without tokens says nothing about the access, so that a later one may have them.
@@ -212,23 +217,27 @@ class AuthorizationCodeAuth(TokenAuth):
         """
         status = response.status_code
         is_of_vendor = status in {400, 401} or "error" in members or bool(self.refused(response))
-        return status == 409 or oauth_messages.is_passing(status, members) or (status >= 400 and not is_of_vendor)
+        return (
+            status == 409
+            or oauth_messages.is_temporary_failure(status, members)
+            or (status >= 400 and not is_of_vendor)
+        )
 
-    def _refuse(self, stored: StoredTokens, response: httpx.Response, members: Mapping[str, object]) -> None:
+    def _raise_refusal(self, stored: StoredTokens, response: httpx.Response, members: Mapping[str, object]) -> None:
         """Raise the error for a refusal, unless it is one of the client, which any kind of token may get."""
         if self.is_passing(response, members):
             advice = f"if this persists, check the token URL, or {self._hint}"
             message = f"no token obtained: HTTP {response.status_code}, which says nothing about the access; {advice}"
-            raise UnavailableError(message, where=self._name, code="token_unavailable")
+            raise UnavailableError(message, where=self._connection_name, code="token_unavailable")
         if oauth_messages.error_code(members) not in _OTHER_REFUSALS:
-            raise self._ended(stored, response, members.get("error"))
+            raise self._refusal_error(stored, response, members.get("error"))
 
-    def _ended(self, stored: StoredTokens, response: httpx.Response, code: object) -> UnauthorizedError:
-        reason = oauth_messages.refusal(response.status_code, code)
+    def _refusal_error(self, stored: StoredTokens, response: httpx.Response, code: object) -> UnauthorizedError:
+        reason = oauth_messages.refusal_text(response.status_code, code)
         if code != "invalid_grant" and not self.refused(response):
             message = f"the vendor renewed no access, and does not say in the words of a standard why: {reason}"
             return UnauthorizedError(
-                message, where=self._name, hint=f"if this stays so, {self._hint}", code="token_refused"
+                message, where=self._connection_name, hint=f"if this stays so, {self._hint}", code="token_refused"
             )
         said = self.refused(response) or (
             f"a renewal that began at {stored.renewing_since} was interrupted before its answer was stored, and the"
@@ -237,10 +246,10 @@ class AuthorizationCodeAuth(TokenAuth):
             else "access was withdrawn, was not used for too long, or an older file of tokens was restored"
         )
         message = f"the vendor accepts the refresh token no more: {reason}: {said}"
-        return UnauthorizedError(message, where=self._name, hint=self._hint, code="token_refused")
+        return UnauthorizedError(message, where=self._connection_name, hint=self._hint, code="token_refused")
 
     @property
-    def _name(self) -> str:
+    def _connection_name(self) -> str:
         return f"connections.{self._connection}" if self._connection else str(self.file.path)
 
     @property
@@ -248,7 +257,7 @@ class AuthorizationCodeAuth(TokenAuth):
         return f"give access: crossdock connect {self._connection or 'CONNECTION'}"
 
 
-def _with_successor(stored: StoredTokens, members: Mapping[str, object]) -> StoredTokens:
+def _with_new_refresh_token(stored: StoredTokens, members: Mapping[str, object]) -> StoredTokens:
     """Return *stored* with the refresh token of an answer, still without its access token.
 
     Without one the earlier stays valid. One that cannot be used leaves none: this answer has used the earlier one up.
@@ -259,7 +268,7 @@ def _with_successor(stored: StoredTokens, members: Mapping[str, object]) -> Stor
     return StoredTokens("", following, 0, stored.connected_at, replaced=replaced)
 
 
-def _checked(name: str, check: Callable[[str], str], url: str) -> str:
+def _checked_url(name: str, check: Callable[[str], str], url: str) -> str:
     try:
         return check(url)
     except ValueError as error:

@@ -45,8 +45,8 @@ class ClientAssertion:
         claims = {"iss": client_id, "sub": client_id, "aud": audience, "jti": str(uuid4()), **times, **self.claims}
         key_id = self.key_id.reveal() if isinstance(self.key_id, Secret) else self.key_id
         header = {"typ": "JWT", "alg": self.algorithm} | ({} if key_id is None else {"kid": key_id})
-        content = f"{_encoded(exact_json.dumps(header))}.{_encoded(exact_json.dumps(claims))}"
-        return f"{content}.{_encoded(self._signature(content.encode()))}"
+        content = f"{_base64url(exact_json.dumps(header))}.{_base64url(exact_json.dumps(claims))}"
+        return f"{content}.{_base64url(self._signature(content.encode()))}"
 
     def _signature(self, content: bytes) -> bytes:
         # few connections sign anything
@@ -57,24 +57,26 @@ class ClientAssertion:
         try:
             key = serialization.load_pem_private_key(text.encode(), None)
         except (ValueError, TypeError):
-            raise self._error("is not a private key in PEM without a passphrase") from None
+            raise self._key_error("is not a private key in PEM without a passphrase") from None
         digest = {"256": hashes.SHA256(), "384": hashes.SHA384(), "512": hashes.SHA512()}[self.algorithm[2:]]
         if self.algorithm.startswith("ES"):
             if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != _CURVES[self.algorithm]:
-                raise self._error(f"is not a key of the curve {_CURVES[self.algorithm]}, which {self.algorithm} needs")
+                raise self._key_error(
+                    f"is not a key of the curve {_CURVES[self.algorithm]}, which {self.algorithm} needs"
+                )
             size = (key.curve.key_size + 7) // 8
             numbers = utils.decode_dss_signature(key.sign(content, ec.ECDSA(digest)))
             return b"".join(number.to_bytes(size, "big") for number in numbers)
         if not isinstance(key, rsa.RSAPrivateKey):
-            raise self._error(f"is not an RSA key, which {self.algorithm} needs")
+            raise self._key_error(f"is not an RSA key, which {self.algorithm} needs")
         is_pss = self.algorithm.startswith("PS")
         scheme = padding.PSS(padding.MGF1(digest), digest.digest_size) if is_pss else padding.PKCS1v15()
         return key.sign(content, scheme, digest)
 
-    def _error(self, problem: str) -> ConfigError:
+    def _key_error(self, problem: str) -> ConfigError:
         name = "the private key" if isinstance(self.private_key, str) else self.private_key.reference
         return ConfigError(f"{name} {problem}", code="secret_invalid")
 
 
-def _encoded(content: bytes) -> str:
+def _base64url(content: bytes) -> str:
     return urlsafe_b64encode(content).decode().rstrip("=")

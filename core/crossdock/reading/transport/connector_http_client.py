@@ -69,20 +69,20 @@ def httpx_client(
     recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
 ) -> httpx.Client:
     """Make a client that follows no redirects. *on_request* is called right before each request, after *auth*."""
-    used = transport or _bounded(limits, connection)
+    used = transport or _bounded_transport(limits, connection)
     return httpx.Client(
         base_url=base_url,
         headers={**DEFAULT_HEADERS, **(headers or {})},
         auth=auth,
         timeout=httpx.Timeout(limits.timeout_s, connect=CONNECT_TIMEOUT_S),
-        event_hooks={"request": [on_request] if on_request else [], "response": [_release]},
+        event_hooks={"request": [on_request] if on_request else [], "response": [_release_stream]},
         transport=recorded(used) if recorded else used,
         follow_redirects=False,
         trust_env=False,
     )
 
 
-def _bounded(limits: AnswerLimits, connection: HttpConnection) -> BoundedTransport:
+def _bounded_transport(limits: AnswerLimits, connection: HttpConnection) -> BoundedTransport:
     client = HttpClient(
         "",
         headers={},
@@ -93,7 +93,7 @@ def _bounded(limits: AnswerLimits, connection: HttpConnection) -> BoundedTranspo
     return BoundedTransport(client)
 
 
-def _release(response: httpx.Response) -> None:
+def _release_stream(response: httpx.Response) -> None:
     """Break a reference cycle with httpx's stream. Commands collect garbage rarely, and would keep a thousand pages."""
     response.read()
     response.stream = httpx.ByteStream(response.content)
@@ -151,7 +151,7 @@ def unavailable_errors() -> Iterator[None]:
         raise UnavailableError("the address is not valid", code="address_invalid") from None
     except httpx.RequestError as error:
         kind = TimedOutError if isinstance(error, httpx.TimeoutException) else UnavailableError
-        raise kind(_sentence(error)) from None
+        raise kind(_failure_sentence(error)) from None
 
 
 @contextmanager
@@ -165,11 +165,11 @@ def delivery_errors() -> Iterator[None]:
         raise NotSentError("the address is not valid", code="address_invalid") from None
     except httpx.RequestError as error:
         kind = NotSentError if isinstance(error, _HTTPX_NOT_SENT) else AmbiguousError
-        raise kind(_sentence(error)) from None
+        raise kind(_failure_sentence(error)) from None
     except UnavailableError as error:
         raise NotSentError(f"{error.where}: {error.message}", code=error.code) from error
 
 
-def _sentence(error: httpx.RequestError) -> str:
+def _failure_sentence(error: httpx.RequestError) -> str:
     text = str(error)
     return text if text.startswith((CANNOT_BE_REACHED, REQUEST_FAILED)) else f"{REQUEST_FAILED}{type(error).__name__}"

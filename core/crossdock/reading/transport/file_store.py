@@ -148,7 +148,7 @@ def archive_names(file: RemoteFile) -> tuple[str, str]:
     return file.name, f"{path.stem}.{datetime.fromtimestamp(file.mtime, UTC):%Y%m%dT%H%M%SZ}{path.suffix}"
 
 
-def name_taken(file: RemoteFile, folder: str, where: str) -> RefusedError:
+def name_taken_error(file: RemoteFile, folder: str, where: str) -> RefusedError:
     message = f"cannot be moved to {folder!r}: files with its names are there already"
     return RefusedError(f"file {file.path!r} {message}", where=where, hint="move or remove them", code="file_changed")
 
@@ -221,38 +221,40 @@ def list_below(store: FileStore, folder: str, pattern: str) -> list[RemoteFile]:
     return found
 
 
-def is_safe(name: str) -> bool:
+def is_safe_name(name: str) -> bool:
     if len(name) > _MAX_NAME or name in {"", ".", ".."} or "/" in name or "\\" in name:
         return False
     return not any(unicodedata.category(character) in _UNPRINTABLE for character in name)
 
 
-def matches(name: str, pattern: str) -> bool:
+def matches_pattern(name: str, pattern: str) -> bool:
     """Return whether *name* matches *pattern*. Dot files never do."""
     return not name.startswith(".") and fnmatchcase(name, pattern)
 
 
-def select(files: Iterable[RemoteFile], pattern: str, where: str) -> list[RemoteFile]:
+def matching_files(files: Iterable[RemoteFile], pattern: str, where: str) -> list[RemoteFile]:
     """Return the files that match, by name. An unsafe name is refused: to leave it out would lose its records."""
-    chosen = {file.name: file for file in files if matches(file.name, pattern)}
-    return [chosen[name] for name in safe_names(chosen, pattern, where)]
+    chosen = {file.name: file for file in files if matches_pattern(file.name, pattern)}
+    return [chosen[name] for name in checked_names(chosen, pattern, where)]
 
 
-def safe_names(names: Iterable[str], pattern: str, where: str) -> list[str]:
+def checked_names(names: Iterable[str], pattern: str, where: str) -> list[str]:
     for name in names:
-        if not is_safe(name):
+        if not is_safe_name(name):
             reason = f"a file that matches {pattern!r} has the unsafe name {name[:_MAX_NAME]!a}"
             hint = "rename it (UTF-8, short, no slashes or control characters) or narrow the pattern"
             raise RefusedError(reason, where=where, hint=hint, code="file_unsafe")
     return sorted(names)
 
 
-def link_refused(name: str, pattern: str, where: str) -> RefusedError:
+def link_refused_error(name: str, pattern: str, where: str) -> RefusedError:
     reason = f"{name[:_MAX_NAME]!a}, which matches {pattern!r}, is a link, and links to files are not followed"
     return RefusedError(reason, where=where, hint="replace it by its target, or narrow the pattern", code="file_unsafe")
 
 
-def disagreement(listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None) -> str | None:
+def change_since_listed(
+    listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None
+) -> str | None:
     """Return why a file is no longer as *listed*, or why *read* bytes are not all of it; None if all is well."""
     if now is None:
         return f"was removed or renamed {when}"

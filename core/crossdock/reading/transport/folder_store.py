@@ -25,12 +25,12 @@ from crossdock.reading.transport.file_store import (
     RemoteFile,
     Sink,
     archive_names,
-    disagreement,
-    link_refused,
-    matches,
-    name_taken,
-    safe_names,
-    select,
+    change_since_listed,
+    checked_names,
+    link_refused_error,
+    matches_pattern,
+    matching_files,
+    name_taken_error,
 )
 
 _BLOCK = 1024 * 1024
@@ -56,33 +56,33 @@ class FolderStore:
         self._root, self._where = os.path.realpath(root), str(root)
         hint = "correct `path`, or mount the share"
         os.close(
-            self._folder(
+            self._open_folder(
                 ".", ConfigError("there is no such folder", where=self._where, hint=hint, code="folder_missing")
             )
         )
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
         found, links = list[RemoteFile](), list[str]()
-        with self._entries(folder, pattern) as (inside, entries):
+        with self._matching_entries(folder, pattern) as (inside, entries):
             for entry in entries:
                 with suppress(FileNotFoundError):  # it was removed since
-                    if file := _regular(entry.name, folder, entry.stat(follow_symlinks=False)):
+                    if file := _regular_file(entry.name, folder, entry.stat(follow_symlinks=False)):
                         found.append(file)
                     elif entry.is_symlink():
                         links.append(entry.name)
             files = {file.revision for file in found}
             for name in links:
                 if not _is_folder_or_one_of(files, name, inside):
-                    raise link_refused(name, pattern, self._where)
-        return select(found, pattern, self._where)
+                    raise link_refused_error(name, pattern, self._where)
+        return matching_files(found, pattern, self._where)
 
     def folders(self, folder: str, pattern: str) -> Sequence[str]:
-        with self._entries(folder, pattern) as (_, entries):
+        with self._matching_entries(folder, pattern) as (_, entries):
             found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        return safe_names(found, pattern, self._where)
+        return checked_names(found, pattern, self._where)
 
     @contextmanager
-    def _entries(self, folder: str, pattern: str) -> Iterator[tuple[int, Iterator[os.DirEntry[str]]]]:
+    def _matching_entries(self, folder: str, pattern: str) -> Iterator[tuple[int, Iterator[os.DirEntry[str]]]]:
         """Yield a descriptor of *folder*, and only the matching entries: describing every file of a share is slow."""
         shown, hint = repr(folder or "."), "correct the folder in `files`, or create it"
         missing = ConfigError(f"folder {shown} does not exist", where=self._where, hint=hint, code="folder_missing")
@@ -97,34 +97,34 @@ class FolderStore:
                         hint=hint,
                         code="folder_too_large",
                     )
-                if matches(entry.name, pattern):
+                if matches_pattern(entry.name, pattern):
                     yield entry
 
         with (
-            _closing(self._folder(folder or ".", missing)) as inside,
-            self._translated(f"listing folder {shown}", missing),
+            _closing_descriptor(self._open_folder(folder or ".", missing)) as inside,
+            self._translated_errors(f"listing folder {shown}", missing),
             os.scandir(inside) as entries,
         ):
             yield inside, matching(entries)
 
     def stat(self, path: str) -> RemoteFile:
         """Describe one regular file by opening it: only then does a network file system ask its server again."""
-        with self._opened(path) as (_, file):
+        with self._opened_file(path) as (_, file):
             return file
 
     def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
         read = 0
-        with self._opened(file.path) as (descriptor, now):
-            self._compare(file, now, AFTER_LISTED)
+        with self._opened_file(file.path) as (descriptor, now):
+            self._check_unchanged(file, now, AFTER_LISTED)
             while read <= file.size and (block := self._read(descriptor, file.path)):
                 sink.write(block)
                 read += len(block)
                 if progress:
                     progress(len(block))
-            self._compare(file, self._stat_or_none(file.path), WHILE_READ, read=read)
+            self._check_unchanged(file, self._stat_or_none(file.path), WHILE_READ, read=read)
 
     def in_place(self, file: RemoteFile) -> FileInPlace:
-        return _InPlace(self, file)
+        return _FileInFolder(self, file)
 
     def move(self, file: RemoteFile, folder: str) -> str:
         gone = RefusedError(
@@ -135,21 +135,21 @@ class FolderStore:
         hint = "create it, or correct `archive`"
         missing = ConfigError(f"folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing")
         with (
-            _closing(self._folder(file.folder or ".", gone)) as source,
-            _closing(self._folder(folder, missing)) as target,
-            self._translated(f"moving {file.path!r}", gone),
+            _closing_descriptor(self._open_folder(file.folder or ".", gone)) as source,
+            _closing_descriptor(self._open_folder(folder, missing)) as target,
+            self._translated_errors(f"moving {file.path!r}", gone),
         ):
-            self._compare_moved(file, source, file.name)
-            name = next((name for name in archive_names(file) if _reserved(name, target)), None)
+            self._check_moved_file(file, source, file.name)
+            name = next((name for name in archive_names(file) if _reserve_name(name, target)), None)
             if name is None:
-                raise name_taken(file, folder, self._where)
+                raise name_taken_error(file, folder, self._where)
             try:
                 os.rename(file.name, name, src_dir_fd=source, dst_dir_fd=target)
             except OSError:
                 os.unlink(name, dir_fd=target)
                 raise
             try:
-                self._compare_moved(file, target, name)
+                self._check_moved_file(file, target, name)
             except RefusedError:  # a new file took its place meanwhile
                 os.link(name, file.name, src_dir_fd=target, dst_dir_fd=source, follow_symlinks=False)
                 os.unlink(name, dir_fd=target)
@@ -157,11 +157,11 @@ class FolderStore:
             return name
 
     def described(self, path: str) -> RemoteFile | None:
-        os.close(self._folder(path.rpartition("/")[0] or ".", self._no_folder(path)))
+        os.close(self._open_folder(path.rpartition("/")[0] or ".", self._missing_folder_error(path)))
         return self._stat_or_none(path)
 
     def write(self, path: str, data: bytes) -> None:
-        with self._inside(path, f"writing {path!r}") as (inside, name):
+        with self._opened_parent(path, f"writing {path!r}") as (inside, name):
             opened = os.open(name, _WRITTEN, 0o666, dir_fd=inside)
             with open(opened, "wb") as stream:  # noqa: PTH123  it is a descriptor
                 stream.write(data)
@@ -170,49 +170,54 @@ class FolderStore:
 
     def rename(self, old: str, new: str) -> None:
         doing = f"renaming {old!r} to {new!r}"
-        with self._inside(old, doing) as (source, name), self._inside(new, doing) as (target, new_name):
+        with self._opened_parent(old, doing) as (source, name), self._opened_parent(new, doing) as (target, new_name):
             os.rename(name, new_name, src_dir_fd=source, dst_dir_fd=target)
             os.fsync(target)
 
     def remove(self, path: str) -> None:
-        with self._inside(path, f"removing {path!r}") as (inside, name):
+        with self._opened_parent(path, f"removing {path!r}") as (inside, name):
             os.unlink(name, dir_fd=inside)
 
     @contextmanager
-    def _inside(self, path: str, doing: str) -> Iterator[tuple[int, str]]:
+    def _opened_parent(self, path: str, doing: str) -> Iterator[tuple[int, str]]:
         folder, _, name = path.rpartition("/")
-        with _closing(self._folder(folder or ".", self._no_folder(path))) as inside, self._translated(doing):
+        with (
+            _closing_descriptor(self._open_folder(folder or ".", self._missing_folder_error(path))) as inside,
+            self._translated_errors(doing),
+        ):
             yield inside, name
 
-    def _no_folder(self, path: str) -> ConfigError:
+    def _missing_folder_error(self, path: str) -> ConfigError:
         folder, hint = path.rpartition("/")[0], "create it, or correct the folder of the target"
         return ConfigError(f"folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing")
 
-    def _compare_moved(self, file: RemoteFile, folder: int, name: str) -> None:
-        now = _regular(file.name, file.folder, os.stat(name, dir_fd=folder, follow_symlinks=False))
-        if reason := disagreement(file, now, "while it was taken in"):
+    def _check_moved_file(self, file: RemoteFile, folder: int, name: str) -> None:
+        now = _regular_file(file.name, file.folder, os.stat(name, dir_fd=folder, follow_symlinks=False))
+        if reason := change_since_listed(file, now, "while it was taken in"):
             raise RefusedError(f"file {file.path!r} {reason}", where=self._where, code="file_changed")
 
     @contextmanager
     def reading(self, file: RemoteFile) -> Iterator[BinaryIO]:
         """Open *file* for reading. Entering and leaving raise RefusedError if it has changed."""
-        with self._opened(file.path) as (descriptor, now):
-            self._compare(file, now, AFTER_LISTED)
+        with self._opened_file(file.path) as (descriptor, now):
+            self._check_unchanged(file, now, AFTER_LISTED)
             try:
-                with self._translated(f"reading {file.path!r}"), open(descriptor, "rb", closefd=False) as stream:
+                with self._translated_errors(f"reading {file.path!r}"), open(descriptor, "rb", closefd=False) as stream:
                     yield stream
             except Exception:
-                self._compare(file, self._stat_or_none(file.path), WHILE_READ)  # a change is the cause
+                self._check_unchanged(file, self._stat_or_none(file.path), WHILE_READ)  # a change is the cause
                 raise
-            self._compare(file, self._stat_or_none(file.path), WHILE_READ)
+            self._check_unchanged(file, self._stat_or_none(file.path), WHILE_READ)
 
     def _stat_or_none(self, path: str) -> RemoteFile | None:
         with suppress(_MissingError):
             return self.stat(path)  # while the file is open, no other file can have its inode
         return None
 
-    def _compare(self, listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None) -> None:
-        if reason := disagreement(listed, now, when, read=read):
+    def _check_unchanged(
+        self, listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None
+    ) -> None:
+        if reason := change_since_listed(listed, now, when, read=read):
             raise RefusedError(
                 f"file {listed.path!r} {reason}", where=self._where, hint=CHANGED_HINT, code="file_changed"
             )
@@ -224,40 +229,40 @@ class FolderStore:
         """Nothing stays open between calls."""
 
     @contextmanager
-    def _opened(self, path: str) -> Iterator[tuple[int, RemoteFile]]:
+    def _opened_file(self, path: str) -> Iterator[tuple[int, RemoteFile]]:
         folder, slash, name = path.rpartition("/")
         hint = "its sender has removed it; run again"
         missing = _MissingError(f"file {path!r} does not exist", where=self._where, hint=hint)
         with (
-            _closing(self._folder(folder or slash or ".", missing)) as inside,
-            self._translated(f"reading {path!r}", missing),
+            _closing_descriptor(self._open_folder(folder or slash or ".", missing)) as inside,
+            self._translated_errors(f"reading {path!r}", missing),
         ):
             try:
                 opened = os.open(name, _FILE, dir_fd=inside)
             except OSError as error:
                 if error.errno in _NO_FILE:
-                    raise self._no_file(path) from error
+                    raise self._not_regular_error(path) from error
                 raise
-        with _closing(opened) as descriptor:
-            if (file := _regular(name, folder, os.fstat(descriptor))) is None:
-                raise self._no_file(path)
+        with _closing_descriptor(opened) as descriptor:
+            if (file := _regular_file(name, folder, os.fstat(descriptor))) is None:
+                raise self._not_regular_error(path)
             yield descriptor, file
 
     def _read(self, descriptor: int, path: str) -> bytes:
-        with self._translated(f"reading {path!r}"):
+        with self._translated_errors(f"reading {path!r}"):
             return os.read(descriptor, _BLOCK)
 
-    def _folder(self, folder: str, missing: CrossdockError) -> int:
+    def _open_folder(self, folder: str, missing: CrossdockError) -> int:
         """Open *folder*; the caller must close the descriptor. *missing* is raised if there is no such folder."""
-        parts = self._parts(folder)
-        with self._translated(f"opening folder {folder!r}", missing):
+        parts = self._folder_parts(folder)
+        with self._translated_errors(f"opening folder {folder!r}", missing):
             inside = os.open(self._root, _FOLDER)
             for name in parts:
-                with _closing(inside) as outer:
+                with _closing_descriptor(inside) as outer:
                     inside = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=outer)
             return inside
 
-    def _parts(self, folder: str) -> Sequence[str]:
+    def _folder_parts(self, folder: str) -> Sequence[str]:
         if folder.startswith("/") or ".." in folder.split("/"):
             hint = "write the folder in `files` relative to `path`, and below it"
             raise ConfigError(f"folder {folder!r} leads outside it", where=self._where, hint=hint, code="file_unsafe")
@@ -269,12 +274,12 @@ class FolderStore:
             )
         return [name for name in end[len(root) :].split("/") if name]
 
-    def _no_file(self, path: str) -> RefusedError:
+    def _not_regular_error(self, path: str) -> RefusedError:
         hint = "replace it by its target, or narrow the pattern"
         return RefusedError(f"{path!r} is not a regular file", where=self._where, hint=hint, code="file_unsafe")
 
     @contextmanager
-    def _translated(self, doing: str, missing: CrossdockError | None = None) -> Iterator[None]:
+    def _translated_errors(self, doing: str, missing: CrossdockError | None = None) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -297,7 +302,7 @@ class FolderStore:
 
 
 @dataclass(frozen=True, slots=True)
-class _InPlace:
+class _FileInFolder:
     store: FolderStore
     file: RemoteFile
 
@@ -309,7 +314,7 @@ class _MissingError(RemoteError):
     """A file that does not exist, or no longer."""
 
 
-def _regular(name: str, folder: str, status: os.stat_result) -> RemoteFile | None:
+def _regular_file(name: str, folder: str, status: os.stat_result) -> RemoteFile | None:
     """Return None for links, folders and pipes."""
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -322,11 +327,11 @@ def _is_folder_or_one_of(files: Container[tuple[int, ...]], link: str, folder: i
         status = os.stat(link, dir_fd=folder)
     except OSError:  # it leads nowhere, in a circle, or to where this user may not look
         return False
-    file = _regular(link, "", status)
+    file = _regular_file(link, "", status)
     return stat.S_ISDIR(status.st_mode) or (file is not None and file.revision in files)
 
 
-def _reserved(name: str, folder: int) -> bool:
+def _reserve_name(name: str, folder: int) -> bool:
     """Create an empty file at *name* in *folder*, which a move may replace. Return False if the name is taken."""
     try:
         os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder))
@@ -336,7 +341,7 @@ def _reserved(name: str, folder: int) -> bool:
 
 
 @contextmanager
-def _closing(descriptor: int) -> Iterator[int]:
+def _closing_descriptor(descriptor: int) -> Iterator[int]:
     try:
         yield descriptor
     finally:

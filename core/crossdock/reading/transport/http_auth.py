@@ -24,7 +24,7 @@ class HeaderAuth(httpx.Auth):
         self._name, self._value = name, value
 
     def auth_flow(self, request: httpx.Request) -> Flow:
-        request.headers[self._name] = _in_header(self._value)
+        request.headers[self._name] = _header_value(self._value)
         yield request
 
 
@@ -35,7 +35,7 @@ class BearerAuth(HeaderAuth):
         super().__init__("authorization", token)
 
     def auth_flow(self, request: httpx.Request) -> Flow:
-        request.headers["authorization"] = f"Bearer {_in_header(self._value)}"
+        request.headers["authorization"] = f"Bearer {_header_value(self._value)}"
         yield request
 
 
@@ -61,7 +61,7 @@ def revealed(value: Secret | str) -> str:
     return value if isinstance(value, str) else value.reveal()
 
 
-def _in_header(value: Secret | str) -> str:
+def _header_value(value: Secret | str) -> str:
     text = revealed(value)
     if not (text.isascii() and text.isprintable()):
         name = "the credential" if isinstance(value, str) else value.reference

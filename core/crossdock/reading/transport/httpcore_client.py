@@ -73,7 +73,7 @@ class HttpClient:
         network: httpcore.NetworkBackend | None = None,
     ) -> None:
         self._base_url = base_url
-        self._headers = _encoded({**DEFAULT_HEADERS, **headers})
+        self._headers = _encoded_headers({**DEFAULT_HEADERS, **headers})
         self._total_timeout_s, self._max_response_bytes = total_timeout_s, max_response_bytes
         self._extensions = {
             "timeout": {"connect": connect_timeout_s, "read": read_timeout_s, "write": read_timeout_s, "pool": 0.0}
@@ -103,8 +103,8 @@ class HttpClient:
             NotSentError: If it was not sent; `ExpiredError` if *may_leave* returned False before the first byte.
             AmbiguousError: If it may have been processed.
         """
-        with self._translated():
-            request = self._request(method, path, body, headers or {}, params or {})
+        with self._translated_errors():
+            request = self._build_request(method, path, body, headers or {}, params or {})
             status, lines, content = self.exchange(request, may_leave)
         received: dict[str, list[str]] = {}
         for name, value in lines:
@@ -122,19 +122,19 @@ class HttpClient:
         Besides the errors of `send`, it raises the exceptions of `NOT_SENT` and `AMBIGUOUS`.
         """
         route = self._route(request.url)
-        route.network.begin(time.monotonic() + self._total_timeout_s, may_leave)
-        with route.checked(), closing(route.pool.handle_request(request)) as response:
+        route.network.begin_request(time.monotonic() + self._total_timeout_s, may_leave)
+        with route.not_sent_errors(), closing(route.pool.handle_request(request)) as response:
             encodings = [value for name, value in response.headers if name.lower() == b"content-encoding"]
             body = bytearray()
             write = body.extend if sink is None or response.status != 200 else sink.write
-            self._read(response, b", ".join(encodings).decode("latin-1"), write)
+            self._read_body(response, b", ".join(encodings).decode("latin-1"), write)
             return response.status, response.headers, bytes(body)
 
     def _route(self, url: httpcore.URL) -> _Route:
         is_direct = url.scheme != b"https" or self._proxy is None or self._proxy.is_bypassed(url.host.decode("ascii"))
         return self._direct if is_direct else self._proxied
 
-    def _request(
+    def _build_request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], params: Mapping[str, str]
     ) -> httpcore.Request:
         address = path if path.startswith(("http:", "https:")) else self._base_url + path
@@ -144,12 +144,12 @@ class HttpClient:
         except ValueError:  # its text quotes the address, which may contain a secret
             raise NotSentError("the address is not valid", where=self._base_url, code="address_invalid") from None
         host = url.host if url.port is None else url.host + b":%d" % url.port
-        given = [(b"host", host), *self._headers, *_encoded(headers)]
+        given = [(b"host", host), *self._headers, *_encoded_headers(headers)]
         if body is not None:
             given.append((b"content-length", b"%d" % len(body)))
         return httpcore.Request(method, url, headers=given, content=body, extensions=self._extensions)
 
-    def _read(self, response: httpcore.Response, encoding: str, write: Callable[[bytes], object]) -> None:
+    def _read_body(self, response: httpcore.Response, encoding: str, write: Callable[[bytes], object]) -> None:
         encoding = encoding.lower()  # RFC 9110 section 8.4.1
         if encoding not in {"", "identity", "gzip"}:
             raise UnreadableError(f"{REQUEST_FAILED}the content encoding is not supported", where=self._base_url)
@@ -168,7 +168,7 @@ class HttpClient:
             raise AmbiguousError(f"{REQUEST_FAILED}the compressed response is incomplete", where=self._base_url)
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except NOT_SENT as error:
@@ -184,7 +184,7 @@ class HttpClient:
 class _Route:
     def __init__(self, network: httpcore.NetworkBackend, tls: ssl.SSLContext, proxy: ChosenProxy | None = None) -> None:
         layers = 0 if proxy is None else 1 + proxy.has_tls
-        self.network = _Bounded(network, layers)
+        self.network = _DeadlineNetwork(network, layers)
         self.pool = httpcore.ConnectionPool(
             ssl_context=tls,
             proxy=proxy.server if proxy else None,
@@ -195,7 +195,7 @@ class _Route:
         )
 
     @contextmanager
-    def checked(self) -> Iterator[None]:
+    def not_sent_errors(self) -> Iterator[None]:
         """Raise exceptions of `NOT_SENT` where a failure shows that no request was sent."""
         try:
             yield
@@ -207,7 +207,7 @@ class _Route:
             raise
 
 
-class _Bounded(httpcore.NetworkBackend):
+class _DeadlineNetwork(httpcore.NetworkBackend):
     """A network backend whose waits all end at one deadline, however slowly a server sends.
 
     Through a proxy, a connection carries requests only after *layers* TLS handshakes; without one, *layers* is 0.
@@ -223,10 +223,10 @@ class _Bounded(httpcore.NetworkBackend):
     def is_tunnel(self) -> bool:
         return self._layers > 0
 
-    def begin(self, deadline: float, may_leave: Callable[[], bool]) -> None:
+    def begin_request(self, deadline: float, may_leave: Callable[[], bool]) -> None:
         self._deadline, self._may_leave, self.has_left = deadline, may_leave, False
 
-    def leave(self, *, is_request: bool) -> None:
+    def check_may_send(self, *, is_request: bool) -> None:
         """Check that the request may still be sent, before each write of it or of a request to the proxy.
 
         A process that was suspended may have been replaced meanwhile, so it must not finish its old requests.
@@ -252,11 +252,11 @@ class _Bounded(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         left = self.seconds_left(timeout, httpcore.ConnectTimeout)
-        with _checked_host():
-            stream = self._connected(host, port, left, local_address, socket_options)
-        return _Stream(stream, self, self._layers)
+        with _invalid_host_errors():
+            stream = self._connect_with_proxy_errors(host, port, left, local_address, socket_options)
+        return _DeadlineStream(stream, self, self._layers)
 
-    def _connected(self, *arguments: Any) -> httpcore.NetworkStream:
+    def _connect_with_proxy_errors(self, *arguments: Any) -> httpcore.NetworkStream:
         try:
             return self._network.connect_tcp(*arguments)
         except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
@@ -265,15 +265,15 @@ class _Bounded(httpcore.NetworkBackend):
             raise
 
 
-class _Stream(httpcore.NetworkStream):
-    def __init__(self, stream: httpcore.NetworkStream, bound: _Bounded, layers: int) -> None:
+class _DeadlineStream(httpcore.NetworkStream):
+    def __init__(self, stream: httpcore.NetworkStream, bound: _DeadlineNetwork, layers: int) -> None:
         self._stream, self._bound, self._layers = stream, bound, layers
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         return self._stream.read(max_bytes, self._bound.seconds_left(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._bound.leave(is_request=not self._layers)
+        self._bound.check_may_send(is_request=not self._layers)
         self._stream.write(buffer, self._bound.seconds_left(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
@@ -283,15 +283,15 @@ class _Stream(httpcore.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         left = self._bound.seconds_left(timeout, httpcore.ConnectTimeout)
-        with _checked_host():
+        with _invalid_host_errors():
             stream = self._stream.start_tls(ssl_context, server_hostname, left)
-        return _Stream(stream, self._bound, max(0, self._layers - 1))
+        return _DeadlineStream(stream, self._bound, max(0, self._layers - 1))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
-def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+def _encoded_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     """Encode as Latin-1 if possible, so that text from a response's header is sent back unchanged, else as UTF-8."""
     return [
         (name.encode(), value.encode("latin-1" if max(map(ord, value), default=0) < 256 else "utf-8"))
@@ -300,7 +300,7 @@ def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 @contextmanager
-def _checked_host() -> Iterator[None]:
+def _invalid_host_errors() -> Iterator[None]:
     """Translate the ValueError that Python raises for an invalid host name, which httpcore does not translate."""
     try:
         yield
@@ -323,17 +323,19 @@ def chosen_proxy(connection: HttpConnection) -> ChosenProxy | None:
     if connection.proxy is not None:
         user, password = connection.proxy_user, connection.proxy_password
         login = (user.reveal(), password.reveal() if password else "") if user else None
-        return ChosenProxy(_server(connection, connection.proxy, login), lambda _: False)
+        return ChosenProxy(_proxy_server(connection, connection.proxy, login), lambda _: False)
     if not connection.trust_env:
         return None
     found = getproxies()
     address = found.get("https") or found.get("all")
     return (
-        ChosenProxy(_from_environment(connection, address), lambda host: bool(proxy_bypass(host))) if address else None
+        ChosenProxy(_proxy_from_environment(connection, address), lambda host: bool(proxy_bypass(host)))
+        if address
+        else None
     )
 
 
-def _from_environment(connection: HttpConnection, address: str) -> httpcore.Proxy:
+def _proxy_from_environment(connection: HttpConnection, address: str) -> httpcore.Proxy:
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
         url = proxy_address(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())
@@ -343,10 +345,10 @@ def _from_environment(connection: HttpConnection, address: str) -> httpcore.Prox
             message, hint="correct the variable, or set trust_env: false", code="config_invalid"
         ) from None
     login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
-    return _server(connection, url, login)
+    return _proxy_server(connection, url, login)
 
 
-def _server(connection: HttpConnection, url: str, login: tuple[str, str] | None) -> httpcore.Proxy:
+def _proxy_server(connection: HttpConnection, url: str, login: tuple[str, str] | None) -> httpcore.Proxy:
     tls = tls_context(connection.anonymous()) if url.startswith("https:") else None
     encoded = (login[0].encode(), login[1].encode()) if login else None
     return httpcore.Proxy(url, auth=encoded, ssl_context=tls)

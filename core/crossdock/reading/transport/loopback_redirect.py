@@ -60,7 +60,7 @@ class LoopbackRedirect:
 
 
 @contextmanager
-def listening(redirect_url: str | None = None) -> Iterator[LoopbackRedirect]:
+def listening_for_redirect(redirect_url: str | None = None) -> Iterator[LoopbackRedirect]:
     """Listen at the port and the path of *redirect_url*, by default at a free port."""
     parts = urlsplit(redirect_url or f"http://127.0.0.1:0{PATH}")
     served, port = LoopbackRedirect(redirect_url or "", parts.path or "/"), parts.port or (80 if redirect_url else 0)

@@ -25,7 +25,7 @@ MAX_LIFE_S = 86_400.0
 _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
-def client_fields(client_id: str, secret: str, how: ClientAuth) -> tuple[dict[str, str], dict[str, str]]:
+def client_authentication(client_id: str, secret: str, how: ClientAuth) -> tuple[dict[str, str], dict[str, str]]:
     """Return the form fields and headers by which a client authenticates (section 2.3.1)."""
     if how == "post":
         return {"client_id": client_id, "client_secret": secret}, {}
@@ -38,7 +38,7 @@ def pkce_challenge(verifier: str) -> str:
     return urlsafe_b64encode(sha256(verifier.encode()).digest()).decode().rstrip("=")
 
 
-def members(body: bytes) -> Mapping[str, Any]:
+def json_members(body: bytes) -> Mapping[str, Any]:
     try:
         document = exact_json.loads(body)
     except ValueError:
@@ -61,18 +61,18 @@ def error_code(members: Mapping[str, Any]) -> str:
     return code if isinstance(code, str) else ""
 
 
-def is_passing(status: int, members: Mapping[str, Any]) -> bool:
+def is_temporary_failure(status: int, members: Mapping[str, Any]) -> bool:
     """Return whether an answer without a token says nothing about the credentials, so that a later one may have it."""
     return status in _PASSING_STATUSES or status >= 500 or error_code(members) in _PASSING_CODES
 
 
-def refusal(status: int, code: object) -> str:
+def refusal_text(status: int, code: object) -> str:
     """Return why a token was refused. An error code that no standard lists could contain a secret and is left out."""
     is_known = isinstance(code, str) and code in ERROR_CODES
     return f"{code} (HTTP {status})" if is_known else f"HTTP {status}"
 
 
-def life_s(expires_in: object) -> float:
+def token_life_s(expires_in: object) -> float:
     """Return how many seconds a token lives. An invalid value counts as missing, since a 401 replaces the token."""
     if isinstance(expires_in, str) and _SECONDS.fullmatch(expires_in):
         expires_in = int(expires_in)

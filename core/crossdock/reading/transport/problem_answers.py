@@ -36,14 +36,14 @@ def read(status: int, body: bytes) -> Problem:
     members: dict[str, Any] = document if isinstance(document, dict) else {}
     errors = members.get("errors") or members.get("o:errorDetails")  # the second one is Oracle's
     found = [item for item in errors[:MAX_ERRORS] if isinstance(item, dict)] if isinstance(errors, list) else []
-    details = [_text(item.get("detail")) for item in found]
-    message = _text(members.get("detail")) or _text(members.get("title")) or f"HTTP {status}"
+    details = [_printable_text(item.get("detail")) for item in found]
+    message = _printable_text(members.get("detail")) or _printable_text(members.get("title")) or f"HTTP {status}"
     if any(details):
         message = "; ".join(detail for detail in details if detail)
-    named = (_text(item.get("pointer")).removeprefix("#") for item in found)
+    named = (_printable_text(item.get("pointer")).removeprefix("#") for item in found)
     pointers = tuple(pointer[:MAX_POINTER] for pointer in named if pointer)
-    return Problem(status, _text(members.get("type")) or "about:blank", message[:MAX_TEXT], pointers)
+    return Problem(status, _printable_text(members.get("type")) or "about:blank", message[:MAX_TEXT], pointers)
 
 
-def _text(value: object) -> str:
+def _printable_text(value: object) -> str:
     return printable(value[:MAX_TEXT]) if isinstance(value, str) else ""

@@ -18,14 +18,14 @@ class RefusedCredentials:
     def __init__(self) -> None:
         self._kept: tuple[str, float, UnauthorizedError] | None = None
 
-    def check(self, credential: str, clock: Clock) -> None:
+    def raise_if_refused(self, credential: str, clock: Clock) -> None:
         """Raise the refusal of *credential*, if it was refused shortly before."""
         kept = self._kept
         if kept is not None and kept[0] == credential and clock.monotonic() < kept[1]:
             raise without_traceback(kept[2])
 
     @contextmanager
-    def kept(self, credential: str, clock: Clock) -> Iterator[None]:
+    def remembering_refusal(self, credential: str, clock: Clock) -> Iterator[None]:
         """Keep an UnauthorizedError of the block, which judges the answer to *credential*."""
         try:
             yield

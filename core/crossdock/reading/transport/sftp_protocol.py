@@ -101,9 +101,9 @@ class SftpWire:
         self._unanswered: set[int] = set()
         self._extensions: set[bytes] = set()
 
-    def hello(self) -> None:
+    def negotiate_version(self) -> None:
         self._send(struct.pack(">IBI", 5, INIT, VERSION))
-        kind, answer = self._message()
+        kind, answer = self._receive_message()
         if kind != SERVER_VERSION:
             raise ProtocolError(f"received message {kind} instead of the version")
         if (version := answer.number()) != VERSION:
@@ -113,70 +113,72 @@ class SftpWire:
             answer.text()  # its version
 
     def lstat(self, path: bytes) -> Attributes:
-        return self._ask(LSTAT, _text(path), ATTRS).attributes()
+        return self._send_and_receive(LSTAT, _packed_string(path), ATTRS).attributes()
 
     def stat(self, path: bytes) -> Attributes:
-        return self._ask(STAT, _text(path), ATTRS).attributes()
+        return self._send_and_receive(STAT, _packed_string(path), ATTRS).attributes()
 
     def readlink(self, path: bytes) -> bytes:
-        answer = self._ask(READLINK, _text(path), NAME)
+        answer = self._send_and_receive(READLINK, _packed_string(path), NAME)
         if answer.number() != 1:
             raise ProtocolError("the server gives a link no or several targets")
         return answer.text()
 
     def open(self, path: bytes) -> bytes:
-        return self._ask(OPEN, _text(path) + _OPEN_TO_READ, HANDLE).text()
+        return self._send_and_receive(OPEN, _packed_string(path) + _OPEN_TO_READ, HANDLE).text()
 
     def close(self, handle: bytes) -> None:
         """Close a handle without waiting for the answer."""
-        self._send(self._request(CLOSE, _text(handle)))
+        self._send(self._encode_request(CLOSE, _packed_string(handle)))
 
     def rename(self, old: bytes, new: bytes) -> None:
         """Rename a file. Servers that follow the draft (6.5) refuse to overwrite another one."""
-        self._do(RENAME, _text(old) + _text(new))
+        self._execute(RENAME, _packed_string(old) + _packed_string(new))
 
-    def rename_at_once(self, old: bytes, new: bytes) -> None:
+    def rename_atomically(self, old: bytes, new: bytes) -> None:
         """Rename a file in one step where the server can, which may overwrite another one.
 
         OpenSSH makes two steps of `rename`, a link and the removal of the old name.
         """
         if POSIX_RENAME in self._extensions:
-            self._do(EXTENDED, _text(POSIX_RENAME) + _text(old) + _text(new))
+            self._execute(EXTENDED, _packed_string(POSIX_RENAME) + _packed_string(old) + _packed_string(new))
         else:
             self.rename(old, new)
 
     def remove(self, path: bytes) -> None:
-        self._do(REMOVE, _text(path))
+        self._execute(REMOVE, _packed_string(path))
 
     def write(self, path: bytes, data: bytes) -> None:
         """Create a file, or replace its content, and have the server flush it to its disk where it can."""
-        handle = self._ask(OPEN, _text(path) + _OPEN_TO_WRITE, HANDLE).text()
+        handle = self._send_and_receive(OPEN, _packed_string(path) + _OPEN_TO_WRITE, HANDLE).text()
         unanswered = set[int]()
         for start in range(0, len(data), CHUNK):
             block = data[start : start + CHUNK]
-            self._send(self._request(WRITE, _text(handle) + struct.pack(">Q", start) + _text(block)))
+            self._send(
+                self._encode_request(WRITE, _packed_string(handle) + struct.pack(">Q", start) + _packed_string(block))
+            )
             unanswered.add(self._number)
             if len(unanswered) == _WRITES_AHEAD:
-                self._written(unanswered)
+                self._receive_write_status(unanswered)
         while unanswered:
-            self._written(unanswered)
+            self._receive_write_status(unanswered)
         if FSYNC in self._extensions:
-            self._do(EXTENDED, _text(FSYNC) + _text(handle))
-        self._do(CLOSE, _text(handle))
+            self._execute(EXTENDED, _packed_string(FSYNC) + _packed_string(handle))
+        self._execute(CLOSE, _packed_string(handle))
 
-    def _written(self, unanswered: set[int]) -> None:
-        number, answer = self._answer(unanswered, STATUS)
+    def _receive_write_status(self, unanswered: set[int]) -> None:
+        number, answer = self._receive_answer(unanswered, STATUS)
         unanswered.discard(number)
-        _check_done(answer)
+        _check_status_ok(answer)
 
-    def _do(self, kind: int, body: bytes) -> None:
-        _check_done(self._ask(kind, body, STATUS))
+    def _execute(self, kind: int, body: bytes) -> None:
+        _check_status_ok(self._send_and_receive(kind, body, STATUS))
 
-    def names(self, folder: bytes) -> Iterator[tuple[bytes, Attributes]]:
-        handle = self._ask(OPENDIR, _text(folder), HANDLE).text()
+    def list_folder(self, folder: bytes) -> Iterator[tuple[bytes, Attributes]]:
+        handle = self._send_and_receive(OPENDIR, _packed_string(folder), HANDLE).text()
         while True:
-            self._send(self._request(READDIR, _text(handle)))
-            _, answer = self._answer({self._number}, NAME)
+            self._send(self._encode_request(READDIR, _packed_string(handle)))
+            _, answer = self._receive_answer({self._number}, NAME)
             if answer is None:
                 return self.close(handle)
             if not (count := answer.number()):
@@ -199,7 +201,7 @@ class SftpWire:
         end = size + 1
 
         def request(offset: int, length: int) -> bytes:
-            message = self._request(READ, _text(handle) + struct.pack(">QI", offset, length))
+            message = self._encode_request(READ, _packed_string(handle) + struct.pack(">QI", offset, length))
             waiting[self._number] = offset, length
             return message
 
@@ -211,7 +213,7 @@ class SftpWire:
                     requests.append(request(asked, length))
                     asked += length
                 self._send(b"".join(requests))
-            number, answer = self._answer(waiting, DATA)
+            number, answer = self._receive_answer(waiting, DATA)
             offset, length = waiting.pop(number)
             data = answer.text() if answer else b""
             answers, received = answers + 1, received + len(data)
@@ -228,22 +230,22 @@ class SftpWire:
                 position += len(block)
                 yield block
 
-    def _ask(self, kind: int, body: bytes, expected: int) -> Message:
-        self._send(self._request(kind, body))
-        _, answer = self._answer({self._number}, expected)
+    def _send_and_receive(self, kind: int, body: bytes, expected: int) -> Message:
+        self._send(self._encode_request(kind, body))
+        _, answer = self._receive_answer({self._number}, expected)
         if answer is None:
             raise ProtocolError("unexpected end of file")
         return answer
 
-    def _request(self, kind: int, body: bytes) -> bytes:
+    def _encode_request(self, kind: int, body: bytes) -> bytes:
         self._number = (self._number + 1) % 2**32
         self._unanswered.add(self._number)
         return struct.pack(">IBI", len(body) + 5, kind, self._number) + body
 
-    def _answer(self, wanted: Container[int], expected: int) -> tuple[int, Message | None]:
+    def _receive_answer(self, wanted: Container[int], expected: int) -> tuple[int, Message | None]:
         """Return the next answer to one of *wanted*; None at the end. Answers to abandoned requests are dropped."""
         while True:
-            kind, answer = self._message()
+            kind, answer = self._receive_message()
             number = answer.number()
             if number not in self._unanswered:
                 raise ProtocolError("a response arrived that matches no request")
@@ -258,15 +260,15 @@ class SftpWire:
             raise status
         return number, None
 
-    def _message(self) -> tuple[int, Message]:
-        length = int.from_bytes(self._take(4))
+    def _receive_message(self) -> tuple[int, Message]:
+        length = int.from_bytes(self._receive_bytes(4))
         if not 1 <= length <= MAX_MESSAGE:
             raise ProtocolError(f"a response claims to be {length} bytes long")
-        message = self._take(length)
+        message = self._receive_bytes(length)
         self._heard()
         return message[0], Message(message[1:])
 
-    def _take(self, count: int) -> bytes:
+    def _receive_bytes(self, count: int) -> bytes:
         while len(self._buffer) - self._at < count:
             received = self._receive(RECEIVE)
             if not received:
@@ -277,12 +279,12 @@ class SftpWire:
         return self._buffer[self._at - count : self._at]
 
 
-def _check_done(answer: Message | None) -> None:
+def _check_status_ok(answer: Message | None) -> None:
     if answer is None:
         raise ProtocolError("unexpected end of file")
     if (status := StatusError(answer)).code != OK:
         raise status
 
 
-def _text(value: bytes) -> bytes:
+def _packed_string(value: bytes) -> bytes:
     return struct.pack(">I", len(value)) + value

@@ -16,15 +16,22 @@ from crossdock.reading.transport.file_store import (
     RemoteFile,
     Sink,
     archive_names,
-    disagreement,
-    link_refused,
-    matches,
-    name_taken,
-    safe_names,
-    select,
+    change_since_listed,
+    checked_names,
+    link_refused_error,
+    matches_pattern,
+    matching_files,
+    name_taken_error,
 )
 from crossdock.reading.transport.sftp_protocol import NO_SUCH_FILE, PERMISSION_DENIED, Attributes, SftpWire, StatusError
-from crossdock.reading.transport.ssh_connection import Budget, Line, SftpLogin, log_in, private_key, trusted_line
+from crossdock.reading.transport.ssh_connection import (
+    SftpLogin,
+    SshConnection,
+    TimeBudget,
+    connect_to_pinned_host,
+    log_in,
+    parse_private_key,
+)
 from crossdock.values.clock import Clock, SystemClock
 
 __all__ = ["SftpLogin", "SftpSession", "connect"]
@@ -41,8 +48,8 @@ def connect(login: SftpLogin, *, clock: Clock | None = None) -> SftpSession:
         UnauthorizedError: If the host key differs, or the login is refused.
         UnavailableError: If the server cannot be reached or does not answer in time.
     """
-    key = private_key(login)
-    line = trusted_line(login, clock or SystemClock())
+    key = parse_private_key(login)
+    line = connect_to_pinned_host(login, clock or SystemClock())
     try:
         log_in(line, key)
         return SftpSession(line)
@@ -54,50 +61,50 @@ def connect(login: SftpLogin, *, clock: Clock | None = None) -> SftpSession:
 class SftpSession:
     """A session with a server, used by one thread at a time."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: SshConnection) -> None:
         self._line = line
         self._where = line.login.where
-        with line.waiting("opening SFTP"):
+        with line.limited_wait("opening SFTP"):
             line.transport.set_keepalive(_KEEPALIVE_S)
             channel = line.transport.open_session(window_size=line.login.window_bytes)
             channel.invoke_subsystem("sftp")
-            self._wire = SftpWire(channel.sendall, channel.recv, line.heard)
-            self._wire.hello()
+            self._wire = SftpWire(channel.sendall, channel.recv, line.record_progress)
+            self._wire.negotiate_version()
 
     @property
     def warnings(self) -> Sequence[str]:
-        if old := self._line.transport.old_in_use():
+        if old := self._line.transport.old_algorithms_in_use():
             names = ", ".join(old)
             return [f"the connection to {self._where} is less safe: it uses {names}. Ask its operator to update it"]
         return []
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
         found, links = list[RemoteFile](), list[RemoteFile]()
-        with self._listing(folder):
-            for name, attributes in self._matching(folder, pattern):
+        with self._listing_errors(folder):
+            for name, attributes in self._matching_entries(folder, pattern):
                 if stat.S_ISLNK(attributes.mode or 0):
                     links.append(RemoteFile(name, 0, 0, folder))
-                elif file := self._regular(name, folder, attributes):
+                elif file := self._regular_file(name, folder, attributes):
                     found.append(file)
             listed = {(file.name, file.size, file.mtime) for file in found}
             for link in links:
                 if not self._is_folder_or_one_of(listed, link):
-                    raise link_refused(link.name, pattern, self._where)
-        return select(found, pattern, self._where)
+                    raise link_refused_error(link.name, pattern, self._where)
+        return matching_files(found, pattern, self._where)
 
     def folders(self, folder: str, pattern: str) -> Sequence[str]:
-        with self._listing(folder):
-            entries = list(self._matching(folder, pattern))
-        return safe_names([name for name, each in entries if stat.S_ISDIR(each.mode or 0)], pattern, self._where)
+        with self._listing_errors(folder):
+            entries = list(self._matching_entries(folder, pattern))
+        return checked_names([name for name, each in entries if stat.S_ISDIR(each.mode or 0)], pattern, self._where)
 
-    def _listing(self, folder: str) -> AbstractContextManager[None]:
+    def _listing_errors(self, folder: str) -> AbstractContextManager[None]:
         hint = "correct the folder in `files`, or create it"
         missing = ConfigError(
             f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
         )
         advice = "move old files to another folder, or raise `timeout_s`"
-        budget = Budget(_LISTING * self._line.login.timeout_s, advice)
-        return self._translated(f"listing folder {folder!r}", missing, budget)
+        budget = TimeBudget(_LISTING * self._line.login.timeout_s, advice)
+        return self._limited_and_translated(f"listing folder {folder!r}", missing, budget)
 
     def _is_folder_or_one_of(self, listed: Container[tuple[str, int | None, int | None]], link: RemoteFile) -> bool:
         path = link.path.encode(errors="surrogateescape")
@@ -108,37 +115,39 @@ class SftpSession:
         name = target.rpartition(b"/")[2].decode(errors="surrogateescape")
         return stat.S_ISDIR(attributes.mode or 0) or (name, attributes.size, attributes.mtime) in listed
 
-    def _matching(self, folder: str, pattern: str) -> Iterator[tuple[str, Attributes]]:
-        for count, (raw, attributes) in enumerate(self._wire.names(_encoded(folder or "."))):
+    def _matching_entries(self, folder: str, pattern: str) -> Iterator[tuple[str, Attributes]]:
+        for count, (raw, attributes) in enumerate(self._wire.list_folder(_path_bytes(folder or "."))):
             if count == MAX_NAMES:
                 raise RefusedError(
                     f"folder {folder!r} has more than {MAX_NAMES} names", where=self._where, code="folder_too_large"
                 )
-            if matches(name := raw.decode(errors="surrogateescape"), pattern):
+            if matches_pattern(name := raw.decode(errors="surrogateescape"), pattern):
                 yield name, attributes
 
     def stat(self, path: str) -> RemoteFile:
         """Describe one regular file; a link is refused."""
         missing = _MissingError(f"remote file {path!r} does not exist", where=self._where)
-        with self._translated(f"describing {path!r}", missing):
-            attributes = self._wire.lstat(_encoded(path))
+        with self._limited_and_translated(f"describing {path!r}", missing):
+            attributes = self._wire.lstat(_path_bytes(path))
         folder, slash, name = path.rpartition("/")
-        if file := self._regular(name, folder or slash, attributes):
+        if file := self._regular_file(name, folder or slash, attributes):
             return file
         raise RefusedError(f"{path!r} is not a regular file", where=self._where, code="file_unsafe")
 
     def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
-        self._compare(file, self.stat(file.path), AFTER_LISTED)
+        self._check_unchanged(file, self.stat(file.path), AFTER_LISTED)
         doing, read, after = f"reading {file.path!r}", 0, None
         login = self._line.login
         hint = "if the connection is slow, lower `min_bytes_per_s`"
-        budget = Budget(login.timeout_s + file.size / login.min_bytes_per_s, hint)
-        with self._translated(doing):
-            handle = self._wire.open(_encoded(file.path))
+        budget = TimeBudget(login.timeout_s + file.size / login.min_bytes_per_s, hint)
+        with self._limited_and_translated(doing):
+            handle = self._wire.open(_path_bytes(file.path))
         blocks = self._wire.read(handle, file.size, login.window_bytes)
         try:
             while True:
-                with self._translated(doing, budget=budget):  # writing a block does not count as the server's time
+                with self._limited_and_translated(
+                    doing, budget=budget
+                ):  # writing a block does not count as the server's time
                     block = next(blocks, b"")
                 if not block:
                     break
@@ -147,27 +156,27 @@ class SftpSession:
                 if progress:
                     progress(len(block))
         finally:
-            with suppress(CrossdockError), self._translated(doing):
+            with suppress(CrossdockError), self._limited_and_translated(doing):
                 self._wire.close(handle)
         with suppress(_MissingError):
             after = self.stat(file.path)
-        self._compare(file, after, WHILE_READ, read=read)
+        self._check_unchanged(file, after, WHILE_READ, read=read)
 
     def move(self, file: RemoteFile, folder: str) -> str:
-        self._compare_moved(file, self.stat(file.path))
+        self._check_moved_file(file, self.stat(file.path))
         hint = "create it, or correct `archive`"
         missing = ConfigError(
             f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
         )
-        with self._translated(f"describing folder {folder!r}", missing):
-            self._wire.lstat(_encoded(folder))
-        name = next((name for name in archive_names(file) if self._is_free(f"{folder}/{name}")), None)
+        with self._limited_and_translated(f"describing folder {folder!r}", missing):
+            self._wire.lstat(_path_bytes(folder))
+        name = next((name for name in archive_names(file) if self._is_free_path(f"{folder}/{name}")), None)
         if name is None:
-            raise name_taken(file, folder, self._where)
+            raise name_taken_error(file, folder, self._where)
         moved = f"{folder}/{name}"
         self._rename(file.path, moved)
         try:
-            self._compare_moved(file, self.stat(moved))
+            self._check_moved_file(file, self.stat(moved))
         except RefusedError:  # a new file took its place meanwhile
             self._rename(moved, file.path)
             raise
@@ -178,50 +187,54 @@ class SftpSession:
         try:
             return self.stat(path)
         except _MissingError:
-            with self._translated(f"describing folder {folder!r}", self._no_folder(folder)):
-                self._wire.lstat(_encoded(folder or "."))
+            with self._limited_and_translated(f"describing folder {folder!r}", self._missing_folder_error(folder)):
+                self._wire.lstat(_path_bytes(folder or "."))
             return None
 
     def write(self, path: str, data: bytes) -> None:
         login = self._line.login
-        budget = Budget(login.timeout_s + len(data) / login.min_bytes_per_s, "lower `min_bytes_per_s`")
-        with self._translated(f"writing {path!r}", self._no_folder(path.rpartition("/")[0]), budget):
-            self._wire.write(_encoded(path), data)
+        budget = TimeBudget(login.timeout_s + len(data) / login.min_bytes_per_s, "lower `min_bytes_per_s`")
+        with self._limited_and_translated(
+            f"writing {path!r}", self._missing_folder_error(path.rpartition("/")[0]), budget
+        ):
+            self._wire.write(_path_bytes(path), data)
 
     def rename(self, old: str, new: str) -> None:
-        with self._translated(f"renaming {old!r} to {new!r}"):
-            self._wire.rename_at_once(_encoded(old), _encoded(new))
+        with self._limited_and_translated(f"renaming {old!r} to {new!r}"):
+            self._wire.rename_atomically(_path_bytes(old), _path_bytes(new))
 
     def remove(self, path: str) -> None:
-        with self._translated(f"removing {path!r}"):
-            self._wire.remove(_encoded(path))
+        with self._limited_and_translated(f"removing {path!r}"):
+            self._wire.remove(_path_bytes(path))
 
-    def _no_folder(self, folder: str) -> ConfigError:
+    def _missing_folder_error(self, folder: str) -> ConfigError:
         hint = "create it, or correct the folder of the target"
         return ConfigError(
             f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
         )
 
-    def _is_free(self, path: str) -> bool:
+    def _is_free_path(self, path: str) -> bool:
         try:
-            with self._translated(f"describing {path!r}", _MissingError("", where=self._where)):
-                self._wire.lstat(_encoded(path))
+            with self._limited_and_translated(f"describing {path!r}", _MissingError("", where=self._where)):
+                self._wire.lstat(_path_bytes(path))
         except _MissingError:
             return True
         return False
 
     def _rename(self, old: str, new: str) -> None:
-        with self._translated(f"moving {old!r}"):
-            self._wire.rename(_encoded(old), _encoded(new))  # unlike posix-rename, it overwrites nothing
+        with self._limited_and_translated(f"moving {old!r}"):
+            self._wire.rename(_path_bytes(old), _path_bytes(new))  # unlike posix-rename, it overwrites nothing
 
-    def _compare(self, listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None) -> None:
-        if reason := disagreement(listed, now, when, read=read):
+    def _check_unchanged(
+        self, listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None
+    ) -> None:
+        if reason := change_since_listed(listed, now, when, read=read):
             raise RefusedError(
                 f"file {listed.path!r} {reason}", where=self._where, hint=CHANGED_HINT, code="file_changed"
             )
 
-    def _compare_moved(self, file: RemoteFile, now: RemoteFile) -> None:
-        if reason := disagreement(file, now, "while it was taken in"):
+    def _check_moved_file(self, file: RemoteFile, now: RemoteFile) -> None:
+        if reason := change_since_listed(file, now, "while it was taken in"):
             raise RefusedError(f"file {file.path!r} {reason}", where=self._where, code="file_changed")
 
     def close(self) -> None:
@@ -233,7 +246,7 @@ class SftpSession:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _regular(self, name: str, folder: str, attributes: Attributes) -> RemoteFile | None:
+    def _regular_file(self, name: str, folder: str, attributes: Attributes) -> RemoteFile | None:
         """Return None for links and folders. A file of unknown type (some servers send none) counts as regular."""
         if stat.S_IFMT(attributes.mode or 0) not in {0, stat.S_IFREG}:
             return None
@@ -248,11 +261,11 @@ class SftpSession:
         return RemoteFile(name, attributes.size, attributes.mtime, folder)
 
     @contextmanager
-    def _translated(
-        self, doing: str, missing: CrossdockError | None = None, budget: Budget | None = None
+    def _limited_and_translated(
+        self, doing: str, missing: CrossdockError | None = None, budget: TimeBudget | None = None
     ) -> Iterator[None]:
         """Limit a wait for the server, and translate its refusals. *missing* is raised if nothing is there."""
-        with self._line.waiting(doing, budget=budget):
+        with self._line.limited_wait(doing, budget=budget):
             try:
                 yield
             except StatusError as status:
@@ -271,5 +284,5 @@ class _MissingError(RemoteError):
     """A file that does not exist, or no longer."""
 
 
-def _encoded(path: str) -> bytes:
+def _path_bytes(path: str) -> bytes:
     return path.encode(errors="surrogateescape")

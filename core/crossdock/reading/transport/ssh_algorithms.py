@@ -63,7 +63,7 @@ class SafeTransport(paramiko.Transport):
             self._offered = {kind: list(parsed[member]) for kind, member in _OFFERS.items()}
         return parsed
 
-    def old_in_use(self) -> list[str]:
+    def old_algorithms_in_use(self) -> list[str]:
         agreed = next([name] for name in self.preferred_kex if name in self._offered["kex algorithm"])
         own: Any = self  # the types of paramiko are incomplete
         agreed.append(own.host_key_type)
@@ -71,7 +71,7 @@ class SafeTransport(paramiko.Transport):
             agreed += [cipher] if cipher.endswith("gcm@openssh.com") else [cipher, mac]
         return [name for name in OLD if name in agreed]
 
-    def nothing_shared(self, text: str) -> tuple[str, str] | None:
+    def describe_no_shared_algorithm(self, text: str) -> tuple[str, str] | None:
         """Return what the server offers instead, and what to do; None if paramiko's *text* names no kind."""
         own = {
             "kex algorithm": self.preferred_kex,

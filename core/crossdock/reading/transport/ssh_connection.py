@@ -87,7 +87,7 @@ class SftpLogin:
 
 
 @dataclass(slots=True)
-class Budget:
+class TimeBudget:
     """Time that a server may take in total for an exchange of many answers, besides the limit for each answer."""
 
     seconds: float
@@ -98,13 +98,13 @@ class Budget:
         self.left = self.seconds
 
 
-class Line:
+class SshConnection:
     """A connection to a server. `expired` says which time limit the server exceeded; empty if none."""
 
     def __init__(self, login: SftpLogin, refused_keys: Sequence[str], clock: Clock) -> None:
         self.login, self._clock = login, clock
         self.expired = ""
-        self._sock = _connected(login, clock)
+        self._sock = _connected_socket(login, clock)
         self._sock.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
         )  # otherwise each request waits for the previous acknowledgement
@@ -114,14 +114,16 @@ class Line:
         self.transport.banner_timeout = self.transport.handshake_timeout = later
         self.transport.auth_timeout = self.transport.channel_timeout = later
         self._patience = self._deadline = self._end = _NEVER
-        self._budget: Budget | None = None
+        self._budget: TimeBudget | None = None
         self._closed = threading.Event()
-        self._watchdog = threading.Thread(target=self._watch, name="crossdock-watchdog", daemon=True)
+        self._watchdog = threading.Thread(target=self._watch_deadline, name="crossdock-watchdog", daemon=True)
         self._watchdog.start()
 
     @contextmanager
-    def waiting(self, doing: str, seconds: float | None = None, budget: Budget | None = None) -> Iterator[None]:
-        """Limit the time of a wait, from here and again from each `heard`, and translate what is raised.
+    def limited_wait(
+        self, doing: str, seconds: float | None = None, budget: TimeBudget | None = None
+    ) -> Iterator[None]:
+        """Limit the time of a wait, from here and again from each `record_progress`, and translate what is raised.
 
         *seconds* is `timeout_s` by default. *budget* is the time allowed in total for all waits with it.
         """
@@ -129,14 +131,14 @@ class Line:
         self._patience, self._budget = seconds or self.login.timeout_s, budget
         self._end = began + budget.left if budget else _NEVER
         try:
-            self.heard()
+            self.record_progress()
             yield
         except CrossdockError:
             raise
         except paramiko.ssh_exception.IncompatiblePeer as error:
-            raise self._nothing_shared(error) from error
+            raise self._no_shared_algorithm_error(error) from error
         except Exception as error:  # paramiko re-raises errors of its thread, of any class
-            broken = f"the connection broke while {doing}: {_reason(error)}"
+            broken = f"the connection broke while {doing}: {_failure_reason(error)}"
             reason = f"{self.expired} while {doing}" if self.expired else broken
             hint = budget.hint if budget and self._is_late else None
             raise UnavailableError(reason, where=self.login.where, hint=hint, code="connection_failed") from error
@@ -145,49 +147,52 @@ class Line:
             if budget:
                 budget.left -= self._clock.monotonic() - began
 
-    def heard(self) -> None:
+    def record_progress(self) -> None:
         """Record that the server has made progress. Raises TimeoutError if it took too long in total."""
         now = self._clock.monotonic()
         if now > self._end:
-            self._expire()
+            self._close_expired()
             raise TimeoutError
         self._deadline = min(now + self._patience, self._end)
 
     def close(self) -> None:
         self._closed.set()
         self._watchdog.join()
-        self._cut()
+        self._close_socket()
         self.transport.packetizer.complete_handshake()  # ends its timer, which a failed handshake leaves running
         self._sock.close()
         if self.transport.ident is not None:
             self.transport.join()
 
-    def _watch(self) -> None:
+    def _watch_deadline(self) -> None:
         while not self._closed.wait(_TICK_S):
             if self._clock.monotonic() > self._deadline:
-                self._expire()
+                self._close_expired()
                 return
 
     @property
     def _is_late(self) -> bool:
         return self._clock.monotonic() > self._end
 
-    def _expire(self) -> None:
+    def _close_expired(self) -> None:
         late = self._budget if self._is_late else None
         self.expired = f"not done in {late.seconds:,.0f} s" if late else f"no answer for {self._patience:g} s"
-        self._cut()
+        self._close_socket()
 
-    def _cut(self) -> None:
+    def _close_socket(self) -> None:
         with suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self.transport.close()
 
-    def _nothing_shared(self, error: Exception) -> ConfigError:
-        reason, hint = self.transport.nothing_shared(str(error)) or (_OTHER_SSH, "fetch its files by other means")
+    def _no_shared_algorithm_error(self, error: Exception) -> ConfigError:
+        reason, hint = self.transport.describe_no_shared_algorithm(str(error)) or (
+            _OTHER_SSH,
+            "fetch its files by other means",
+        )
         return ConfigError(reason, where=self.login.where, hint=hint, code="config_invalid")
 
 
-def _reason(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     """Return a fixed sentence, since the texts of paramiko quote what the server sent."""
     if isinstance(error, ProtocolError):
         return str(error)
@@ -202,13 +207,13 @@ def _reason(error: Exception) -> str:
     return next(reasons, "the server violates the SSH protocol")
 
 
-def _connected(login: SftpLogin, clock: Clock) -> socket.socket:
+def _connected_socket(login: SftpLogin, clock: Clock) -> socket.socket:
     """Connect to the first address of the host that answers, trying all within `connect_timeout_s`."""
     deadline, failure = clock.monotonic() + login.connect_timeout_s, OSError("timed out")
     try:
         found = socket.getaddrinfo(login.host, login.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise _unreachable(login, error) from error
+        raise _unreachable_error(login, error) from error
     for *_, address in found:
         if (left := deadline - clock.monotonic()) <= 0:
             break
@@ -216,15 +221,15 @@ def _connected(login: SftpLogin, clock: Clock) -> socket.socket:
             return socket.create_connection((str(address[0]), login.port), timeout=left)
         except OSError as error:
             failure = error
-    raise _unreachable(login, failure) from failure
+    raise _unreachable_error(login, failure) from failure
 
 
-def _unreachable(login: SftpLogin, error: OSError | UnicodeError) -> UnavailableError:
+def _unreachable_error(login: SftpLogin, error: OSError | UnicodeError) -> UnavailableError:
     reason = network_reason(error) if isinstance(error, OSError) else "the host name is invalid"
     return UnavailableError(f"cannot connect: {reason}", where=login.where, code="connection_failed")
 
 
-def private_key(login: SftpLogin) -> paramiko.PKey | None:
+def parse_private_key(login: SftpLogin) -> paramiko.PKey | None:
     if login.private_key is None:
         if login.password is None:
             raise ConfigError("neither password nor private_key is set", where=login.where, code="config_invalid")
@@ -242,15 +247,15 @@ def private_key(login: SftpLogin) -> paramiko.PKey | None:
     raise ConfigError(unreadable, where=login.where, hint=_KEY_FORMS, code="private_key_unusable")
 
 
-def trusted_line(login: SftpLogin, clock: Clock) -> Line:
+def connect_to_pinned_host(login: SftpLogin, clock: Clock) -> SshConnection:
     """Connect to a server that has the pinned host key, even if it offers another kind of key first."""
-    pinned = _pinned(login)
+    pinned = _pinned_fingerprints(login)
     shown: dict[str, str] = {}
     refused: list[str] = []
     while True:
-        line = Line(login, refused, clock)
+        line = SshConnection(login, refused, clock)
         try:
-            with line.waiting("exchanging keys", login.connect_timeout_s):
+            with line.limited_wait("exchanging keys", login.connect_timeout_s):
                 line.transport.start_client()
                 key = line.transport.get_remote_server_key()
         except BaseException as error:
@@ -276,7 +281,7 @@ def trusted_line(login: SftpLogin, clock: Clock) -> Line:
     raise UnauthorizedError(reason, where=login.where, hint=hint, code="host_key_mismatch")
 
 
-def _pinned(login: SftpLogin) -> list[str]:
+def _pinned_fingerprints(login: SftpLogin) -> list[str]:
     given = [login.host_key] if isinstance(login.host_key, str) else login.host_key or ()
     for fingerprint in given:
         if not _FINGERPRINT.fullmatch(fingerprint):
@@ -289,7 +294,7 @@ def _pinned(login: SftpLogin) -> list[str]:
     return [fingerprint.rstrip("=") for fingerprint in given]
 
 
-def log_in(line: Line, key: paramiko.PKey | None) -> None:
+def log_in(line: SshConnection, key: paramiko.PKey | None) -> None:
     """Try the key, then the password. Some servers require both."""
     login, transport = line.login, line.transport
     methods = {}
@@ -299,7 +304,7 @@ def log_in(line: Line, key: paramiko.PKey | None) -> None:
         methods["password"] = partial(transport.auth_password, login.user, login.password)
     for number, (method, attempt) in enumerate(methods.items()):
         try:
-            with line.waiting(f"logging in by {method}"):
+            with line.limited_wait(f"logging in by {method}"):
                 attempt()
         except UnavailableError as error:
             refused = isinstance(error.__cause__, paramiko.AuthenticationException) and not line.expired

@@ -25,11 +25,11 @@ def tls_context(connection: HttpConnection = DIRECT) -> ssl.SSLContext:
     variables = tuple(map(os.environ.get, _CERTIFICATE_VARIABLES)) if connection.trust_env else None
     files = (connection.ca_file, connection.client_certificate, connection.client_key)
     with _ONE_READS:
-        return _context(*files, connection.client_key_passphrase, variables, tuple(map(_version, files)))
+        return _make_context(*files, connection.client_key_passphrase, variables, tuple(map(_file_version, files)))
 
 
 @lru_cache(maxsize=16)
-def _context(
+def _make_context(
     ca_file: Path | None,
     certificate: Path | None,
     key: Path | None,
@@ -46,11 +46,11 @@ def _context(
     else:
         _trust_system(context)
     if certificate is not None:
-        show_certificate(context, certificate, key, passphrase)
+        load_client_certificate(context, certificate, key, passphrase)
     return context
 
 
-def _version(path: Path | None) -> _Version | None:
+def _file_version(path: Path | None) -> _Version | None:
     try:
         found = path.stat() if path is not None else None
     except OSError:
@@ -78,12 +78,12 @@ def _trust_system(context: ssl.SSLContext) -> None:
         context.load_verify_locations(capath=folder)
 
 
-def show_certificate(
+def load_client_certificate(
     context: ssl.SSLContext, certificate: Path, key: Path | None, passphrase: Secret | None = None
 ) -> None:
     """Let *context* show a certificate. Raises ConfigError if it or its key is of no use, or the key is not private."""
     secret = passphrase.reveal() if passphrase is not None else ""
-    _check_private(key or certificate)
+    _check_key_is_private(key or certificate)
     try:
         open_regular(certificate).close()
         context.load_cert_chain(certificate, key, lambda: secret)  # without a function, OpenSSL asks at the terminal
@@ -104,7 +104,7 @@ def show_certificate(
         ) from None
 
 
-def _check_private(key: Path) -> None:
+def _check_key_is_private(key: Path) -> None:
     try:
         with open_regular(key) as file:
             if os.fstat(file.fileno()).st_mode & 0o077:

@@ -64,7 +64,7 @@ class TokenAuth(TimedAuth):
 
     def granted_by(self, response: httpx.Response) -> object:
         """Return the token in a successful answer, or None."""
-        return self.granted(oauth_messages.members(response.content))
+        return self.granted(oauth_messages.json_members(response.content))
 
     def refused(self, response: httpx.Response) -> str:
         """Return why an answer has no token, without credentials, if it says so."""
@@ -75,7 +75,7 @@ class TokenAuth(TimedAuth):
         status = response.status_code
         if self._expired is None or status in self.expired_statuses:
             return status in self.expired_statuses
-        return self._expired(status, oauth_messages.members(response.content))
+        return self._expired(status, oauth_messages.json_members(response.content))
 
     def credential(self, token: str) -> str:
         return f"{self.scheme}{token}"
@@ -96,25 +96,25 @@ class TokenAuth(TimedAuth):
             yield request
 
     def _renew(self) -> Flow:
-        self.refused_before.check("", self.clock)
+        self.refused_before.raise_if_refused("", self.clock)
         asked_at = self.clock.monotonic()
         response = yield self.token_request()
-        with self.refused_before.kept("", self.clock):
+        with self.refused_before.remembering_refusal("", self.clock):
             self._token = self._token_in(response)
-        expires_in = oauth_messages.members(response.content).get("expires_in")
-        self._renew_at = asked_at + RENEWED_AT * oauth_messages.life_s(expires_in)
+        expires_in = oauth_messages.json_members(response.content).get("expires_in")
+        self._renew_at = asked_at + RENEWED_AT * oauth_messages.token_life_s(expires_in)
 
     def _token_in(self, response: httpx.Response) -> str:
-        status, members = response.status_code, oauth_messages.members(response.content)
+        status, members = response.status_code, oauth_messages.json_members(response.content)
         is_success = 200 <= status < 300
         token = self.granted_by(response) if is_success else None
         if oauth_messages.is_token(token):
             return str(token)
-        if oauth_messages.is_passing(status, members):
+        if oauth_messages.is_temporary_failure(status, members):
             raise UnavailableError(f"no token obtained: HTTP {status}", where=self._token_url, code="token_unavailable")
         said = self.refused(response)
         if not is_success or said or oauth_messages.error_code(members):
-            reason = oauth_messages.refusal(status, members.get("error")) + (f": {said}" if said else "")
+            reason = oauth_messages.refusal_text(status, members.get("error")) + (f": {said}" if said else "")
             reason = said if said and is_success else reason
             raise UnauthorizedError(
                 f"rejected the token request: {reason}", where=self._token_url, code="token_refused"
@@ -161,11 +161,11 @@ class ClientCredentialsAuth(TokenAuth):
     def token_request(self) -> httpx.Request:
         client_id, secret = revealed(self._client_id), revealed(self._client_secret)
         if self._assertion is None:
-            fields, headers = oauth_messages.client_fields(client_id, secret, self._client_auth)
+            fields, headers = oauth_messages.client_authentication(client_id, secret, self._client_auth)
         else:
             token = self._assertion.token(client_id, self._token_url, self.clock.now())
             fields, headers = {"client_assertion_type": ASSERTION_TYPE, "client_assertion": token}, dict[str, str]()
-        members, headers = self._form | fields, _as_json(headers)
+        members, headers = self._form | fields, _accepting_json(headers)
         if self._json:
             headers["content-type"] = "application/json"
             return httpx.Request("POST", self._token_url, content=exact_json.dumps(members), headers=headers)
@@ -202,7 +202,7 @@ class RefreshTokenAuth(TokenAuth):
         return client_request(self._token_url, form, client_id, secret, self._client_auth)
 
     def refused(self, response: httpx.Response) -> str:
-        if oauth_messages.members(response.content).get("error") != "invalid_grant":
+        if oauth_messages.json_members(response.content).get("error") != "invalid_grant":
             return ""
         why = "it was withdrawn, has ended, or was used before"
         return f"{why}; for an API that replaces refresh tokens, use authorization_code"
@@ -264,10 +264,10 @@ class LoginAuth(TokenAuth):
         self.header, self._value, self._base64 = header, value, base64
 
     def token_request(self) -> httpx.Request:
-        body = _all_revealed(self._credentials)
+        body = _with_secrets_revealed(self._credentials)
         if self._graphql is not None:
             body = {"query": self._graphql, "variables": body}
-        headers = _as_json({"content-type": "application/json"})
+        headers = _accepting_json({"content-type": "application/json"})
         return httpx.Request("POST", self._token_url, content=exact_json.dumps(body), headers=headers)
 
     def granted_by(self, response: httpx.Response) -> object:
@@ -276,28 +276,28 @@ class LoginAuth(TokenAuth):
         if self._token_cookie is not None:
             found = (SimpleCookie(line).get(self._token_cookie) for line in response.headers.get_list("set-cookie"))
             return next((cookie.value for cookie in found if cookie is not None), None)
-        document = _document(response.content)
+        document = _parsed_json(response.content)
         if "{" not in self._place:
-            return self._encoded(_text_at(document, self._place))
+            return self._encoded_as_configured(_text_at(document, self._place))
         parts = {place: _text_at(document, place) for place in _PLACES.findall(self._place)}
         if None in parts.values():
             return None
-        return self._encoded(_PLACES.sub(lambda found: parts[found[1]] or "", self._place))
+        return self._encoded_as_configured(_PLACES.sub(lambda found: parts[found[1]] or "", self._place))
 
-    def _encoded(self, token: str | None) -> str | None:
+    def _encoded_as_configured(self, token: str | None) -> str | None:
         return b64encode(token.encode()).decode() if token and self._base64 else token
 
     def credential(self, token: str) -> str:
         return self._value.replace("{token}", token)
 
     def refused(self, response: httpx.Response) -> str:
-        return self.message_of(oauth_messages.members(response.content))
+        return self.message_of(oauth_messages.json_members(response.content))
 
 
 _PLACES = re.compile(r"\{([^{}]+)\}")
 
 
-def _document(body: bytes) -> Any:
+def _parsed_json(body: bytes) -> Any:
     try:
         return exact_json.loads(body)
     except ValueError:
@@ -309,14 +309,14 @@ def _text_at(document: Any, place: str) -> str | None:
     return text_of(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
-def _all_revealed(value: Any) -> Any:
+def _with_secrets_revealed(value: Any) -> Any:
     match value:
         case Secret():
             return value.reveal()
         case Mapping():
-            return {name: _all_revealed(each) for name, each in value.items()}
+            return {name: _with_secrets_revealed(each) for name, each in value.items()}
         case list() | tuple():
-            return [_all_revealed(each) for each in value]
+            return [_with_secrets_revealed(each) for each in value]
     return value
 
 
@@ -324,9 +324,9 @@ def client_request(url: str, form: Mapping[str, str], client_id: str, secret: st
     """Return the request of a client with *form*. A client without a secret is public, and only states its id."""
     fields, headers = {"client_id": client_id}, dict[str, str]()
     if secret:
-        fields, headers = oauth_messages.client_fields(client_id, secret, how)
-    return httpx.Request("POST", url, data={**form, **fields}, headers=_as_json(headers))
+        fields, headers = oauth_messages.client_authentication(client_id, secret, how)
+    return httpx.Request("POST", url, data={**form, **fields}, headers=_accepting_json(headers))
 
 
-def _as_json(headers: Mapping[str, str]) -> dict[str, str]:
+def _accepting_json(headers: Mapping[str, str]) -> dict[str, str]:
     return {"accept": "application/json", **headers}

@@ -48,7 +48,7 @@ class StoredTokens:
     replaced: int = 0
 
     @property
-    def age(self) -> tuple[str, int]:
+    def generation(self) -> tuple[str, int]:
         """What is less for tokens that the vendor granted before others of the same account."""
         return self.connected_at, self.replaced
 
@@ -80,7 +80,7 @@ class TokenFile:
             raise self._error(f"the file of tokens cannot be read: {error.strerror}") from error
         except ValueError:
             document = None
-        if not isinstance(document, dict) or not _is_right(document):
+        if not isinstance(document, dict) or not _is_token_document(document):
             raise self._error(
                 "this is not a file of tokens that crossdock has written", "name another file, or remove it"
             )
@@ -94,16 +94,16 @@ class TokenFile:
         except OSError as error:
             raise self._error(f"the tokens cannot be stored: {error.strerror}") from error
         for path in self._newest:
-            if _age_in(path) != tokens.age:
+            if _generation_in(path) != tokens.generation:
                 with suppress(OSError):  # it is an extra check
                     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                    replace_file(path, exact_json.dumps(list(tokens.age)))
+                    replace_file(path, exact_json.dumps(list(tokens.generation)))
 
     def is_older(self, tokens: StoredTokens) -> bool:
         """Return whether newer ones than *tokens* were stored here: the file was replaced by an earlier copy."""
-        return any(tokens.age < (_age_in(path) or tokens.age) for path in self._newest)
+        return any(tokens.generation < (_generation_in(path) or tokens.generation) for path in self._newest)
 
-    def prepare(self) -> None:
+    def check_writable(self) -> None:
         """Test whether tokens can be stored."""
         with self.locked():
             try:
@@ -122,10 +122,10 @@ class TokenFile:
         except StateError as error:
             raise self._error(error.message, error.hint) from error
         with lock:
-            self._wait_for(lock.fileno())
+            self._wait_for_lock(lock.fileno())
             yield
 
-    def _wait_for(self, descriptor: int) -> None:
+    def _wait_for_lock(self, descriptor: int) -> None:
         until = time.monotonic() + LOCKED_AT_MOST_S
         while True:
             try:
@@ -142,7 +142,7 @@ class TokenFile:
         return UnauthorizedError(message, where=str(self.path), hint=hint, code="file_unwritable")
 
 
-def _is_right(document: dict[str, object]) -> bool:
+def _is_token_document(document: dict[str, object]) -> bool:
     texts, since = ("access_token", "refresh_token", "connected_at"), document.get("renewing_since")
     return (
         document.keys() | {"replaced"} == StoredTokens.__dataclass_fields__.keys()  # earlier versions did not count
@@ -153,7 +153,7 @@ def _is_right(document: dict[str, object]) -> bool:
     )
 
 
-def _age_in(path: Path) -> tuple[str, int] | None:
+def _generation_in(path: Path) -> tuple[str, int] | None:
     """Return the age that *path* has of the newest tokens; None if it is missing or damaged."""
     try:
         match exact_json.loads(read_regular(path, _MAX_BYTES)):

@@ -54,7 +54,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GpgResult:
     """What ``gpg`` says about one message (GnuPG's doc/DETAILS), as lines of words."""
 
     lines: Sequence[Sequence[str]]
@@ -62,33 +62,33 @@ class Verdict:
     pinned: Collection[str]
 
     @cached_property
-    def _words(self) -> set[str]:
+    def _status_words(self) -> set[str]:
         return {line[0] for line in self.lines}
 
     @cached_property
-    def not_decrypted(self) -> Failure | None:
-        if "DECRYPTION_OKAY" in self._words:
+    def decryption_failure(self) -> Failure | None:
+        if "DECRYPTION_OKAY" in self._status_words:
             return None
-        if "DECRYPTION_KEY" not in self._words:
-            if "KEY_CONSIDERED" in self._words:  # it is there, and could not be used
+        if "DECRYPTION_KEY" not in self._status_words:
+            if "KEY_CONSIDERED" in self._status_words:  # it is there, and could not be used
                 return Failure("cannot be decrypted: the passphrase of the key is wrong or missing", _KEY_HINT)
             return Failure("is encrypted to another key than the declared one", _KEY_HINT)
         return Failure("was cut or changed after it was encrypted")
 
     @cached_property
-    def not_signed(self) -> Failure | None:
-        failures = [self._failure(signature) for signature in self._signatures()]
+    def signature_failure(self) -> Failure | None:
+        failures = [self._failure_of_signature(signature) for signature in self._signatures()]
         if not failures:
             return Failure("is not signed", "Ask the sender to sign it; nothing shows who wrote it.")
-        if "BADSIG" in self._words:
+        if "BADSIG" in self._status_words:
             return Failure("was changed after it was signed")
         return None if None in failures else failures[0]
 
     @cached_property
-    def not_whole(self) -> Failure | None:
+    def damage_failure(self) -> Failure | None:
         unknown = [line for line in self.lines if line[0] == "ERRSIG"]
         is_other_signer = self.exit_code == 2 and unknown and all(line[6:7] == [_NO_KEY] for line in unknown)
-        bad = self._words & {"NODATA", "UNEXPECTED", "FAILURE", "ERROR", "BADMDC", "DECRYPTION_FAILED"}
+        bad = self._status_words & {"NODATA", "UNEXPECTED", "FAILURE", "ERROR", "BADMDC", "DECRYPTION_FAILED"}
         texts = [line for line in self.lines if line[0] == "PLAINTEXT"]
         if (self.exit_code and not is_other_signer) or bad or len(texts) != 1:
             return Failure("is damaged or followed by other data")
@@ -103,7 +103,7 @@ class Verdict:
                 found[-1].setdefault(line[0], line)
         return [each for each in found if each.keys() & {"VALIDSIG", "ERRSIG", "BADSIG"}]
 
-    def _failure(self, signature: dict[str, Sequence[str]]) -> Failure | None:
+    def _failure_of_signature(self, signature: dict[str, Sequence[str]]) -> Failure | None:
         if (error := signature.get("ERRSIG")) is not None and error[6:7] == [_NO_KEY]:
             return Failure(f"is signed by another key than the declared ones, {error[-1]}", _KEY_HINT)
         valid = signature.get("VALIDSIG", ())
@@ -128,7 +128,7 @@ class Keyring:
     """
 
     folder: Path
-    verdict: Verdict = field(default_factory=lambda: Verdict((), 1, ()))
+    verdict: GpgResult = field(default_factory=lambda: GpgResult((), 1, ()))
     _home: Path = field(default_factory=Path)
     _program: str = ""
     _passphrase: str = ""
@@ -154,7 +154,7 @@ class Keyring:
         self._passphrase = passphrase.reveal() if passphrase else ""
         if len(self._passphrase) > _MAX_PASSPHRASE:
             raise ConfigError(f"the passphrase of the secret {key.reference} is too long", code="pgp_key_unusable")
-        found = [line for line in self._imported(key.reveal().encode()) if int(line[1]) & _SECRET]
+        found = [line for line in self._import_keys(key.reveal().encode()) if int(line[1]) & _SECRET]
         if not found:
             hint = "export it with: gpg --armor --export-secret-keys KEY"
             raise ConfigError(
@@ -162,7 +162,7 @@ class Keyring:
             )
         return found[0][2]
 
-    def pin(self, path: Path) -> None:
+    def add_trusted_keys(self, path: Path) -> None:
         """Add the public keys in a file, whose signatures count. Raises ConfigError if it has none."""
         try:
             content = read_regular(path, _MAX_KEY_FILE)
@@ -170,7 +170,7 @@ class Keyring:
             raise ConfigError(
                 f"the public key cannot be read: {error.strerror}", where=str(path), code="pgp_key_unusable"
             ) from error
-        found = self._imported(content)
+        found = self._import_keys(content)
         if not found or any(int(line[1]) & _SECRET for line in found):
             what = "holds a secret key" if found else "holds no public key of PGP"
             raise ConfigError(
@@ -178,7 +178,7 @@ class Keyring:
             )
         self._pinned.update(line[2] for line in found)
 
-    def keep_pinned(self, fingerprints: Collection[str]) -> None:
+    def trust_only(self, fingerprints: Collection[str]) -> None:
         """Let only *fingerprints* count, if there are some. Raises ConfigError if one is in no file."""
         if missing := sorted(set(fingerprints) - self._pinned):
             raise ConfigError(
@@ -187,12 +187,12 @@ class Keyring:
         if fingerprints:
             self._pinned.intersection_update(fingerprints)
 
-    def opened(self, message: BinaryIO, *, most_s: float) -> Iterator[bytes]:
+    def decrypted_blocks(self, message: BinaryIO, *, most_s: float) -> Iterator[bytes]:
         """Yield what is in *message*, from its beginning. It may not be used before `verdict` is asked."""
-        with self._running("--decrypt", stdin=message, most_s=most_s) as (process, status):
-            yield from _output(process)
+        with self._running_gpg("--decrypt", stdin=message, most_s=most_s) as (process, status):
+            yield from _output_blocks(process)
             exit_code = process.wait()
-        self.verdict = Verdict(_status(status), exit_code, frozenset(self._pinned))
+        self.verdict = GpgResult(_status_lines(status), exit_code, frozenset(self._pinned))
 
     def make_message(
         self, content: BinaryIO, *, encrypt_to: Sequence[Path], signer: str | None, armor: bool, most_s: float
@@ -207,11 +207,11 @@ class Keyring:
             command += ["--recipient-file", str(path)]
         command += ["--encrypt"] if encrypt_to else []
         command += ["--local-user", signer, "--sign"] if signer else []
-        with self._running(*command, stdin=content, most_s=most_s) as (process, status):
-            yield from _output(process)
+        with self._running_gpg(*command, stdin=content, most_s=most_s) as (process, status):
+            yield from _output_blocks(process)
             exit_code = process.wait()
         if exit_code:
-            is_recipient = any(line[0] == "INV_RECP" for line in _status(status))
+            is_recipient = any(line[0] == "INV_RECP" for line in _status_lines(status))
             hint = "It may be missing, have expired, or be made for another use, or its passphrase may be wrong."
             raise ConfigError(
                 f"gpg cannot use the key of {'encrypt_to' if is_recipient else 'sign_with'}",
@@ -219,20 +219,22 @@ class Keyring:
                 code="pgp_key_unusable",
             )
 
-    def _imported(self, keys: bytes) -> list[Sequence[str]]:
+    def _import_keys(self, keys: bytes) -> list[Sequence[str]]:
         with tempfile.TemporaryFile(dir=self._home) as file:
             file.write(keys)
             file.flush()
-            with self._running("--import", stdin=file, most_s=_KEY_S) as (process, status):
+            with self._running_gpg("--import", stdin=file, most_s=_KEY_S) as (process, status):
                 process.communicate()
-            return [line for line in _status(status) if line[0] == "IMPORT_OK" and len(line) == 3]
+            return [line for line in _status_lines(status) if line[0] == "IMPORT_OK" and len(line) == 3]
 
     @property
     def _environment(self) -> dict[str, str]:
         return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "GNUPGHOME": str(self._home)}
 
     @contextmanager
-    def _running(self, *command: str, stdin: BinaryIO, most_s: float) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    def _running_gpg(
+        self, *command: str, stdin: BinaryIO, most_s: float
+    ) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
         status = self._home / "status"
         status.unlink(missing_ok=True)
         os.lseek(stdin.fileno(), 0, os.SEEK_SET)  # the buffer of Python has read on
@@ -266,13 +268,13 @@ class Keyring:
             process.wait()
 
 
-def _output(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
+def _output_blocks(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
     assert process.stdout is not None
     while block := process.stdout.read(BLOCK):
         yield block
 
 
-def _status(path: Path) -> list[Sequence[str]]:
+def _status_lines(path: Path) -> list[Sequence[str]]:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

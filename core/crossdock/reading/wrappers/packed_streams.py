@@ -15,8 +15,8 @@ from typing import Annotated, Any, BinaryIO, Literal, Protocol
 from pydantic import Field
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.reading.wrappers.unpacking_limits import Meter
-from crossdock.reading.wrappers.wrapper import BLOCK, Part, Readable, Workshop, WrapperSettings, blocks_of
+from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
+from crossdock.reading.wrappers.wrapper import BLOCK, Part, Readable, WorkFolder, WrapperSettings, blocks_of
 
 _GZIP = 31  # zlib reads the header and verifies both checksums (RFC 1952)
 _MAX_MEMORY = 128 << 20
@@ -70,7 +70,7 @@ class ZlibDecoder:
 
 
 @dataclass(frozen=True, slots=True)
-class Packing:
+class CompressionFormat:
     """One way to pack a stream. *padded* members may be followed by zeros."""
 
     name: str
@@ -81,7 +81,7 @@ class Packing:
     memory_error: str = "\0"  # in the text of an error of its decoder
 
 
-def _zstd() -> Any:
+def _zstd_module() -> Any:
     """Return the module `compression.zstd` of Python 3.14, or its backport."""
     for name in ("compression.zstd", "backports.zstd"):
         try:
@@ -93,7 +93,7 @@ def _zstd() -> Any:
 
 
 def _zstd_decoder() -> Decoder:
-    zstd = _zstd()
+    zstd = _zstd_module()
     decoder: Decoder = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _MAX_WINDOW_LOG})
     return decoder
 
@@ -103,9 +103,13 @@ def _is_zstd(head: bytes) -> bool:
     return head.startswith(b"\x28\xb5\x2f\xfd") or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5)
 
 
-GZIP = Packing("gzip", lambda head: head.startswith(b"\x1f\x8b"), ZlibDecoder, lambda: (zlib.error,), padded=True)
-BZ2 = Packing("bzip2", lambda head: head.startswith(b"BZh"), bz2.BZ2Decompressor, lambda: (OSError, ValueError))
-XZ = Packing(
+GZIP = CompressionFormat(
+    "gzip", lambda head: head.startswith(b"\x1f\x8b"), ZlibDecoder, lambda: (zlib.error,), padded=True
+)
+BZ2 = CompressionFormat(
+    "bzip2", lambda head: head.startswith(b"BZh"), bz2.BZ2Decompressor, lambda: (OSError, ValueError)
+)
+XZ = CompressionFormat(
     "xz",
     lambda head: head.startswith(b"\xfd7zXZ\0"),
     lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _MAX_MEMORY),
@@ -113,7 +117,9 @@ XZ = Packing(
     padded=True,
     memory_error="Memory usage limit",
 )
-ZSTD = Packing("zstd", _is_zstd, _zstd_decoder, lambda: (_zstd().ZstdError,), memory_error="too much memory")
+ZSTD = CompressionFormat(
+    "zstd", _is_zstd, _zstd_decoder, lambda: (_zstd_module().ZstdError,), memory_error="too much memory"
+)
 
 
 class UnpackedStream:
@@ -123,7 +129,13 @@ class UnpackedStream:
     """
 
     def __init__(
-        self, packed: Readable, packing: Packing, meter: Meter, *, name: str, max_members: int = MAX_MEMBERS
+        self,
+        packed: Readable,
+        packing: CompressionFormat,
+        meter: UnpackingMeter,
+        *,
+        name: str,
+        max_members: int = MAX_MEMBERS,
     ) -> None:
         self._packed, self._packing, self._meter, self._name = packed, packing, meter, name
         self._next, self._read = b"", 0  # packed bytes that were read and not unpacked yet, and how many were read
@@ -132,14 +144,14 @@ class UnpackedStream:
 
     def read(self, size: int, /) -> bytes:
         data = bytearray()
-        while len(data) < size and (part := self._part(size - len(data))):
+        while len(data) < size and (part := self._next_content(size - len(data))):
             data += part
             self._meter.add(part, self._read)
         return bytes(data)
 
-    def _part(self, size: int) -> bytes:
+    def _next_content(self, size: int) -> bytes:
         while not self._member.eof or self._begin_member():
-            chunk = self._take() if self._member.needs_input else b""
+            chunk = self._take_packed() if self._member.needs_input else b""
             at_end = not chunk and self._member.needs_input
             data = self._decompressed(chunk, size)
             self._next = self._member.unused_data if self._member.eof else b""
@@ -150,14 +162,14 @@ class UnpackedStream:
                 hint = "The file was truncated or is still being written: fetch it again."
                 message = f"the {self._packing.name} data ends before its end marker"
                 raise RefusedError(message, where=self._name, hint=hint, code="file_cut")
-            self._pass_over(len(chunk) - len(self._next))
+            self._count_idle_bytes(len(chunk) - len(self._next))
         return b""
 
-    def _take(self) -> bytes:
-        taken, self._next = self._next or self._more(), b""
+    def _take_packed(self) -> bytes:
+        taken, self._next = self._next or self._read_packed(), b""
         return taken
 
-    def _more(self) -> bytes:
+    def _read_packed(self) -> bytes:
         block = self._packed.read(BLOCK)
         self._read += len(block)
         return block
@@ -170,32 +182,32 @@ class UnpackedStream:
                 hint = "Ask the sender to pack it with a smaller dictionary or window."
                 message = f"unpacking the {self._packing.name} data takes too much memory"
                 raise RefusedError(message, where=self._name, hint=hint, code="file_too_large") from error
-            raise self._corrupt() from error
+            raise self._corrupt_error() from error
 
     def _begin_member(self) -> bool:
         while not (rest := self._next.lstrip(b"\0") if self._packing.padded else self._next):
-            self._pass_over(len(self._next))
-            self._next = self._more()
+            self._count_idle_bytes(len(self._next))
+            self._next = self._read_packed()
             if not self._next:
                 return False
-        self._pass_over(len(self._next) - len(rest))
-        self._next = rest if len(rest) > 5 else rest + self._more()
+        self._count_idle_bytes(len(self._next) - len(rest))
+        self._next = rest if len(rest) > 5 else rest + self._read_packed()
         if not self._packing.magic(self._next):
-            raise self._corrupt()
+            raise self._corrupt_error()
         self._members += 1
         if self._members > self._max_members:
-            raise self._meter.too_much(f"holds more than {self._max_members:,} {self._packing.name} members")
+            raise self._meter.limit_error(f"holds more than {self._max_members:,} {self._packing.name} members")
         self._member = self._packing.decoder()
         return True
 
-    def _pass_over(self, number: int) -> None:
+    def _count_idle_bytes(self, number: int) -> None:
         self._idle += number
         self._meter.check_time()
         if self._idle > MAX_IDLE:
             what = f"consecutive bytes of {self._packing.name} that unpack to nothing"
-            raise self._meter.too_much(f"holds more than {MAX_IDLE:,} {what}")
+            raise self._meter.limit_error(f"holds more than {MAX_IDLE:,} {what}")
 
-    def _corrupt(self) -> RefusedError:
+    def _corrupt_error(self) -> RefusedError:
         hint = "Fetch the file again in binary mode; if the error remains, ask the sender to write it again."
         message = f"the {self._packing.name} data is corrupt or followed by other data"
         return RefusedError(message, where=self._name, hint=hint, code="file_damaged")
@@ -241,7 +253,7 @@ class Compressor(Protocol):
 @dataclass(frozen=True, slots=True)
 class StreamWrapper:
     settings: type[StreamSettings]
-    packing: Packing
+    packing: CompressionFormat
     ending: str
     compressor: Callable[[], Compressor]
 
@@ -249,22 +261,22 @@ class StreamWrapper:
     def what(self) -> str:
         return f"packed with {self.packing.name}"
 
-    def begins(self, head: bytes) -> bool:
+    def recognizes_head(self, head: bytes) -> bool:
         return self.packing.magic(head)
 
-    def unwrap(self, part: Part, settings: StreamSettings, workshop: Workshop) -> Iterator[Part]:
+    def unwrap(self, part: Part, settings: StreamSettings, workshop: WorkFolder) -> Iterator[Part]:
         meter = workshop.meter(settings, part, f"bytes of {self.packing.name}")
         with part.content.open("rb") as packed:
             stream = UnpackedStream(packed, self.packing, meter, name=part.name, max_members=settings.max_members)
-            path = workshop.put(blocks_of(stream))
+            path = workshop.write_file(blocks_of(stream))
         yield Part(part.name, path)
 
-    def wrap(self, part: Part, settings: StreamSettings, workshop: Workshop) -> Path:
+    def wrap(self, part: Part, settings: StreamSettings, workshop: WorkFolder) -> Path:
         del settings
         with part.content.open("rb") as file:
-            return workshop.put(self._packed(file))
+            return workshop.write_file(self._compressed_blocks(file))
 
-    def _packed(self, file: BinaryIO) -> Iterator[bytes]:
+    def _compressed_blocks(self, file: BinaryIO) -> Iterator[bytes]:
         compressor = self.compressor()
         for block in blocks_of(file):
             yield compressor.compress(block)
@@ -272,7 +284,7 @@ class StreamWrapper:
 
 
 def _zstd_compressor() -> Compressor:
-    zstd = _zstd()
+    zstd = _zstd_module()
     compressor: Compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.checksum_flag: 1})
     return compressor
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any, BinaryIO, Literal
 from pydantic import BeforeValidator, Field
 
 from crossdock.errors import RefusedError
-from crossdock.reading.wrappers.gnupg import Failure, Keyring, Verdict
-from crossdock.reading.wrappers.wrapper import Part, Workshop, WrapperSettings
+from crossdock.reading.wrappers.gnupg import Failure, GpgResult, Keyring
+from crossdock.reading.wrappers.wrapper import Part, WorkFolder, WrapperSettings
 from crossdock.values.config_models import ConfigModel, ConfigPath, SecretRef
 
 _BEGIN = re.compile(rb"-----BEGIN PGP (SIGNED MESSAGE|MESSAGE)-----[ \t]*\r?\n")
@@ -52,11 +52,11 @@ _FAULTS = {
 """What may be wrong with the packets of messages that should be encrypted, or not."""
 
 
-def _plain(value: Any) -> Any:
+def _normalized_fingerprint(value: Any) -> Any:
     return value.replace(" ", "").upper() if isinstance(value, str) else value
 
 
-Fingerprint = Annotated[str, BeforeValidator(_plain), Field(pattern="^([0-9A-F]{40}|[0-9A-F]{64})$")]
+Fingerprint = Annotated[str, BeforeValidator(_normalized_fingerprint), Field(pattern="^([0-9A-F]{40}|[0-9A-F]{64})$")]
 Signer = Annotated[Fingerprint | ConfigPath, Field(union_mode="left_to_right")]
 
 
@@ -108,38 +108,38 @@ class PgpSettings(WrapperSettings):
 class PgpWrapper:
     settings, what, ending = PgpSettings, "a PGP message", ".pgp"
 
-    def begins(self, head: bytes) -> bool:
+    def recognizes_head(self, head: bytes) -> bool:
         return _BEGIN.match(head.lstrip()) is not None or _looks_binary(head)
 
-    def unwrap(self, part: Part, settings: PgpSettings, workshop: Workshop) -> Iterator[Part]:
+    def unwrap(self, part: Part, settings: PgpSettings, workshop: WorkFolder) -> Iterator[Part]:
         meter = workshop.meter(settings, part, "bytes of PGP")
-        with part.content.open("rb") as file, _binary(file, part.name, workshop) as binary:
+        with part.content.open("rb") as file, _without_armor(file, part.name, workshop) as binary:
             size = file.seek(0, 2)
             if binary is not None:
                 _check_packets(binary, part.name, is_encrypted=settings.decrypt is not None)
             elif settings.decrypt is not None:
-                raise _refused("is signed as clear text, and not encrypted as declared", part.name, _CORRECT)
+                raise _refusal("is signed as clear text, and not encrypted as declared", part.name, _CORRECT)
             with _keyring(settings, workshop.folder) as keys:
 
                 def blocks() -> Iterator[bytes]:
-                    for block in keys.opened(binary or file, most_s=settings.max_s):
+                    for block in keys.decrypted_blocks(binary or file, most_s=settings.max_s):
                         meter.add(block, size)
                         yield block
                     meter.check_time()
 
-                path = workshop.put(blocks())
-                if failure := _failure(keys.verdict, settings):
+                path = workshop.write_file(blocks())
+                if failure := _first_failure(keys.verdict, settings):
                     path.unlink()
-                    raise _refused(failure.message, part.name, failure.hint)
+                    raise _refusal(failure.message, part.name, failure.hint)
         yield Part(part.name, path)
 
-    def wrap(self, part: Part, settings: PgpSettings, workshop: Workshop) -> Path:
+    def wrap(self, part: Part, settings: PgpSettings, workshop: WorkFolder) -> Path:
         with Keyring(workshop.folder) as keys, part.content.open("rb") as file:
             signer = None
             if settings.sign_with is not None:
                 signer = keys.add_secret(settings.sign_with.key, settings.sign_with.passphrase)
             armor, most_s = settings.armor, settings.max_s
-            return workshop.put(
+            return workshop.write_file(
                 keys.make_message(file, encrypt_to=settings.encrypt_to, signer=signer, armor=armor, most_s=most_s)
             )
 
@@ -151,32 +151,32 @@ def _keyring(settings: PgpSettings, folder: Path) -> Iterator[Keyring]:
             keys.add_secret(settings.decrypt.key, settings.decrypt.passphrase)
         paths, fingerprints = settings.signers
         for path in paths:
-            keys.pin(path)
-        keys.keep_pinned(fingerprints)
+            keys.add_trusted_keys(path)
+        keys.trust_only(fingerprints)
         yield keys
 
 
-def _failure(verdict: Verdict, settings: PgpSettings) -> Failure | None:
-    if settings.decrypt is not None and (failure := verdict.not_decrypted):
+def _first_failure(verdict: GpgResult, settings: PgpSettings) -> Failure | None:
+    if settings.decrypt is not None and (failure := verdict.decryption_failure):
         return failure
-    if settings.signed_by and (failure := verdict.not_signed):
+    if settings.signed_by and (failure := verdict.signature_failure):
         return failure
-    return verdict.not_whole
+    return verdict.damage_failure
 
 
-def _refused(message: str, name: str, hint: str = _AGAIN) -> RefusedError:
+def _refusal(message: str, name: str, hint: str = _AGAIN) -> RefusedError:
     return RefusedError(f"the PGP message {message}", where=name, hint=hint, code="pgp_message_refused")
 
 
 def _looks_binary(head: bytes) -> bool:
     try:
-        tag, _, _ = _packet(head)
+        tag, _, _ = _packet_header(head)
     except (IndexError, ValueError):
         return False
     return tag in _LETTERS
 
 
-def _packet(data: bytes) -> tuple[int, int, int | None]:
+def _packet_header(data: bytes) -> tuple[int, int, int | None]:
     """Return tag, length of the header and length of the body of a packet (RFC 9580, 4.2).
 
     The length is None if the body comes in parts, of which the length is in the header, and -1 up to the end.
@@ -205,19 +205,19 @@ def _number(data: bytes, length: int) -> int:
     return int.from_bytes(data[:length])
 
 
-def _packets(message: BinaryIO) -> Iterator[int]:
-    """Yield the tags of the outermost packets, of which the bodies are passed over. Errors are those of `_packet`."""
+def _packet_tags(message: BinaryIO) -> Iterator[int]:
+    """Yield the tags of the outermost packets and pass over their bodies. Errors are those of `_packet_header`."""
     size, at = message.seek(0, 2), 0
     while at < size:
         message.seek(at)
-        tag, header, length = _packet(message.read(6))
+        tag, header, length = _packet_header(message.read(6))
         yield tag
         at += header
         while length is None:
             message.seek(at)
             at += 1 + (1 << (_number(message.read(1), 1) & 0x1F))
             message.seek(at)
-            _, header, length = _packet(b"\xc0" + message.read(5))
+            _, header, length = _packet_header(b"\xc0" + message.read(5))
             at += header - 1
         at = size if length < 0 else at + length
         if at > size:
@@ -226,30 +226,30 @@ def _packets(message: BinaryIO) -> Iterator[int]:
 
 def _check_packets(message: BinaryIO, name: str, *, is_encrypted: bool) -> None:
     """Refuse what is no message, or not of the declared kind; GnuPG is silent about some of what follows a message."""
-    found = _letters(message, name)
+    found = _packet_letters(message, name)
     for pattern, text, hint in _FAULTS[is_encrypted]:
         if re.fullmatch(pattern, found):
-            raise _refused(text, name, hint)
+            raise _refusal(text, name, hint)
     if not re.fullmatch("[KW]+E" if is_encrypted else "C|O+[LC]S+|S+[LC]", found):
-        raise _refused("is damaged or followed by other data", name)
+        raise _refusal("is damaged or followed by other data", name)
 
 
-def _letters(message: BinaryIO, name: str) -> str:
+def _packet_letters(message: BinaryIO, name: str) -> str:
     found = ""
     try:
-        for tag in _packets(message):
+        for tag in _packet_tags(message):
             found += "" if tag in _MARKERS else _LETTERS.get(tag, "?")
             if len(found) > _MAX_PACKETS:
-                raise _refused("has too many packets", name)
+                raise _refusal("has too many packets", name)
     except IndexError:
-        raise _refused("is cut", name) from None
+        raise _refusal("is cut", name) from None
     except ValueError:
         found += "?"
     return found
 
 
 @contextmanager
-def _binary(file: BinaryIO, name: str, workshop: Workshop) -> Iterator[BinaryIO | None]:
+def _without_armor(file: BinaryIO, name: str, workshop: WorkFolder) -> Iterator[BinaryIO | None]:
     """Open the message without its ASCII armor; None if it is text with a signature below it."""
     begin = _BEGIN.match(file.read(_MAX_ARMOR_LINE).lstrip())
     file.seek(0)
@@ -257,10 +257,10 @@ def _binary(file: BinaryIO, name: str, workshop: Workshop) -> Iterator[BinaryIO 
         yield file
         return
     if begin[1] != b"MESSAGE":
-        _check_end(file, _END_OF_TEXT, name)
+        _check_last_line(file, _END_OF_TEXT, name)
         yield None
         return
-    path = workshop.put(_dearmored(file, name))
+    path = workshop.write_file(_dearmored(file, name))
     try:
         with path.open("rb") as message:
             yield message
@@ -268,15 +268,15 @@ def _binary(file: BinaryIO, name: str, workshop: Workshop) -> Iterator[BinaryIO 
         path.unlink()
 
 
-def _check_end(file: BinaryIO, end: bytes, name: str) -> None:
+def _check_last_line(file: BinaryIO, end: bytes, name: str) -> None:
     """Refuse what goes on behind the line *end*, or lacks it: GnuPG passes over text around a message."""
     is_over = False
     while line := file.readline(_MAX_LINE):
         if is_over and line.strip():
-            raise _refused("is followed by other data", name)
+            raise _refusal("is followed by other data", name)
         is_over = is_over or line.strip() == end
     if not is_over:
-        raise _refused("is cut", name)
+        raise _refusal("is cut", name)
 
 
 def _dearmored(file: BinaryIO, name: str) -> Iterator[bytes]:
@@ -288,16 +288,16 @@ def _dearmored(file: BinaryIO, name: str) -> Iterator[bytes]:
     while (line := file.readline(_MAX_ARMOR_LINE).strip()) and not line.startswith((b"=", b"-")):
         text, at = text + line, file.tell()
         whole = len(text) // 4 * 4
-        yield _decoded(text[:whole], name)
+        yield _decoded_base64(text[:whole], name)
         text = text[whole:]
     if text:
-        raise _refused("is cut", name)
+        raise _refusal("is cut", name)
     file.seek(at)
-    _check_end(file, _END, name)
+    _check_last_line(file, _END, name)
 
 
-def _decoded(text: bytes, name: str) -> bytes:
+def _decoded_base64(text: bytes, name: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError as error:
-        raise _refused("has damaged ASCII armor", name) from error
+        raise _refusal("has damaged ASCII armor", name) from error

@@ -33,7 +33,7 @@ class UnpackingLimits(ConfigModel):
     """The most seconds for one file."""
 
 
-class Meter:
+class UnpackingMeter:
     """Counts what comes out of one file of one layer. *what* names the packed bytes, such as ``bytes of gzip``.
 
     `before` is the number of packed bytes of the members before the present one.
@@ -60,16 +60,16 @@ class Meter:
         limits = self._limits
         if self._total > limits.max_bytes or (self._total > FREE_BYTES and self._total > limits.max_ratio * packed):
             allowed = f"The limit is {limits.max_ratio} to 1 and {limits.max_bytes:,} bytes."
-            raise self.too_much(f"{packed:,} {self._what} unpack to {self._total:,} bytes and more", allowed)
+            raise self.limit_error(f"{packed:,} {self._what} unpack to {self._total:,} bytes and more", allowed)
         if self._lines > FREE_LINES + MAX_LINES_PER_BYTE * packed:
             allowed = f"The limit is {FREE_LINES:,} lines and {MAX_LINES_PER_BYTE} for each byte."
-            raise self.too_much(f"{packed:,} {self._what} unpack to {self._lines:,} lines and more", allowed)
+            raise self.limit_error(f"{packed:,} {self._what} unpack to {self._lines:,} lines and more", allowed)
         self.check_time()
 
     def check_time(self) -> None:
         if self._clock and self._clock() > self._until:
-            raise self.too_much("unpacking it takes too long", f"The limit is {self._limits.max_s:g} s (max_s).")
+            raise self.limit_error("unpacking it takes too long", f"The limit is {self._limits.max_s:g} s (max_s).")
 
-    def too_much(self, message: str, allowed: str = "") -> RefusedError:
+    def limit_error(self, message: str, allowed: str = "") -> RefusedError:
         hint = f"{allowed} If the file is genuine, ask the sender for it uncompressed or in parts.".lstrip()
         return RefusedError(message, where=self._name, hint=hint, code="file_too_large")

@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 
-from crossdock.reading.wrappers.unpacking_limits import Meter, UnpackingLimits
+from crossdock.reading.wrappers.unpacking_limits import UnpackingLimits, UnpackingMeter
 from crossdock.values.local_files import create_private
 
 BLOCK = 64 << 10
@@ -65,13 +65,13 @@ S_contra = TypeVar("S_contra", bound=WrapperSettings, contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class WorkFolder:
     """The folder where files are put on their way out of a wrapper or into it, and the clock of the limits."""
 
     folder: Path
     clock: Callable[[], float] = field(default=time.monotonic)
 
-    def put(self, blocks: Iterable[bytes]) -> Path:
+    def write_file(self, blocks: Iterable[bytes]) -> Path:
         """Write *blocks* to a new private file. It is removed if they cannot be read to their end."""
         path = self.folder / f"{secrets.token_hex(16)}.part"
         try:
@@ -83,8 +83,8 @@ class Workshop:
             raise
         return path
 
-    def meter(self, limits: WrapperSettings, part: Part, what: str) -> Meter:
-        return Meter(limits, name=part.name, what=what, clock=self.clock)
+    def meter(self, limits: WrapperSettings, part: Part, what: str) -> UnpackingMeter:
+        return UnpackingMeter(limits, name=part.name, what=what, clock=self.clock)
 
 
 class Wrapper(Protocol[S_contra]):
@@ -105,11 +105,11 @@ class Wrapper(Protocol[S_contra]):
     @property
     def ending(self) -> str: ...
 
-    def begins(self, head: bytes) -> bool:
+    def recognizes_head(self, head: bytes) -> bool:
         """Return whether a file that begins with *head* (at least 64 bytes, or all of it) looks wrapped so."""
 
-    def unwrap(self, part: Part, settings: S_contra, workshop: Workshop) -> Iterator[Part]:
-        """Yield the files in *part*, which `begins` so, in memory of a fixed size.
+    def unwrap(self, part: Part, settings: S_contra, workshop: WorkFolder) -> Iterator[Part]:
+        """Yield the files in *part*, whose head `recognizes_head` accepts, in memory of a fixed size.
 
         Nothing may act on a file before the iterator has ended: damage, for example, is found at the end.
 
@@ -118,7 +118,7 @@ class Wrapper(Protocol[S_contra]):
             ConfigError: If a key is missing or wrong, or a program that is needed is not there.
         """
 
-    def wrap(self, part: Part, settings: S_contra, workshop: Workshop) -> Path:
+    def wrap(self, part: Part, settings: S_contra, workshop: WorkFolder) -> Path:
         """Return a new file in the folder of *workshop* with *part* in it."""
 
 

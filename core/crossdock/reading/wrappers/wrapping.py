@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from crossdock.errors import RefusedError
 from crossdock.reading.wrappers.packed_streams import STREAMS
 from crossdock.reading.wrappers.pgp_messages import PgpWrapper
-from crossdock.reading.wrappers.wrapper import InMemory, Openable, Part, Workshop, Wrapper, WrapperSettings, blocks_of
+from crossdock.reading.wrappers.wrapper import InMemory, Openable, Part, WorkFolder, Wrapper, WrapperSettings, blocks_of
 from crossdock.reading.wrappers.zip_archives import ZipWrapper
 
 MAX_DEPTH = 2
@@ -26,7 +26,7 @@ def _kind(value: Any) -> Any:
     return value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
 
 
-def _named(value: Any) -> Any:
+def _with_kind(value: Any) -> Any:
     return {"kind": value} if isinstance(value, str) else value
 
 
@@ -37,26 +37,28 @@ else:
         Union[tuple(Annotated[wrapper.settings, Tag(kind)] for kind, wrapper in WRAPPERS.items())],  # noqa: UP007  it is made
         Discriminator(_kind),
     ]
-    Layer = Annotated[_Settings, BeforeValidator(_named, json_schema_input_type=Literal[tuple(WRAPPERS)] | _Settings)]
+    Layer = Annotated[
+        _Settings, BeforeValidator(_with_kind, json_schema_input_type=Literal[tuple(WRAPPERS)] | _Settings)
+    ]
 """The settings of one wrapper; its kind alone stands for the defaults."""
 
 
-def _readable(layers: tuple[WrapperSettings, ...]) -> tuple[WrapperSettings, ...]:
+def _checked_for_reading(layers: tuple[WrapperSettings, ...]) -> tuple[WrapperSettings, ...]:
     for layer in layers:
         layer.check_reading()
     return layers
 
 
-def _writable(layers: tuple[WrapperSettings, ...]) -> tuple[WrapperSettings, ...]:
+def _checked_for_writing(layers: tuple[WrapperSettings, ...]) -> tuple[WrapperSettings, ...]:
     for layer in layers:
         layer.check_writing()
     return layers
 
 
 _Layers = Annotated[tuple[Layer, ...], Field(min_length=1, max_length=MAX_DEPTH)]
-Wrapped = Annotated[_Layers, AfterValidator(_readable)]
+Wrapped = Annotated[_Layers, AfterValidator(_checked_for_reading)]
 """What files that are read are wrapped in, the outermost first."""
-WrappedIn = Annotated[_Layers, AfterValidator(_writable)]
+WrappedIn = Annotated[_Layers, AfterValidator(_checked_for_writing)]
 """What files that are written are wrapped in, the outermost first."""
 
 
@@ -83,18 +85,18 @@ def unwrapped(
         ConfigError: If a key is missing or wrong, or a program or library that is needed is not there.
     """
     own = Path(tempfile.mkdtemp(prefix="unwrapped-", dir=folder))
-    delivered, workshop = Part(name, content), Workshop(own, clock)
+    delivered, workshop = Part(name, content), WorkFolder(own, clock)
     parts = [delivered]
     try:
         for layer in layers:
             outer, parts = parts, []
             for part in outer:
-                parts += _out_of(part, layer, workshop)
+                parts += _unwrapped_once(part, layer, workshop)
                 if part is not delivered:
                     assert isinstance(part.content, Path)
                     part.content.unlink()
         for part in parts:
-            _refuse_wrapped(part, layers)
+            _refuse_inner_gzip(part, layers)
     except BaseException:
         shutil.rmtree(own)
         raise
@@ -115,9 +117,9 @@ def wrapped(content: bytes | Path, layers: Sequence[WrapperSettings], *, name: s
     Raises:
         ConfigError: If a key is missing or wrong, or a program or library that is needed is not there.
     """
-    opened, workshop = InMemory(content) if isinstance(content, bytes) else content, Workshop(folder)
+    opened, workshop = InMemory(content) if isinstance(content, bytes) else content, WorkFolder(folder)
     with opened.open("rb") as file:
-        path = workshop.put(blocks_of(file))
+        path = workshop.write_file(blocks_of(file))
     for layer in reversed(layers):
         wrapper, inner = WRAPPERS[_kind(layer)], path
         try:
@@ -133,10 +135,10 @@ def ending_of(layers: Sequence[WrapperSettings]) -> str:
     return "".join(WRAPPERS[_kind(layer)].ending for layer in reversed(layers))
 
 
-def _out_of(part: Part, layer: WrapperSettings, workshop: Workshop) -> Iterator[Part]:
-    wrapper, head = WRAPPERS[_kind(layer)], _head(part)
-    if not wrapper.begins(head):
-        found = next((other.what for other in WRAPPERS.values() if other.begins(head)), None)
+def _unwrapped_once(part: Part, layer: WrapperSettings, workshop: WorkFolder) -> Iterator[Part]:
+    wrapper, head = WRAPPERS[_kind(layer)], _first_bytes(part)
+    if not wrapper.recognizes_head(head):
+        found = next((other.what for other in WRAPPERS.values() if other.recognizes_head(head)), None)
         is_what = "is empty" if not head else f"is {found}" if found else "does not begin so"
         hint = "Correct wrapped in the config, or ask the sender; the file may also be damaged."
         raise RefusedError(
@@ -145,14 +147,14 @@ def _out_of(part: Part, layer: WrapperSettings, workshop: Workshop) -> Iterator[
     yield from wrapper.unwrap(part, layer, workshop)
 
 
-def _refuse_wrapped(part: Part, layers: Sequence[WrapperSettings]) -> None:
+def _refuse_inner_gzip(part: Part, layers: Sequence[WrapperSettings]) -> None:
     """Refuse gzip once more, which would be unpacked unasked. What else it may be is for the format to say."""
-    if WRAPPERS["gzip"].begins(_head(part)):
+    if WRAPPERS["gzip"].recognizes_head(_first_bytes(part)):
         declared = ", ".join(str(_kind(layer)) for layer in layers)
         hint = f"Declare wrapped: [{declared}, gzip], or ask the sender."
         raise RefusedError("the file in it is packed with gzip", where=part.name, hint=hint, code="format_wrong")
 
 
-def _head(part: Part) -> bytes:
+def _first_bytes(part: Part) -> bytes:
     with part.content.open("rb") as file:
         return file.read(_HEAD)

@@ -21,17 +21,17 @@ from pydantic import Field
 
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
-from crossdock.reading.wrappers.packed_streams import Packing, UnpackedStream, ZlibDecoder
-from crossdock.reading.wrappers.unpacking_limits import Meter
-from crossdock.reading.wrappers.wrapper import BLOCK, Part, Readable, Workshop, WrapperSettings, blocks_of
+from crossdock.reading.wrappers.packed_streams import CompressionFormat, UnpackedStream, ZlibDecoder
+from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
+from crossdock.reading.wrappers.wrapper import BLOCK, Part, Readable, WorkFolder, WrapperSettings, blocks_of
 from crossdock.reading.wrappers.zip_encryption import (
     MAC,
     METHOD,
     AesHeader,
     MemberCipher,
-    aes_header,
+    aes_extra_field,
     encrypted_member,
-    extra_field,
+    parse_aes_header,
 )
 from crossdock.values.config_models import SecretRef
 
@@ -44,7 +44,7 @@ _ENCRYPTED, _SIZES_FOLLOW, _STRONG, _UTF_8, _MASKED = 1, 8, 0x40, 0x800, 0x2000
 _IN_ZIP_64 = 0xFFFFFFFF
 _MAX_NAME = 255
 _AGAIN = "It is damaged or still being written: fetch it again."
-_RAW_DEFLATE = Packing("zip", lambda _: False, lambda: ZlibDecoder(-15), lambda: (zlib.error,))
+_RAW_DEFLATE = CompressionFormat("zip", lambda _: False, lambda: ZlibDecoder(-15), lambda: (zlib.error,))
 _DATE = (1980, 1, 1, 0, 0, 0)  # the first that zip knows: the same content is wrapped in the same bytes
 
 
@@ -74,26 +74,26 @@ class ZipSettings(WrapperSettings):
 class ZipWrapper:
     settings, what, ending = ZipSettings, "a zip archive", ".zip"
 
-    def begins(self, head: bytes) -> bool:
+    def recognizes_head(self, head: bytes) -> bool:
         return head.startswith((_LOCAL, _END))
 
-    def unwrap(self, part: Part, settings: ZipSettings, workshop: Workshop) -> Iterator[Part]:
+    def unwrap(self, part: Part, settings: ZipSettings, workshop: WorkFolder) -> Iterator[Part]:
         password = settings.password.reveal().encode() if settings.password else None
         meter = workshop.meter(settings, part, "bytes of zip")
         with part.content.open("rb") as file, _read_directory(file, part.name) as archive:
-            chosen = _chosen(archive.infolist(), settings, part.name)
-            _check_places(archive, part.name)
+            chosen = _chosen_members(archive.infolist(), settings, part.name)
+            _refuse_overlapping_members(archive, part.name)
             for member in chosen:
                 opened = _Member(file, member, f"{part.name}/{member.filename}", password)
-                yield Part(opened.name, workshop.put(opened.blocks(meter)))
+                yield Part(opened.name, workshop.write_file(opened.blocks(meter)))
                 meter.before += member.compress_size
 
-    def wrap(self, part: Part, settings: ZipSettings, workshop: Workshop) -> Path:
+    def wrap(self, part: Part, settings: ZipSettings, workshop: WorkFolder) -> Path:
         """Return an archive with one member, which has the name of *part*."""
         with part.content.open("rb") as file:
             if settings.password is not None:
-                return workshop.put(_encrypted_archive(file, part.name, settings.password.reveal().encode()))
-            path, info = workshop.put(()), zipfile.ZipInfo(part.name, _DATE)
+                return workshop.write_file(_encrypted_archive(file, part.name, settings.password.reveal().encode()))
+            path, info = workshop.write_file(()), zipfile.ZipInfo(part.name, _DATE)
             info.compress_type = zipfile.ZIP_DEFLATED
             is_large = file.seek(0, 2) > _IN_ZIP_64 >> 1
             file.seek(0)
@@ -109,7 +109,7 @@ class ZipWrapper:
 
 @contextmanager
 def _read_directory(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFile]:
-    _check_end(file, name)
+    _check_member_list(file, name)
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, EOFError, struct.error) as error:
@@ -120,7 +120,7 @@ def _read_directory(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFile]:
         yield archive
 
 
-def _check_end(file: BinaryIO, name: str) -> None:
+def _check_member_list(file: BinaryIO, name: str) -> None:
     """Check the length of the list of members, which its reader holds in memory (APPNOTE.TXT, 4.3.14 to 4.3.16)."""
     size = file.seek(0, 2)
     start = max(0, size - _END_BYTES - 0xFFFF - _LOCATOR_BYTES)
@@ -156,11 +156,11 @@ def _check_end(file: BinaryIO, name: str) -> None:
         raise RefusedError(message, where=name, hint="Ask the sender for several archives.", code="file_damaged")
 
 
-def _chosen(members: Sequence[zipfile.ZipInfo], settings: ZipSettings, name: str) -> list[zipfile.ZipInfo]:
+def _chosen_members(members: Sequence[zipfile.ZipInfo], settings: ZipSettings, name: str) -> list[zipfile.ZipInfo]:
     counted = Counter(member.filename for member in members)
     for member in members:
         shown = printable(member.filename[:_MAX_NAME])
-        if not _is_safe(member.orig_filename.removesuffix("/")):
+        if not _is_safe_name(member.orig_filename.removesuffix("/")):
             hint = "Ask the sender for names without '..', backslashes and control characters."
             raise RefusedError(
                 f"member {shown!r} has an unsafe name", where=name, hint=hint, code="archive_members_wrong"
@@ -181,7 +181,7 @@ def _chosen(members: Sequence[zipfile.ZipInfo], settings: ZipSettings, name: str
                 hint=hint,
                 code="archive_members_wrong",
             )
-    chosen = [each for each in members if not each.is_dir() and _matches(each.filename, settings.members)]
+    chosen = [each for each in members if not each.is_dir() and _matches_pattern(each.filename, settings.members)]
     if not chosen:
         message = f"no member of the zip archive matches {settings.members!r}"
         raise RefusedError(
@@ -194,13 +194,13 @@ def _chosen(members: Sequence[zipfile.ZipInfo], settings: ZipSettings, name: str
     return sorted(chosen, key=lambda each: each.filename)
 
 
-def _is_safe(name: str) -> bool:
+def _is_safe_name(name: str) -> bool:
     if len(name) > _MAX_NAME or "\\" in name or ":" in name[:2] or not name.isprintable():
         return False
     return all(part not in {"", ".", ".."} for part in name.split("/"))
 
 
-def _matches(name: str, pattern: str | None) -> bool:
+def _matches_pattern(name: str, pattern: str | None) -> bool:
     """Return whether *name* matches *pattern*, in which a wildcard stands for no slash."""
     if pattern is None:
         return True
@@ -208,7 +208,7 @@ def _matches(name: str, pattern: str | None) -> bool:
     return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
 
 
-def _check_places(archive: zipfile.ZipFile, name: str) -> None:
+def _refuse_overlapping_members(archive: zipfile.ZipFile, name: str) -> None:
     """Refuse members that share bytes, as those of bombs do."""
     ends, members = 0, sorted(archive.infolist(), key=lambda each: each.header_offset)
     for member in members:
@@ -227,17 +227,17 @@ def _check_places(archive: zipfile.ZipFile, name: str) -> None:
 class _Member:
     def __init__(self, file: BinaryIO, member: zipfile.ZipInfo, name: str, password: bytes | None) -> None:
         self._file, self._info, self.name, self._password = file, member, printable(name), password
-        self._aes = self._encryption()
+        self._aes = self._aes_encryption()
         method = self._aes.method if self._aes else member.compress_type
         if method not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
             hint = "Ask the sender for the method deflate, which every program has."
-            raise self._refused(f"is packed with method {method}, which is not read", hint)
+            raise self._refusal(f"is packed with method {method}, which is not read", hint)
         self._is_packed = method == zipfile.ZIP_DEFLATED
 
-    def blocks(self, meter: Meter) -> Iterator[bytes]:
-        self._find_data()
-        section = _Section(self._file, self._info.compress_size, self._refused)
-        raw = self._decrypted(section, self._aes) if self._aes else section
+    def blocks(self, meter: UnpackingMeter) -> Iterator[bytes]:
+        self._seek_data()
+        section = _Section(self._file, self._info.compress_size, self._refusal)
+        raw = self._decrypted_section(section, self._aes) if self._aes else section
         content: Readable = UnpackedStream(raw, _RAW_DEFLATE, meter, name=self.name) if self._is_packed else raw
         size = checksum = 0
         while block := content.read(BLOCK):
@@ -248,36 +248,36 @@ class _Member:
                 break
             yield block
         if size != self._info.file_size or raw.read(1):
-            raise self._refused(f"is not {self._info.file_size:,} bytes long, as the archive says", _AGAIN)
+            raise self._refusal(f"is not {self._info.file_size:,} bytes long, as the archive says", _AGAIN)
         if isinstance(raw, _Decrypted):
-            raw.check()
+            raw.check_mac()
         if (self._aes is None or self._aes.has_crc) and checksum != self._info.CRC:
-            raise self._refused("has another checksum than the archive says", _AGAIN)
+            raise self._refusal("has another checksum than the archive says", _AGAIN)
 
-    def _encryption(self) -> AesHeader | None:
+    def _aes_encryption(self) -> AesHeader | None:
         flags = self._info.flag_bits
         if not flags & _ENCRYPTED:
             if self._password is not None:
                 hint = "Remove password from the config, or ask the sender to encrypt it."
-                raise self._refused("is not encrypted, and a password is declared", hint)
+                raise self._refusal("is not encrypted, and a password is declared", hint)
             return None
         if self._password is None:
             hint = "Declare wrapped: [{kind: zip, password: env:NAME}]."
-            raise self._refused("is encrypted, and no password is declared", hint)
-        found = aes_header(self._info.extra) if self._info.compress_type == METHOD else None
+            raise self._refusal("is encrypted, and no password is declared", hint)
+        found = parse_aes_header(self._info.extra) if self._info.compress_type == METHOD else None
         if found is None or flags & (_STRONG | _MASKED):
-            raise self._refused("is encrypted, but not with AES", "Ask the sender for AES-256, which is safe.")
+            raise self._refusal("is encrypted, but not with AES", "Ask the sender for AES-256, which is safe.")
         if found.overhead > self._info.compress_size:
-            raise self._refused("is cut", _AGAIN)
+            raise self._refusal("is cut", _AGAIN)
         return found
 
-    def _find_data(self) -> None:
+    def _seek_data(self) -> None:
         """Go to the data, behind a header that says the same as the list of members."""
         info = self._info
         self._file.seek(info.header_offset)
         header = self._file.read(_HEADER.size)
         if len(header) < _HEADER.size or not header.startswith(_LOCAL):
-            raise self._refused("has no header where the archive says", _AGAIN)
+            raise self._refusal("has no header where the archive says", _AGAIN)
         _, _, flags, method, _, _, checksum, packed, size, name_bytes, extra_bytes = _HEADER.unpack(header)
         found = self._file.read(name_bytes).decode("utf-8" if flags & _UTF_8 else "cp437", "replace")
         stated = [(method, info.compress_type), (flags & _ENCRYPTED, info.flag_bits & _ENCRYPTED)]
@@ -285,17 +285,17 @@ class _Member:
             known = [(checksum, info.CRC), (packed, info.compress_size), (size, info.file_size)]
             stated += [(one, other) for one, other in known if one != _IN_ZIP_64]
         if found != info.orig_filename or any(one != other for one, other in stated):
-            raise self._refused("has another name, size or checksum in its header than in the list of members", _AGAIN)
+            raise self._refusal("has another name, size or checksum in its header than in the list of members", _AGAIN)
         self._file.seek(extra_bytes, 1)
 
-    def _decrypted(self, raw: _Section, header: AesHeader) -> _Decrypted:
+    def _decrypted_section(self, raw: _Section, header: AesHeader) -> _Decrypted:
         assert self._password is not None
         cipher = MemberCipher(self._password, raw.read(header.salt_bytes))
         if not hmac.compare_digest(raw.read(len(cipher.verifier)), cipher.verifier):
-            raise self._refused("cannot be decrypted: the password is wrong", "Correct the secret, or ask the sender.")
-        return _Decrypted(raw, cipher, self._refused)
+            raise self._refusal("cannot be decrypted: the password is wrong", "Correct the secret, or ask the sender.")
+        return _Decrypted(raw, cipher, self._refusal)
 
-    def _refused(self, message: str, hint: str) -> RefusedError:
+    def _refusal(self, message: str, hint: str) -> RefusedError:
         return RefusedError(f"the member {message}", where=self.name, hint=hint, code="archive_members_wrong")
 
 
@@ -321,14 +321,14 @@ class _Decrypted:
     def read(self, size: int, /) -> bytes:
         return self._cipher.decrypted(self._raw.read(min(size, self._raw.left - MAC)))
 
-    def check(self) -> None:
+    def check_mac(self) -> None:
         if not hmac.compare_digest(self._raw.read(MAC), self._cipher.mac()):
             raise self._refused("was changed after it was encrypted, or the password is wrong", _AGAIN)
 
 
 def _encrypted_archive(file: BinaryIO, name: str, password: bytes) -> Iterator[bytes]:
     """Yield an archive with one encrypted member, whose sizes follow its data (APPNOTE.TXT, 4.3.9)."""
-    raw_name, extra = name.encode(), extra_field(zipfile.ZIP_DEFLATED)
+    raw_name, extra = name.encode(), aes_extra_field(zipfile.ZIP_DEFLATED)
     fixed = (51, _ENCRYPTED | _SIZES_FOLLOW | _UTF_8, METHOD, 0, (1 << 5) | 1)
     yield _HEADER.pack(_LOCAL, *fixed, 0, 0, 0, len(raw_name), len(extra)) + raw_name + extra
     size = packed = 0

@@ -35,7 +35,7 @@ class AesHeader:
         return self.salt_bytes + _VERIFIER + MAC
 
 
-def aes_header(extra: bytes) -> AesHeader | None:
+def parse_aes_header(extra: bytes) -> AesHeader | None:
     while len(extra) >= 4:
         kind, size = int.from_bytes(extra[:2], "little"), int.from_bytes(extra[2:4], "little")
         data, extra = extra[4 : 4 + size], extra[4 + size :]
@@ -44,7 +44,7 @@ def aes_header(extra: bytes) -> AesHeader | None:
     return None
 
 
-def extra_field(method: int) -> bytes:
+def aes_extra_field(method: int) -> bytes:
     """Return the extra field of a member with *method*, encrypted with a key of 256 bits, without a checksum."""
     return b"\x01\x99\x07\x00\x02\x00AE\x03" + method.to_bytes(2, "little")
 
@@ -64,17 +64,17 @@ class MemberCipher:
 
     def decrypted(self, data: bytes) -> bytes:
         self._hmac.update(data)
-        return self._combined(data)
+        return self._apply_key_stream(data)
 
     def encrypted(self, data: bytes) -> bytes:
-        found = self._combined(data)
+        found = self._apply_key_stream(data)
         self._hmac.update(found)
         return found
 
     def mac(self) -> bytes:
         return self._hmac.digest()[:MAC]
 
-    def _combined(self, data: bytes) -> bytes:
+    def _apply_key_stream(self, data: bytes) -> bytes:
         """Combine *data* with the key stream: blocks that count up from 1, in little-endian order."""
         missing = len(data) - len(self._left)
         if missing > 0:

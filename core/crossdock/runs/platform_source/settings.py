@@ -123,7 +123,7 @@ def _auth(profile: Profile) -> BearerAuth | ClientCredentialsAuth:
     rule = profile.auth
     if not isinstance(rule, ClientCredentials):
         return BearerAuth(rule.token)
-    url = rule.address(profile.base_url)
+    url = rule.token_address(profile.base_url)
     return ClientCredentialsAuth(
         url, rule.client_id, rule.client_secret, scopes=rule.scopes, client_auth=rule.client_auth
     )

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.platform.webhooks import WebhookError
+from crossdock.platform.webhook_verification import WebhookError
 from crossdock.services.inbox.webhook_endpoints import WebhookEndpoint
 from crossdock.services.inbox.webhook_writer import WebhookWriter
 from crossdock.state import ReceivedWebhook, State

@@ -10,7 +10,7 @@ from uuid import uuid4
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.webhook_hints import hints_of
 from crossdock.errors import ConfigError, CrossdockError, RecordError
-from crossdock.platform.webhooks import Delivery, WebhookVerifier
+from crossdock.platform.webhook_verification import Delivery, WebhookVerifier
 from crossdock.printable import is_storable, printable
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.state import NamedRecord, ReceivedWebhook

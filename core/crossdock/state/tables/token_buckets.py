@@ -136,7 +136,7 @@ class SharedBucket:
         query = select(buckets).where(buckets.c.name == self._name).with_for_update()
         bucket_state = _bucket_state(connection.execute(query).mappings().one())
         now = connection.execute(select(self._current_time(connection))).scalar_one()
-        return bucket_state.adjusted_to(now, SET_BACK_S), now
+        return bucket_state.adjusted_to_clock(now, SET_BACK_S), now
 
     def _current_time(self, connection: Connection) -> ColumnElement[float]:
         if connection.dialect.name == "sqlite":

@@ -195,7 +195,7 @@ class Dispatcher:
         batch = result.batch
         del self._in_flight[batch.tasks[0].intent.id]
         if batch.tasks[0].stored is not None and isinstance(result.error, OF_A_PLACE):
-            self._allowance.lost(batch.token)
+            self._allowance.record_lost(batch.token)
             self._policy.blocked(batch.tasks, result.error, decisions)
             return
         if result.error is not None:
@@ -205,14 +205,14 @@ class Dispatcher:
         throttled = next((each for each in result.outcomes if each.kind == "throttled"), None)
         self._run.counters.throttled += throttled is not None
         if result.answered:
-            self._allowance.answered(
+            self._allowance.record_answer(
                 batch.token,
                 accepted=throttled is None,
                 headers=result.headers,
                 retry_after_s=None if throttled is None else throttled.retry_after_s,
             )
         else:
-            self._allowance.lost(batch.token)
+            self._allowance.record_lost(batch.token)
         if result.outcomes[0].kind == "expired":  # it was not sent
             self._run.counters.requests -= 1
             self._writer.allow_more_time()
@@ -257,7 +257,7 @@ class Dispatcher:
             if tasks:
                 leaving.append(SendBatch(self._staged_first(tasks), token))
             else:
-                self._allowance.lost(token)
+                self._allowance.record_lost(token)
         self._queue.count([batch.tasks for batch in leaving])
         return leaving
 
@@ -271,7 +271,9 @@ class Dispatcher:
 
     def _room(self) -> int:
         number = len(self._in_flight)
-        return min(self._allowance.room(number), self._queue.circuit_breaker.room(self._clock.monotonic(), number))
+        return min(
+            self._allowance.free_slots(number), self._queue.circuit_breaker.room(self._clock.monotonic(), number)
+        )
 
     def _gather(self, *, wait: bool) -> list[SendResult]:
         wait_s = self._idle_s() if wait else 0.0

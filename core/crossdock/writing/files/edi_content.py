@@ -13,7 +13,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from crossdock.errors import RecordError
-from crossdock.reading.formats.edi_layout import SEGMENT_TAG, ready_in, ready_one
+from crossdock.reading.formats.edi_layout import SEGMENT_TAG, read_layouts, ready_layout_named
 from crossdock.values.config_models import misplaced
 from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
@@ -94,7 +94,7 @@ class EdiContent(RowsContent[EdiRow]):
     def _completed(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or not isinstance(name := data.get("layout"), str):
             return data
-        return {**ready_one(ready_contents(), name, cls.model_fields["kind"].annotation), **data}
+        return {**ready_layout_named(ready_contents(), name, cls.model_fields["kind"].annotation), **data}
 
     @property
     def is_ready(self) -> bool:
@@ -140,4 +140,4 @@ def trimmed(parts: list[Any], empty: Any) -> list[Any]:
 @cache
 def ready_contents() -> Mapping[str, Mapping[str, Any]]:
     """Return the ready declarations by name: ``x12/940`` is the file ``x12_940.yaml``."""
-    return ready_in(_FOLDER)
+    return read_layouts(_FOLDER)

@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
-from crossdock.reading.formats.fixed_width_format import in_places
-from crossdock.reading.formats.text_encodings import is_plain_width, known_encoding
+from crossdock.reading.formats.fixed_width_format import sorted_by_position
+from crossdock.reading.formats.text_encodings import has_no_shifts, known_encoding
 from crossdock.values.config_models import misplaced
 from crossdock.writing.files.cells import Cell, Notation
 from crossdock.writing.files.content_model import FileFacts, FileRecord
@@ -85,7 +85,9 @@ class FixedWidthRow(RowPart):
 
     OWN = ("columns",)
 
-    columns: Annotated[Mapping[str, WrittenColumn], Field(min_length=1), AfterValidator(in_places)] | None = None
+    columns: Annotated[Mapping[str, WrittenColumn], Field(min_length=1), AfterValidator(sorted_by_position)] | None = (
+        None
+    )
     """The columns by name; between them are spaces."""
 
     @property
@@ -114,7 +116,7 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
     def _fits_together(self) -> Self:
         if self.length is None and self.line_end == "none":
             raise misplaced(("length",), "lines without ends need it")
-        if self.count == "bytes" and not is_plain_width(self.encoding):
+        if self.count == "bytes" and not has_no_shifts(self.encoding):
             raise misplaced(("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets")
         for key, rows in (
             ("header", self.header), ("rows", self.rows), ("update", self.update), ("delete", self.delete),

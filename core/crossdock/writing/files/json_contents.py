@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.printable import printable_json
-from crossdock.reading.formats.json_documents import checked_path, names_in
+from crossdock.reading.formats.json_documents import checked_path, path_names
 from crossdock.values import exact_json
 from crossdock.values.config_models import misplaced
 from crossdock.values.json_paths import MISSING
@@ -101,7 +101,7 @@ class JsonContent(RowsContent[JsonRow]):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         check_totals("header", iter(self.header.values()))
-        paths = [names_in(path) for path in (self.records, *self.header)]
+        paths = [path_names(path) for path in (self.records, *self.header)]
         for number, path in enumerate(paths):
             for other in paths[number + 1 :]:
                 shorter = min(len(path), len(other))
@@ -114,10 +114,10 @@ class JsonContent(RowsContent[JsonRow]):
         scope = totals(records, facts, rows=len(rows), lines=len(rows))
         document: Any = [row.made(each) for row, each in rows]
         if self.records:
-            document = _with({}, names_in(self.records), document)
+            document = _with({}, path_names(self.records), document)
         for path, cell in self.header.items():
             if (value := cell.value(scope, _NOTATION)) is not MISSING:
-                document = _with(document, names_in(path), value)
+                document = _with(document, path_names(path), value)
         return f"{json_text(document)}\n".encode()
 
 

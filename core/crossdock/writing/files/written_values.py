@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
-from crossdock.reading.formats.fixed_columns import overpunches
+from crossdock.reading.formats.fixed_columns import overpunched_digits
 from crossdock.values import exact_json
 
 WrittenSign = Literal["leading", "trailing", "parentheses", "overpunch", "leading_overpunch", "none"]
@@ -152,7 +152,7 @@ class NumberNotation:
         return f"-{digits}" if is_negative else digits
 
     def _overpunched(self, digit: str, *, is_negative: bool) -> str:
-        marks = [mark for mark, found in overpunches(self.encoding).items() if found == (digit, is_negative)]
+        marks = [mark for mark, found in overpunched_digits(self.encoding).items() if found == (digit, is_negative)]
         return next(mark for mark in reversed(marks) if mark not in _PLAIN)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import CrossdockError, RecordError
-from crossdock.pacing.rate_limit_headers import age_s, cache_hit, retry_after_s
+from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit, retry_after_s
 from crossdock.pacing.retry_after import wait_before_retry_s
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_request import ApiAnswer
@@ -277,7 +277,7 @@ def unless_cached(outcome: Outcome, answer: Answer) -> Outcome:
     """Return the *outcome* of a look-up; an absent record is none if *answer* is older than the question."""
     if outcome.kind != "absent":
         return outcome
-    age = age_s(answer.headers)
+    age = cache_age_s(answer.headers)
     hit = f"{age:,} s old" if age else cache_hit(answer.headers)
     if hit is None:
         return outcome

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit_headers import http_date
-from crossdock.platform import introspection
+from crossdock.platform import access_scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.platform.token_endpoint import GrantedToken
 from crossdock.reading.transport import problem_answers
@@ -64,7 +64,7 @@ def reach(profile: Profile, resources: Sequence[str]) -> Access:
     token = target.credential.token
     text = f"{profile.base_url} grants access" + (_described(token) if token else "")
     if profile.introspection_url is not None:
-        scopes = introspection.granted_scopes(profile, profile.introspection_url, target.credential)
+        scopes = access_scopes.granted_scopes(profile, profile.introspection_url, target.credential)
     else:
         scopes = (token.scopes or None) if token else None
     return Access(text, tuple(forbidden), scopes, *ahead)

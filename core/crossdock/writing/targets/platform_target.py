@@ -100,7 +100,7 @@ class PlatformTarget(Target):
         from crossdock.platform.authorized_client import AuthorizedClient  # noqa: PLC0415  most commands send nothing
 
         profile = self.profile
-        self.credential.prepare()
+        self.credential.read_secret()
         return AuthorizedClient(
             self.credential,
             profile.base_url,
@@ -133,7 +133,10 @@ def _resource(kind: ResourceType, profile: Profile) -> TargetResource:
         EndpointProfile(
             look_up=profile.can_look_up(kind.name),
             conditional=profile.conditional_updates,
-            rules={operation: profile.rule(kind.name, operation) for operation in ("create", "update", "delete")},
+            rules={
+                operation: profile.rule_after_ambiguous(kind.name, operation)
+                for operation in ("create", "update", "delete")
+            },
         ),
         name_member="externalId" if has_name else None,
         name_limit=MAX_EXTERNAL_ID,

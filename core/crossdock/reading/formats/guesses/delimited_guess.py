@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from crossdock.reading.formats.column_name_checks import check_column_names
-from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share
+from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share_text
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 
 _DELIMITERS = (",", ";", "\t", "|", "^", "~", "\x1f", "||", "&|")
@@ -47,21 +47,25 @@ class _Parsed:
 
 def guess_delimited(sample: TextSample) -> Guess | None:
     """Return the guess for a table with delimiters, or None if no character separates fields."""
-    typed = _typed(sample)
+    typed = _guess_record_types(sample)
     if typed is not None:
         return typed
     if named := _EXCEL.match(sample.text):
-        rest = _parsed(replace(sample, text=sample.text[named.end() :]), named[1], '"' if '"' in sample.text else None)
+        rest = _parse_with(
+            replace(sample, text=sample.text[named.end() :]), named[1], '"' if '"' in sample.text else None
+        )
         found = [replace(rest, rows=[[named[0]], *rest.rows], first=rest.first + 1)] if rest else []
     else:
-        found = [each for delimiter in _DELIMITERS for quote in _QUOTES if (each := _parsed(sample, delimiter, quote))]
+        found = [
+            each for delimiter in _DELIMITERS for quote in _QUOTES if (each := _parse_with(sample, delimiter, quote))
+        ]
     if not found:
         return None
     best = max(found, key=lambda each: each.score)
-    return _guess(sample, best, found)
+    return _make_guess(sample, best, found)
 
 
-def single_column(sample: TextSample) -> Guess:
+def guess_single_column(sample: TextSample) -> Guess:
     """Return the guess for lines without any delimiter: one column."""
     lines = [[line] for line in sample.lines]
     delimiter = next((each for each in ("\t", "|", "\x1f") if each not in sample.text), "\x1f")
@@ -71,10 +75,10 @@ def single_column(sample: TextSample) -> Guess:
         " layout show FILE shows its lines below a ruler."
     )
     settings = [Setting("delimiter", delimiter, "no line has it"), *quote, sample.encoding]
-    return Guess([*settings, *_header(lines, 1, 0)], (remark,))
+    return Guess([*settings, *_header_settings(lines, 1, 0)], (remark,))
 
 
-def _rows(text: str, delimiter: str, quote: str | None) -> list[list[str]]:
+def _split_rows(text: str, delimiter: str, quote: str | None) -> list[list[str]]:
     if len(delimiter) > 1:
         return [line.split(delimiter) for line in text.split("\n")[:_MOST_ROWS] if line]
     quoting: Literal[0, 3] = 3 if quote is None else 0  # csv.QUOTE_NONE, csv.QUOTE_MINIMAL
@@ -89,10 +93,10 @@ def _rows(text: str, delimiter: str, quote: str | None) -> list[list[str]]:
     return rows
 
 
-def _parsed(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | None:
+def _parse_with(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | None:
     if delimiter not in sample.text or (quote is not None and quote not in sample.text):
         return None
-    rows = _rows(sample.text, delimiter, quote)
+    rows = _split_rows(sample.text, delimiter, quote)
     widths = [len(row) for row in rows]
     if not any(width > 1 for width in widths):
         return None
@@ -107,7 +111,7 @@ def _parsed(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | 
     if first and any(each > 1 for each in widths[:first]) and usual < 2 * first:
         return None
     cells = [cell for row in rows[first:] if len(row) == width for cell in row]
-    odd = sum(_is_odd(cell) for cell in cells) if quote is None else 0
+    odd = sum(_has_other_delimiter(cell) for cell in cells) if quote is None else 0
     if quote is None:  # a quote that encloses fields with delimiters is left at the ends of some
         odd += sum(cell.startswith('"') or cell.endswith('"') for cell in cells)
     score = 1000 * usual // len(counted) - 1000 * odd // len(cells)
@@ -115,39 +119,39 @@ def _parsed(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | 
     return _Parsed(delimiter, quote, rows, first, width, usual, score)
 
 
-def _is_odd(cell: str) -> bool:
+def _has_other_delimiter(cell: str) -> bool:
     """Return whether a cell has another delimiter in it, and is no number or time."""
     return bool(_MARK.search(cell)) and not _NUMERIC.fullmatch(cell)
 
 
-def _guess(sample: TextSample, best: _Parsed, found: Sequence[_Parsed]) -> Guess:
+def _make_guess(sample: TextSample, best: _Parsed, found: Sequence[_Parsed]) -> Guess:
     rows = [row for row in best.rows[best.first :] if row]
-    basis = f"{share(best.usual, len(rows), 'row')} have {best.width} fields"
+    basis = f"{share_text(best.usual, len(rows), 'row')} have {best.width} fields"
     others = sorted(
         {each.delimiter for each in found if each.delimiter != best.delimiter and each.score > best.score - _NEAR}
     )
-    notes = [f"unsure: {_shown(each)} separates fields in as many rows" for each in others]
+    notes = [f"unsure: {_delimiter_text(each)} separates fields in as many rows" for each in others]
     settings = [Setting("delimiter", best.delimiter, basis, notes=notes)]
     if best.quote is None and '"' in sample.text:
         settings.append(Setting("quote", None, "quotes stand inside of fields, and do not enclose them"))
     settings.append(sample.encoding)
     body, trailer = _without_trailer(sample, best, rows)
-    settings += _header(body, best.width, best.first)
+    settings += _header_settings(body, best.width, best.first)
     if trailer is not None:
         settings.append(trailer)
-    settings += _leniencies(best, body)
+    settings += _leniency_settings(best, body)
     return Guess(settings)
 
 
-def _shown(delimiter: str) -> str:
+def _delimiter_text(delimiter: str) -> str:
     return "tab" if delimiter == "\t" else repr(delimiter)
 
 
-def _header(rows: Sequence[Sequence[str]], width: int, skipped: int) -> list[Setting]:
+def _header_settings(rows: Sequence[Sequence[str]], width: int, skipped: int) -> list[Setting]:
     first, others = rows[0], [row for row in rows[1:] if len(row) == width]
-    numbers = sum(_differs(first[n], [row[n] for row in others]) for n in range(width))
+    numbers = sum(_is_name_above_digits(first[n], [row[n] for row in others]) for n in range(width))
     basis = (
-        f"{share(numbers, width, 'column')} have values of another kind below it"
+        f"{share_text(numbers, width, 'column')} have values of another kind below it"
         if numbers
         else "it has names, each once"
     )
@@ -174,7 +178,7 @@ def _is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
         return False
     if not all(_NAME.fullmatch(cell.strip()) for cell in first):
         return False
-    if any(_differs(cell, [row[number] for row in others]) for number, cell in enumerate(first)):
+    if any(_is_name_above_digits(cell, [row[number] for row in others]) for number, cell in enumerate(first)):
         return True
     if any(cell in {row[number] for row in others} for number, cell in enumerate(first)):
         return False
@@ -185,7 +189,7 @@ def _is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
     return not others or (len(styles) == 1 and styles != below) or any("_" in cell for cell in first)
 
 
-def _differs(name: str, cells: Sequence[str]) -> bool:
+def _is_name_above_digits(name: str, cells: Sequence[str]) -> bool:
     """Return whether all cells have digits and the name above them has none."""
     filled = [cell for cell in cells if cell.strip()]
     has_digits = [any(c.isdigit() for c in cell) for cell in filled]
@@ -210,7 +214,7 @@ def _without_trailer(
     return (rows, None) if last[0].strip().isdigit() else (before, Setting("trailer", value, basis))
 
 
-def _leniencies(best: _Parsed, rows: Sequence[Sequence[str]]) -> list[Setting]:
+def _leniency_settings(best: _Parsed, rows: Sequence[Sequence[str]]) -> list[Setting]:
     short = sum(len(row) < best.width for row in rows)
     long = sum(len(row) > best.width for row in rows)
     settings = []
@@ -221,21 +225,21 @@ def _leniencies(best: _Parsed, rows: Sequence[Sequence[str]]) -> list[Setting]:
     if short:
         note = "short_lines: pad   # would read them as if empty fields followed"
         settings.append(
-            Setting("short_lines", "refuse", f"{share(short, len(rows), 'row')} have fewer fields", notes=(note,))
+            Setting("short_lines", "refuse", f"{share_text(short, len(rows), 'row')} have fewer fields", notes=(note,))
         )
     if long:
         note = "long_lines: drop_empty   # would read those after which only empty fields follow"
         settings.append(
-            Setting("long_lines", "refuse", f"{share(long, len(rows), 'row')} have more fields", notes=(note,))
+            Setting("long_lines", "refuse", f"{share_text(long, len(rows), 'row')} have more fields", notes=(note,))
         )
     return settings
 
 
-def _typed(sample: TextSample) -> Guess | None:
+def _guess_record_types(sample: TextSample) -> Guess | None:
     """Return a guess with types of records, if the first field is one of some codes, each with its number of fields."""
     found = []
     for delimiter in _DELIMITERS[:5]:
-        rows = [row for row in _rows(sample.text, delimiter, '"') if row]
+        rows = [row for row in _split_rows(sample.text, delimiter, '"') if row]
         codes = Counter(row[0] for row in rows)
         if not 1 < len(codes) <= _MOST_TYPES or not all(_CODE.fullmatch(code) for code in codes):
             continue
@@ -255,13 +259,13 @@ def _typed(sample: TextSample) -> Guess | None:
         elif codes[code] == 1 and rows[-1][0] == code and sample.is_whole:
             kind["once"] = "last"
         types[code] = kind
-    _count(types, rows)
-    members = {code: share(count, len(rows), "line") for code, count in codes.items()}
+    _add_stated_count(types, rows)
+    members = {code: share_text(count, len(rows), "line") for code, count in codes.items()}
     basis = f"the first field is one of {len(codes)} codes, each with its own number of fields"
     note = "parent: TYPE in a type repeats the columns of the last record of that type; counts states control totals"
     return Guess(
         (
-            Setting("delimiter", delimiter, share(len(rows), len(rows), "line") + " have it"),
+            Setting("delimiter", delimiter, share_text(len(rows), len(rows), "line") + " have it"),
             sample.encoding,
             Setting("record_types", types, basis, members, (note,)),
             Setting("records", codes.most_common(1)[0][0], "it is there most often"),
@@ -269,7 +273,7 @@ def _typed(sample: TextSample) -> Guess | None:
     )
 
 
-def _count(types: Mapping[str, dict[str, object]], rows: Sequence[Sequence[str]]) -> None:
+def _add_stated_count(types: Mapping[str, dict[str, object]], rows: Sequence[Sequence[str]]) -> None:
     """Add the number of records that the last record states, if it is right."""
     most, number = Counter(row[0] for row in rows).most_common(1)[0]
     last = rows[-1]

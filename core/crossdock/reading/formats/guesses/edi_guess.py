@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from crossdock.reading.formats.edi_layout import ready_layouts
-from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share
+from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share_text
 
 _X12 = re.compile(r"\s*ISA([^A-Za-z0-9\s])")
 _EDIFACT = re.compile(r"\s*(?:UNA(.)(.).{3}(.)\s*)?UNB(\W)")
@@ -16,31 +16,31 @@ _TEST_AT = 15
 def guess_edi(sample: TextSample) -> Guess | None:
     """Return the guess for X12 or EDIFACT; None for other text."""
     if found := _X12.match(sample.text):
-        return _x12(sample, found[1])
+        return _guess_x12(sample, found[1])
     if found := _EDIFACT.match(sample.text):
         element, end = found[4], found[3] or "'"
         kinds = re.findall(
             rf"(?:^|{re.escape(end)}\s*)UNH{re.escape(element)}[^{re.escape(element)}]*{re.escape(element)}(\w{{6}})",
             sample.text,
         )
-        return _guess(Counter(kinds), "edifact", "message", is_test=False)
+        return _make_guess(Counter(kinds), "edifact", "message", is_test=False)
     return None
 
 
-def _x12(sample: TextSample, element: str) -> Guess:
+def _guess_x12(sample: TextSample, element: str) -> Guess:
     header = sample.text.lstrip()[:106].split(element)
     end = sample.text.lstrip()[105:106]
     sets = re.findall(rf"{re.escape(end)}\s*ST{re.escape(element)}(\d{{3}})", sample.text)
     is_test = len(header) > _TEST_AT and header[_TEST_AT] == "T"
-    return _guess(Counter(sets), "x12", "set", is_test=is_test)
+    return _make_guess(Counter(sets), "x12", "set", is_test=is_test)
 
 
-def _guess(kinds: Counter[str], kind: str, key: str, *, is_test: bool) -> Guess:
+def _make_guess(kinds: Counter[str], kind: str, key: str, *, is_test: bool) -> Guess:
     total = kinds.total()
     what = "message" if kind == "edifact" else "set"
     (most, count), *others = kinds.most_common() or [("", 0)]
-    basis = f"{share(count, total, what)} are {most}"
-    notes = [f"{share(number, total, what)} are {each}: a stream of its own reads them" for each, number in others]
+    basis = f"{share_text(count, total, what)} are {most}"
+    notes = [f"{share_text(number, total, what)} are {each}: a stream of its own reads them" for each, number in others]
     settings = [Setting("kind", kind, "the file begins with its interchange header")]
     remarks: list[str] = []
     if not most:

@@ -14,20 +14,20 @@ import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError
-from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.formats.first_records import head_of
-from crossdock.reading.formats.guesses.delimited_guess import guess_delimited, single_column
+from crossdock.reading.formats.guesses.delimited_guess import guess_delimited, guess_single_column
 from crossdock.reading.formats.guesses.edi_guess import guess_edi
+from crossdock.reading.formats.guesses.encoding_guess import decode_sample
 from crossdock.reading.formats.guesses.fixed_width_guess import guess_fixed_width
 from crossdock.reading.formats.guesses.guess import Guess, Sample, Setting, TextSample
 from crossdock.reading.formats.guesses.json_guess import guess_json, is_json
 from crossdock.reading.formats.guesses.mainframe_guess import guess_mainframe
 from crossdock.reading.formats.guesses.table_guess import guess_table, is_sheet, is_table
-from crossdock.reading.formats.guesses.text_sample import text_of
-from crossdock.reading.formats.guesses.value_forms import ValueForm, form_of
+from crossdock.reading.formats.guesses.value_forms import ValueForm, guess_value_form
 from crossdock.reading.formats.guesses.xml_guess import guess_xml
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.values.records import JSON, LINE, REFUSED
 
 SAMPLE_BYTES = 1 << 20
@@ -75,28 +75,28 @@ def guess_file(path: Path) -> FileGuess:
         RefusedError: If it is empty or damaged.
     """
     head = head_of(path)
-    guess, size = (guess_table(path, head), path.stat().st_size) if is_table(head) else _of_content(path, head)
-    trial = _trial(path, guess)
+    guess, size = (guess_table(path, head), path.stat().st_size) if is_table(head) else _guess_content(path, head)
+    trial = _read_with_guess(path, guess)
     if not trial.is_read and (other := _without_quotes(guess)) is not None:
-        again = _trial(path, other)
+        again = _read_with_guess(path, other)
         guess, trial = (other, again) if again.is_read else (guess, trial)
-    columns = {name: _form(name, cells) for name, cells in trial.cells.items()}
-    key, basis = _key(trial, guess)
+    columns = {name: _guess_value_form(name, cells) for name, cells in trial.cells.items()}
+    key, basis = _guess_key(trial, guess)
     rows = trial.rows
     seen = f"the first {size:,} bytes" if not rows else "one row" if rows == 1 else f"the first {rows:,} rows"
-    remarks = [*trial.remarks, *_lists(trial)]
+    remarks = [*trial.remarks, *_remarks_about_lists(trial)]
     files = _NUMBERS.sub("*", path.name)
     return FileGuess(path.name, str(path.parent), files, guess, seen, remarks, columns, key, basis)
 
 
-def _form(name: str, cells: Sequence[str]) -> ValueForm:
-    found = form_of(cells)
+def _guess_value_form(name: str, cells: Sequence[str]) -> ValueForm:
+    found = guess_value_form(cells)
     if found.keys.get("as") in {"integer", "decimal"} and _KEY.fullmatch(name):
         return ValueForm({}, f"{found.basis} are numbers, but by its name it identifies something: a text")
     return found
 
 
-def _of_content(path: Path, head: bytes) -> tuple[Guess, int]:
+def _guess_content(path: Path, head: bytes) -> tuple[Guess, int]:
     with open_stream(path, name=path.name) as stream:
         data = stream.read(SAMPLE_BYTES)
         sample = Sample(data, is_whole=not stream.read(1))
@@ -106,17 +106,17 @@ def _of_content(path: Path, head: bytes) -> tuple[Guess, int]:
         )
     if is_sheet(data):
         return guess_table(path, head), path.stat().st_size
-    guess = _of_bytes(sample, path.name)
+    guess = _guess_bytes(sample, path.name)
     if not data.startswith(head[:2]):
         guess = Guess(guess.settings, (*guess.remarks, "The file is packed, and is unpacked as it is read."))
     return guess, len(data)
 
 
-def _of_bytes(sample: Sample, name: str) -> Guess:
+def _guess_bytes(sample: Sample, name: str) -> Guess:
     for guess_bytes in _BYTES:
         if (found := guess_bytes(sample)) is not None:
             return found
-    text = text_of(sample)
+    text = decode_sample(sample)
     refuse_other_kind(sample.data[:HEAD], text.encoding.value, name=name, expected="JSON")
     if sum(not (each.isprintable() or each in "\t\n\x1f\x85") for each in text.text[:HEAD]) * 20 > len(
         text.text[:HEAD]
@@ -131,7 +131,7 @@ def _of_bytes(sample: Sample, name: str) -> Guess:
     for guess_text in _TEXTS:
         if (found := guess_text(text)) is not None:
             return found
-    return single_column(text)
+    return guess_single_column(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class _Trial:
     lists: Sequence[str] = ()
 
 
-def _trial(path: Path, guess: Guess) -> _Trial:
+def _read_with_guess(path: Path, guess: Guess) -> _Trial:
     try:
         layout: FileFormat = _FORMATS.validate_python(guess.format)
     except (ValidationError, ConfigError):
@@ -167,7 +167,7 @@ def _trial(path: Path, guess: Guess) -> _Trial:
         remark = f"The first {rows:,} rows are read so; the others were not looked at."
     else:
         remark = f"The whole file is read so: {rows:,} row{'s' * (rows != 1)}."
-    cells, lists = _cells(pl.concat(frames).head(_MOST_ROWS)) if frames else ({}, [])
+    cells, lists = _cells_by_column(pl.concat(frames).head(_MOST_ROWS)) if frames else ({}, [])
     return _Trial(cells, rows, not refusal, [remark], lists)
 
 
@@ -180,14 +180,14 @@ def _without_quotes(guess: Guess) -> Guess | None:
     return Guess((first, quote, *rest), guess.remarks)
 
 
-def _cells(rows: pl.DataFrame) -> tuple[Mapping[str, list[str]], Sequence[str]]:
+def _cells_by_column(rows: pl.DataFrame) -> tuple[Mapping[str, list[str]], Sequence[str]]:
     """Return the texts of columns, or of the members of JSON objects; and the members that are lists."""
     if JSON not in rows.columns:
         return {name: rows[name].to_list() for name in rows.columns if name not in {LINE, REFUSED}}, ()
     found: dict[str, list[str]] = {}
     lists: dict[str, None] = {}
     for text in rows[JSON].head(_MOST_ROWS):
-        for name, value in _members(json.loads(text, parse_float=str, parse_int=str), ""):
+        for name, value in _json_members(json.loads(text, parse_float=str, parse_int=str), ""):
             if value is None:
                 lists[name] = None
             else:
@@ -195,10 +195,10 @@ def _cells(rows: pl.DataFrame) -> tuple[Mapping[str, list[str]], Sequence[str]]:
     return found, list(lists)
 
 
-def _members(value: Any, path: str) -> Iterator[tuple[str, str | None]]:
+def _json_members(value: Any, path: str) -> Iterator[tuple[str, str | None]]:
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _members(inner, f"{path}.{name}" if path else name)
+            yield from _json_members(inner, f"{path}.{name}" if path else name)
     elif isinstance(value, list):
         yield path, None
     elif isinstance(value, bool):
@@ -207,13 +207,13 @@ def _members(value: Any, path: str) -> Iterator[tuple[str, str | None]]:
         yield path, value or ""
 
 
-def _lists(trial: _Trial) -> Sequence[str]:
+def _remarks_about_lists(trial: _Trial) -> Sequence[str]:
     return (
         [f"Lists: {', '.join(trial.lists)}. In a map, each with of: NAME reads their elements."] if trial.lists else []
     )
 
 
-def _key(trial: _Trial, guess: Guess) -> tuple[str, str]:
+def _guess_key(trial: _Trial, guess: Guess) -> tuple[str, str]:
     filled = [name for name, cells in trial.cells.items() if len(cells) == trial.rows and all(cells)]
     different = [name for name in filled if len(set(trial.cells[name])) == trial.rows]
     if trial.rows > 1 and different:

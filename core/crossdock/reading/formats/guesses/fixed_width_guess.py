@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share
+from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share_text
 
 _MOST_LINES = 5_000
 _MOST_TYPES, _LONGEST_CODE = 12, 4
@@ -30,41 +30,41 @@ def guess_fixed_width(sample: TextSample) -> Guess | None:
         return None
     lengths = Counter(map(len, lines))
     length, usual = lengths.most_common(1)[0]
-    typed = _types(lines)
+    typed = _lines_by_code(lines)
     if typed is not None:
-        return _typed_guess(sample, lines, typed)
+        return _guess_record_types(sample, lines, typed)
     if usual == len(lines):
-        return _guess(
-            sample, lines, length, f"{share(usual, len(lines), 'line')} have {length} characters", is_short=False
+        return _make_guess(
+            sample, lines, length, f"{share_text(usual, len(lines), 'line')} have {length} characters", is_short=False
         )
     longest = max(lengths)
     padded = [line.ljust(longest) for line in lines]
-    if _gaps([line[: min(lengths)] for line in lines]) and len(lines) > _FEW:
+    if _count_blank_positions([line[: min(lengths)] for line in lines]) and len(lines) > _FEW:
         basis = f"the longest of {len(lines):,} lines has {longest} characters"
-        return _guess(sample, padded, longest, basis, is_short=True)
+        return _make_guess(sample, padded, longest, basis, is_short=True)
     return None
 
 
-def columns_of(lines: Sequence[str], start: int = 0) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
+def guess_columns(lines: Sequence[str], start: int = 0) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
     """Return columns by name with their positions, and what each rests on; *lines* have the same length."""
-    kinds = [_kind({line[position] for line in lines}) for position in range(len(lines[0]))]
+    kinds = [_character_kind({line[position] for line in lines}) for position in range(len(lines[0]))]
     begins = [
         position
         for position in range(start, len(kinds))
         if kinds[position] != _BLANK
         and (position == start or kinds[position - 1] == _BLANK or kinds[position] != kinds[position - 1])
     ]
-    begins = _merged(begins, lines, kinds)
+    begins = _without_begins_in_texts(begins, lines, kinds)
     columns, bases = dict[str, dict[str, int]](), dict[str, str]()
     for number, begin in enumerate(begins, 1):
         end = begins[number] if number < len(begins) else len(kinds)
         name = f"COLUMN_{number}"
         columns[name] = {"at": begin + 1, "length": end - begin}
-        bases[name] = _basis([line[begin:end] for line in lines])
+        bases[name] = _describe_cells([line[begin:end] for line in lines])
     return columns, bases
 
 
-def _kind(characters: set[str]) -> str:
+def _character_kind(characters: set[str]) -> str:
     if characters <= {" "}:
         return _BLANK
     return (
@@ -72,40 +72,44 @@ def _kind(characters: set[str]) -> str:
     )
 
 
-def _merged(begins: Sequence[int], lines: Sequence[str], kinds: Sequence[str]) -> list[int]:
+def _without_begins_in_texts(begins: Sequence[int], lines: Sequence[str], kinds: Sequence[str]) -> list[int]:
     """Leave out begins inside of texts: where a word of some line goes on across them, or a number with its sign."""
     kept: list[int] = []
     for begin in begins:
         before, here = kinds[begin - 1] if begin else _BLANK, kinds[begin]
         crossing = sum(line[begin - 1] != " " and line[begin] != " " for line in lines) if begin else 0
         is_inside = bool(kept) and before != _BLANK and here == _DIGIT and crossing < len(lines)
-        is_end_of_text = bool(kept) and before == _DIGIT and here == _OTHER and _is_part(lines, kept[-1], begin)
-        is_prefix = bool(kept) and here == _DIGIT and begin - kept[-1] <= _PREFIX and _is_full(lines, kept[-1], begin)
+        is_end_of_text = (
+            bool(kept) and before == _DIGIT and here == _OTHER and _is_end_of_number(lines, kept[-1], begin)
+        )
+        is_prefix = (
+            bool(kept) and here == _DIGIT and begin - kept[-1] <= _PREFIX and _has_no_blank(lines, kept[-1], begin)
+        )
         if not (is_inside or is_end_of_text or is_prefix):
             kept.append(begin)
     return kept
 
 
-def _is_full(lines: Sequence[str], start: int, end: int) -> bool:
+def _has_no_blank(lines: Sequence[str], start: int, end: int) -> bool:
     return all(" " not in line[start:end] for line in lines)
 
 
-def _is_part(lines: Sequence[str], start: int, at: int) -> bool:
+def _is_end_of_number(lines: Sequence[str], start: int, at: int) -> bool:
     """Return whether the character at *at* is the sign, point or overpunched digit of the number before it."""
     return all(line[at] in "+- .,{}ABCDEFGHIJKLMNOPQR" and line[start:at].strip().isdigit() for line in lines) and all(
         line[at + 1 : at + 2] in {"", " "} or line[at + 1].isdigit() for line in lines
     )
 
 
-def _basis(cells: Sequence[str]) -> str:
+def _describe_cells(cells: Sequence[str]) -> str:
     filled = [cell for cell in cells if cell.strip()]
     if not filled:
         return "always blank"
     digits = sum(cell.strip().isdigit() for cell in filled)
     text = (
-        f"digits in {share(digits, len(filled), 'line')}"
+        f"digits in {share_text(digits, len(filled), 'line')}"
         if digits
-        else f"texts in {share(len(filled), len(cells), 'line')}"
+        else f"texts in {share_text(len(filled), len(cells), 'line')}"
     )
     if all(_SIGNED.fullmatch(cell) for cell in filled) and digits < len(filled):
         return "its last character may be a digit with a sign: decimals: 2, sign: overpunch"
@@ -114,8 +118,8 @@ def _basis(cells: Sequence[str]) -> str:
     return text
 
 
-def _guess(sample: TextSample, lines: Sequence[str], length: int, basis: str, *, is_short: bool) -> Guess:
-    columns, bases = columns_of(lines)
+def _make_guess(sample: TextSample, lines: Sequence[str], length: int, basis: str, *, is_short: bool) -> Guess:
+    columns, bases = guess_columns(lines)
     settings = [
         Setting("kind", "fixed_width", basis),
         sample.encoding,
@@ -127,11 +131,11 @@ def _guess(sample: TextSample, lines: Sequence[str], length: int, basis: str, *,
     return Guess(settings, (_REMARK,))
 
 
-def _gaps(lines: Sequence[str]) -> int:
+def _count_blank_positions(lines: Sequence[str]) -> int:
     return sum(all(line[position] == " " for line in lines) for position in range(len(lines[0])))
 
 
-def _types(lines: Sequence[str]) -> tuple[int, Mapping[str, Sequence[str]]] | None:
+def _lines_by_code(lines: Sequence[str]) -> tuple[int, Mapping[str, Sequence[str]]] | None:
     """Return the length of codes at the beginning of lines, and the lines of each; None if there are none."""
     found = None
     for size in range(1, min(_LONGEST_CODE, min(map(len, lines)) - 1) + 1):
@@ -149,11 +153,13 @@ def _types(lines: Sequence[str]) -> tuple[int, Mapping[str, Sequence[str]]] | No
     return found
 
 
-def _typed_guess(sample: TextSample, lines: Sequence[str], typed: tuple[int, Mapping[str, Sequence[str]]]) -> Guess:
+def _guess_record_types(
+    sample: TextSample, lines: Sequence[str], typed: tuple[int, Mapping[str, Sequence[str]]]
+) -> Guess:
     size, by_code = typed
     types: dict[str, Any] = {}
     for code, own in by_code.items():
-        columns, _ = columns_of(own, size)
+        columns, _ = guess_columns(own, size)
         named = {f"{code}_{number}": place for number, place in enumerate(columns.values(), 1)}
         types[code] = {"columns": named or {f"{code}_1": {"at": 1, "length": size}}, "length": len(own[0])}
         if len(own) == 1 and lines[0] == own[0]:
@@ -161,7 +167,8 @@ def _typed_guess(sample: TextSample, lines: Sequence[str], typed: tuple[int, Map
         elif len(own) == 1 and lines[-1] == own[0] and sample.is_whole:
             types[code]["once"] = "last"
     bases = {
-        code: f"{share(len(own), len(lines), 'line')}, of {len(own[0])} characters" for code, own in by_code.items()
+        code: f"{share_text(len(own), len(lines), 'line')}, of {len(own[0])} characters"
+        for code, own in by_code.items()
     }
     most = max(by_code, key=lambda code: (len(by_code[code]), len(by_code[code][0])))
     basis = f"the first {size} characters are one of {len(by_code)} codes, each with its own length"

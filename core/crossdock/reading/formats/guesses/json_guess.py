@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Setting, TextSample, share
+from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Setting, TextSample, share_text
 
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _OPENING, _CLOSING = ("{", "["), ("}", "]")
@@ -23,21 +23,23 @@ def guess_json(sample: TextSample) -> Guess | None:
     lines = [line for line in sample.lines if line.strip()]
     objects = sum(_is_object(line) for line in lines)
     is_lines = begin == "{" and objects == len(lines)
-    lists, members = ({}, {}) if is_lines and len(lines) > 1 else _lists(sample.text)
+    lists, members = ({}, {}) if is_lines and len(lines) > 1 else _lists_and_numbers(sample.text)
     if is_lines and not lists:
-        return Guess((Setting("kind", "json_lines", f"{share(objects, len(lines), 'line')} are one JSON object each"),))
+        return Guess(
+            (Setting("kind", "json_lines", f"{share_text(objects, len(lines), 'line')} are one JSON object each"),)
+        )
     if not lists:
         return None
     path = max(lists, key=lambda each: (lists[each], -len(each)))
-    others = sorted(_named(each) for each in lists if each != path)
+    others = sorted(_path_text(each) for each in lists if each != path)
     basis = f"the list has {lists[path]:,} objects{'' if sample.is_whole else ' in the first part of the file'}"
     notes = [f"unsure: another list of objects is {each}" for each in others]
     settings = [Setting("kind", "json", "the file is one JSON document")]
     if path:
-        settings.append(Setting("records", _named(path), basis, notes=notes))
+        settings.append(Setting("records", _path_text(path), basis, notes=notes))
     counts = [each for each, value in members.items() if value == lists[path] and COUNTS.search(each[-1])]
     if sample.is_whole and counts:
-        settings.append(Setting("count", _named(counts[0]), f"it is {lists[path]:,}, the number of records"))
+        settings.append(Setting("count", _path_text(counts[0]), f"it is {lists[path]:,}, the number of records"))
     return Guess(settings, () if path else (f"The document is a list: {basis}.",))
 
 
@@ -57,24 +59,24 @@ def _is_object(line: str) -> bool:
         return False
 
 
-def _named(path: Path) -> str:
+def _path_text(path: Path) -> str:
     if any(not name or "." in name or "/" in name for name in path):
         return "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in path)
     return ".".join(path)
 
 
-def _lists(text: str) -> tuple[Mapping[Path, int], Mapping[Path, int]]:
+def _lists_and_numbers(text: str) -> tuple[Mapping[Path, int], Mapping[Path, int]]:
     """Return how many objects each list outside of lists has, and whole numbers outside of lists, by their paths.
 
     The text may end anywhere.
     """
-    seen = _Seen()
+    seen = _DocumentScan()
     for found in _TOKENS.finditer(text):
-        seen.take(found[0])
+        seen.add_token(found[0])
     return seen.lists, seen.numbers
 
 
-class _Seen:
+class _DocumentScan:
     def __init__(self) -> None:
         self.lists: dict[Path, int] = {}
         self.numbers: dict[Path, int] = {}
@@ -82,19 +84,19 @@ class _Seen:
         self._path: list[str] = []  # of what is open, outside of lists
         self._name, self._is_name = "", False
 
-    def take(self, part: str) -> None:
+    def add_token(self, part: str) -> None:
         if part in _OPENING:
-            self._begin(part)
+            self._begin_container(part)
         elif part in _CLOSING:
-            self._end()
+            self._end_container()
         elif part in ",:":
             self._is_name = part == "," and self._open[-1:] == ["{"]
         elif self._is_name:
-            self._name = _text(part)
+            self._name = _token_text(part)
         elif self._open and "[" not in self._open and part.isdigit():
             self.numbers[*self._path, self._name] = int(part)
 
-    def _begin(self, part: str) -> None:
+    def _begin_container(self, part: str) -> None:
         if part == "{" and self._open[-1:] == ["["] and self._open.count("[") == 1:
             path = tuple(self._path)
             self.lists[path] = self.lists.get(path, 0) + 1
@@ -103,14 +105,14 @@ class _Seen:
         self._open.append(part)
         self._is_name = part == "{"
 
-    def _end(self) -> None:
+    def _end_container(self) -> None:
         if self._open:
             self._open.pop()
         if self._open and "[" not in self._open and self._path:
             self._path.pop()
 
 
-def _text(token: str) -> str:
+def _token_text(token: str) -> str:
     try:
         found: Any = json.loads(token)
     except ValueError:

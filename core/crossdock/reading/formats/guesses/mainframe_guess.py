@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crossdock.reading.formats.guesses.fixed_width_guess import columns_of, guess_fixed_width
+from crossdock.reading.formats.guesses.encoding_guess import EBCDIC, is_ebcdic
+from crossdock.reading.formats.guesses.fixed_width_guess import guess_columns, guess_fixed_width
 from crossdock.reading.formats.guesses.guess import Guess, Sample, Setting, TextSample
-from crossdock.reading.formats.guesses.text_sample import EBCDIC, is_ebcdic
 
 _MOST_LENGTH = 4_000
 _ALIKE = 80  # percent
@@ -26,11 +26,11 @@ _PACKED = (
 
 def guess_mainframe(sample: Sample) -> Guess | None:
     """Return the guess for a file in EBCDIC; None for others."""
-    words = _described(sample)
+    words = _records_after_words(sample)
     if words is not None:
         line_end, records = words
         if is_ebcdic(b"".join(records)):
-            return _guess(
+            return _make_guess(
                 records, [Setting("line_end", line_end, f"words before {len(records):,} records state lengths")]
             )
     if not is_ebcdic(sample.data):
@@ -43,19 +43,21 @@ def guess_mainframe(sample: Sample) -> Guess | None:
             ends = f"X'15' is there {sample.data.count(0x15):,} times"
             first, *rest = found.settings
             return Guess((first, Setting("line_end", "nel", ends), *rest), found.remarks)
-    length, count = _length(sample)
+    length, count = _guess_record_length(sample)
     records = [sample.data[start : start + length] for start in range(0, count * length, length)]
     basis = f"bytes {length} apart are most alike"
     no_end = Setting("line_end", "none", "no byte ends lines")
-    return _guess(records, [no_end, Setting("length", length, basis, notes=("unsure: compare it with the sender's",))])
+    return _make_guess(
+        records, [no_end, Setting("length", length, basis, notes=("unsure: compare it with the sender's",))]
+    )
 
 
-def _guess(records: Sequence[bytes], settings: Sequence[Setting]) -> Guess:
+def _make_guess(records: Sequence[bytes], settings: Sequence[Setting]) -> Guess:
     longest = max(map(len, records))
     texts = [record.decode(EBCDIC).ljust(longest) for record in records]
     is_binary = any(not character.isprintable() for text in texts for character in text)
     columns: Mapping[str, Mapping[str, Any]]
-    columns, bases = columns_of(texts)
+    columns, bases = guess_columns(texts)
     if is_binary:
         columns = {"RECORD": {"at": 1, "length": longest, "usage": "hex"}}
         bases = {"RECORD": "bytes, until it is known what they are"}
@@ -68,7 +70,7 @@ def _guess(records: Sequence[bytes], settings: Sequence[Setting]) -> Guess:
     return Guess((kind, _ENCODING, *settings, *short, named), (_PACKED,) if is_binary else ())
 
 
-def _described(sample: Sample) -> tuple[str, list[bytes]] | None:
+def _records_after_words(sample: Sample) -> tuple[str, list[bytes]] | None:
     """Return ``rdw`` or ``bdw`` and the first records, if descriptor words lead from each record to the next."""
     for line_end, skipped in (("bdw", 4), ("rdw", 0)):
         at, records = skipped, list[bytes]()
@@ -87,7 +89,7 @@ def _described(sample: Sample) -> tuple[str, list[bytes]] | None:
     return None
 
 
-def _length(sample: Sample) -> tuple[int, int]:
+def _guess_record_length(sample: Sample) -> tuple[int, int]:
     """Return the length of records after which kinds of bytes repeat most, and how many records the sample has."""
     data = sample.data[: 1 << 16]
     kinds = bytes(0 if byte == 0x40 else 1 if 0xF0 <= byte <= 0xF9 else 2 if byte > 0x80 else 3 for byte in data)
@@ -96,14 +98,14 @@ def _length(sample: Sample) -> tuple[int, int]:
         for length in range(4, min(_MOST_LENGTH, len(data) // 2) + 1)
         if not sample.is_whole or len(sample.data) % length == 0
     ] or [len(data)]
-    found = {length: _alike(kinds, length) for length in possible}
+    found = {length: _likeness_at_distance(kinds, length) for length in possible}
     best = max(found, key=lambda length: found[length])
     # Texts that repeat make a multiple of the length more alike.
     length = min(length for length in found if best % length == 0 and 100 * found[length] >= _ALIKE * found[best])
     return length, min(_MOST_RECORDS, len(sample.data) // length)
 
 
-def _alike(kinds: bytes, length: int) -> int:
+def _likeness_at_distance(kinds: bytes, length: int) -> int:
     """Return how many of a million bytes are of the kind of the one *length* after them."""
     pairs = list(zip(kinds, kinds[length:], strict=False))[:8_000]
     return 1_000_000 * sum(one == other for one, other in pairs) // max(1, len(pairs))

@@ -10,8 +10,8 @@ from typing import Any
 
 from crossdock.reading.formats.columnar_files import ArrowReader, ParquetReader
 from crossdock.reading.formats.columnar_process import FLOAT, NESTED
-from crossdock.reading.formats.guesses.guess import Guess, Setting, share
-from crossdock.reading.formats.limited_process import cells_refused
+from crossdock.reading.formats.guesses.guess import Guess, Setting, share_text
+from crossdock.reading.formats.limited_process import cell_errors_as_refusals
 from crossdock.reading.formats.sheet_process import check_sheets_can_be_read, opened_sheet
 
 _COLUMNAR = (ParquetReader(), ArrowReader())
@@ -35,12 +35,12 @@ def guess_table(path: Path, head: bytes) -> Guess:
     """Return the guess for a Parquet, an Arrow or a sheet file that begins with *head*. Raises RefusedError."""
     for reader in _COLUMNAR:
         if head.startswith(reader.begin):
-            return _columnar(path, reader)
-    return _sheet(path, head)
+            return _guess_columnar(path, reader)
+    return _guess_sheet(path, head)
 
 
-def _columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
-    types, faults, rows = reader.described(path, name=path.name)
+def _guess_columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
+    types, faults, rows = reader.describe_columns(path, name=path.name)
     nested = [name for name, (_, message, _) in faults.items() if message == NESTED]
     floats = [name for name, (_, message, _) in faults.items() if message == FLOAT]
     left_out = [name for name in faults if name not in nested]
@@ -53,15 +53,15 @@ def _columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
             notes.append(f"floats: [{', '.join(floats)}]   # and in columns, if they hold no amounts; ask for decimals")
         settings.append(Setting("columns", kept, "those that are read exactly", notes=notes))
     if nested:
-        basis = f"{share(len(nested), len(types), 'column')} have lists or objects"
+        basis = f"{share_text(len(nested), len(types), 'column')} have lists or objects"
         settings.append(Setting("objects", True, basis))
     return Guess(settings)
 
 
-def _sheet(path: Path, head: bytes) -> Guess:
+def _guess_sheet(path: Path, head: bytes) -> Guess:
     check_sheets_can_be_read(path.name)
     with (
-        cells_refused(path.name),
+        cell_errors_as_refusals(path.name),
         path.open("rb") as file,
         opened_sheet(file, 1, finds_errors=False, shows_zeros=True) as cells,
     ):
@@ -70,13 +70,13 @@ def _sheet(path: Path, head: bytes) -> Guess:
     settings = [Setting("kind", "sheet", "it begins as a workbook of Excel or OpenDocument")]
     notes = [f'unsure: there are {sheets} sheets; sheet: "*" reads all as one table'] if sheets > 1 else []
     settings.append(Setting("sheet", title if sheets > 1 else 1, f"the first of {sheets}", notes=notes))
-    settings += _rows(rows)
+    settings += _row_settings(rows)
     if head.startswith(_OLD_SHEET):
         settings.append(Setting("error_cells", "empty", "errors in cells can only be found in xlsx and ods files"))
     return Guess(settings)
 
 
-def _rows(rows: Sequence[Sequence[Any]]) -> list[Setting]:
+def _row_settings(rows: Sequence[Sequence[Any]]) -> list[Setting]:
     widths = [len([cell for cell in row if cell != ""]) for row in rows]
     if not any(widths):
         return []

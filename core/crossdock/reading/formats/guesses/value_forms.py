@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from crossdock.reading.formats.guesses.guess import share
+from crossdock.reading.formats.guesses.guess import share_text
 
 _LONGEST = 64  # characters of a date or number
 _LIKELY = 90  # percent
@@ -53,34 +53,40 @@ class ValueForm:
     unsure: str = ""
 
 
-def form_of(cells: Sequence[str]) -> ValueForm:
+def guess_value_form(cells: Sequence[str]) -> ValueForm:
     """Return the form of the values in *cells*; texts have no keys."""
     filled = [cell.strip() for cell in cells if cell.strip()]
     if not filled:
-        return ValueForm({}, f"empty in {share(len(cells), len(cells), 'row')}")
+        return ValueForm({}, f"empty in {share_text(len(cells), len(cells), 'row')}")
     if max(map(len, filled)) > _LONGEST:
-        return _text(cells, filled)
-    return _truth(filled) or _date(filled) or _instant(filled) or _number(filled) or _text(cells, filled)
+        return _text_form(cells, filled)
+    return (
+        _boolean_form(filled)
+        or _date_form(filled)
+        or _instant_form(filled)
+        or _number_form(filled)
+        or _text_form(cells, filled)
+    )
 
 
-def _text(cells: Sequence[str], filled: Sequence[str]) -> ValueForm:
+def _text_form(cells: Sequence[str], filled: Sequence[str]) -> ValueForm:
     different = len(set(filled))
     empty = len(cells) - len(filled)
     told = "the same text" if different == 1 else f"{different:,} different texts"
-    told += f", empty in {share(empty, len(cells), 'row')}" if empty else ""
+    told += f", empty in {share_text(empty, len(cells), 'row')}" if empty else ""
     return ValueForm({}, told)
 
 
-def _truth(filled: Sequence[str]) -> ValueForm | None:
+def _boolean_form(filled: Sequence[str]) -> ValueForm | None:
     for true, false in _TRUTH:
         if set(filled) == {true, false}:
             keys: dict[str, Any] = {"as": "boolean"}
             keys |= {} if true == "true" else {"true_text": true, "false_text": false}
-            return ValueForm(keys, share(len(filled), len(filled), "value"))
+            return ValueForm(keys, share_text(len(filled), len(filled), "value"))
     return None
 
 
-def _date(filled: Sequence[str]) -> ValueForm | None:
+def _date_form(filled: Sequence[str]) -> ValueForm | None:
     found = []
     for pattern, form in _DATES:
         matched = [value for value in filled if re.fullmatch(pattern, value) and _is_date(value, form)]
@@ -97,7 +103,7 @@ def _date(filled: Sequence[str]) -> ValueForm | None:
     unsure = f"it may be {', '.join(map(str, others))}: no day is after the 12th" if others else ""
     if count < len(filled):
         unsure = unsure or "the others are no dates: empty: [TEXT] reads a text as no value"
-    return ValueForm(keys, share(count, len(filled), "value"), unsure or ("in which zone?" if has_time else ""))
+    return ValueForm(keys, share_text(count, len(filled), "value"), unsure or ("in which zone?" if has_time else ""))
 
 
 def _is_date(value: str, form: str | None) -> bool:
@@ -107,38 +113,38 @@ def _is_date(value: str, form: str | None) -> bool:
     return False
 
 
-def _instant(filled: Sequence[str]) -> ValueForm | None:
+def _instant_form(filled: Sequence[str]) -> ValueForm | None:
     matched = [found for value in filled if (found := _INSTANT.fullmatch(value))]
     if 100 * len(matched) < _LIKELY * len(filled):
         return None
     zoned = sum(found[1] is not None for found in matched)
-    basis = f"{share(len(matched), len(filled), 'value')}, {zoned:,} with an offset"
+    basis = f"{share_text(len(matched), len(filled), 'value')}, {zoned:,} with an offset"
     if zoned == len(matched):
         return ValueForm({"as": "instant"}, basis)
     return ValueForm({"as": "instant", "timezone": "UTC"}, basis, "in which zone?")
 
 
-def _number(filled: Sequence[str]) -> ValueForm | None:
+def _number_form(filled: Sequence[str]) -> ValueForm | None:
     if any(re.fullmatch(r"0\d+", value) for value in filled):
         return None  # an identifier
     for sign, around in _SIGNS:
         fitting = [
             (count, keys)
             for pattern, keys in _NUMBERS
-            if 100 * (count := _matching(around.format(pattern), filled)) >= _LIKELY * len(filled)
+            if 100 * (count := _count_matching(around.format(pattern), filled)) >= _LIKELY * len(filled)
         ]
         if fitting:
             count, keys = max(fitting, key=lambda each: each[0])
-            return _number_form(filled, count, keys, sign, fitting)
+            return _make_number_form(filled, count, keys, sign, fitting)
     return None
 
 
-def _matching(pattern: str, values: Sequence[str]) -> int:
+def _count_matching(pattern: str, values: Sequence[str]) -> int:
     compiled = re.compile(pattern)
     return sum(compiled.fullmatch(value) is not None for value in values)
 
 
-def _number_form(
+def _make_number_form(
     filled: Sequence[str],
     count: int,
     keys: Mapping[str, str],
@@ -155,4 +161,4 @@ def _number_form(
         unsure = "the mark may be one of thousands: the digits after it are always three"
     if count < len(filled):
         unsure = "the others are no numbers: empty: [TEXT] reads a text as no value"
-    return ValueForm(form, share(count, len(filled), "value"), unsure)
+    return ValueForm(form, share_text(count, len(filled), "value"), unsure)

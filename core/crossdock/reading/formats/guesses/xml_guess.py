@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from xml.parsers import expat
 
-from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Sample, Setting, share
+from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Sample, Setting, share_text
 from crossdock.reading.formats.xml_format import BETWEEN
 
 _BEGIN = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:\?xml|!--|!DOCTYPE|[A-Za-z_])")
@@ -16,7 +16,7 @@ _MOST_COLUMNS = 200
 Path = tuple[str, ...]
 
 
-class _Seen:
+class _DocumentScan:
     """What the first part of a document holds: elements, texts and attributes by their paths."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ def guess_xml(sample: Sample) -> Guess | None:
     """Return the guess for XML; None for other text, and for XML without elements that repeat."""
     if not is_xml(sample.data):
         return None
-    seen = _Seen()
+    seen = _DocumentScan()
     parser = expat.ParserCreate(namespace_separator=BETWEEN)
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = seen.start, seen.end
@@ -78,11 +78,11 @@ def guess_xml(sample: Sample) -> Guess | None:
         remarks.append(f"Line {error.lineno} is not well-formed: {expat.errors.messages[error.code]}.")
     if seen.has_doctype:
         remarks.append("It has a document type (<!DOCTYPE), which is refused: ask the sender for a file without it.")
-    record = _record(seen)
-    return None if record is None else _guess(seen, record, sample, remarks)
+    record = _record_path(seen)
+    return None if record is None else _make_guess(seen, record, sample, remarks)
 
 
-def _record(seen: _Seen) -> Path | None:
+def _record_path(seen: _DocumentScan) -> Path | None:
     inside = {path[:-1] for path in [*seen.counts, *seen.leaves] if len(path) > 1}
     repeated = [path for path, most in seen.most.items() if most > 1 and path in inside and len(path) > 1]
     if not repeated:
@@ -91,8 +91,8 @@ def _record(seen: _Seen) -> Path | None:
     return max(outer, key=lambda path: seen.counts[path], default=None)
 
 
-def _guess(seen: _Seen, record: Path, sample: Sample, remarks: list[str]) -> Guess:
-    spaces = _prefixes([name for path in seen.counts for name in path])
+def _make_guess(seen: _DocumentScan, record: Path, sample: Sample, remarks: list[str]) -> Guess:
+    spaces = _namespace_prefixes([name for path in seen.counts for name in path])
     many = [path for path, most in seen.most.items() if most > 1 and path[: len(record)] == record and path != record]
     rows = min(many, key=len, default=None)
     records = seen.counts[record]
@@ -101,17 +101,17 @@ def _guess(seen: _Seen, record: Path, sample: Sample, remarks: list[str]) -> Gue
         passed = [each for each in many if each != rows and path[: len(each)] == each]
         if path[: len(record)] != record or passed or len(columns) >= _MOST_COLUMNS:
             continue
-        text = "/".join(_step(name, spaces) for name in path[len(record) :]) or "."
-        name = _name(path, columns)
+        text = "/".join(_path_step(name, spaces) for name in path[len(record) :]) or "."
+        name = _unused_column_name(path, columns)
         columns[name], bases[name] = (
             text,
-            f"{count:,} times in {share(records, records, 'record').partition(' of ')[2]}",
+            f"{count:,} times in {share_text(records, records, 'record').partition(' of ')[2]}",
         )
     basis = f"{records:,} of them{'' if sample.is_whole else ' in the first part of the file'}"
-    others = sorted("/" + "/".join(_step(n, spaces) for n in path) for path in many if path != rows)
-    settings = [Setting("kind", "xml", "it begins as XML"), Setting("record", _rooted(record, spaces), basis)]
+    others = sorted("/" + "/".join(_path_step(n, spaces) for n in path) for path in many if path != rows)
+    settings = [Setting("kind", "xml", "it begins as XML"), Setting("record", _absolute_path(record, spaces), basis)]
     if rows is not None:
-        text = "/".join(_step(name, spaces) for name in rows[len(record) :])
+        text = "/".join(_path_step(name, spaces) for name in rows[len(record) :])
         notes = [f"{each} is repeated, too, and is not read" for each in others]
         settings.append(Setting("rows", text, f"up to {seen.most[rows]:,} in one record", notes=notes))
     if spaces:
@@ -122,12 +122,12 @@ def _guess(seen: _Seen, record: Path, sample: Sample, remarks: list[str]) -> Gue
     counts = [path for path, value in seen.values.items() if value == str(records) and path[: len(record)] != record]
     counts = [path for path in counts if COUNTS.search(path[-1])]
     if sample.is_whole and counts:
-        text = _rooted(counts[0], spaces)
+        text = _absolute_path(counts[0], spaces)
         settings.append(Setting("count", text, f"it is {records:,}, the number of records"))
     return Guess(settings, remarks)
 
 
-def _prefixes(names: Sequence[str]) -> dict[str, str]:
+def _namespace_prefixes(names: Sequence[str]) -> dict[str, str]:
     found = list(dict.fromkeys(name.partition(BETWEEN)[0] if BETWEEN in name else "" for name in names))
     uris = [uri for uri in found if uri]
     if len(found) == 1 and uris:
@@ -135,18 +135,18 @@ def _prefixes(names: Sequence[str]) -> dict[str, str]:
     return {uri: f"n{number}" for number, uri in enumerate(uris, 1)}
 
 
-def _step(name: str, spaces: dict[str, str]) -> str:
+def _path_step(name: str, spaces: dict[str, str]) -> str:
     mark = "@" if name.startswith("@") else ""
     uri, between, local = name.removeprefix("@").rpartition(BETWEEN)
     prefix = spaces.get(uri, "") if between else ""
     return f"{mark}{prefix}:{local}" if prefix else f"{mark}{local}"
 
 
-def _rooted(path: Path, spaces: dict[str, str]) -> str:
-    return "/" + "/".join(_step(name, spaces) for name in path)
+def _absolute_path(path: Path, spaces: dict[str, str]) -> str:
+    return "/" + "/".join(_path_step(name, spaces) for name in path)
 
 
-def _name(path: Path, taken: dict[str, str]) -> str:
+def _unused_column_name(path: Path, taken: dict[str, str]) -> str:
     local = path[-1].removeprefix("@").rpartition(BETWEEN)[2]
     if local in taken:
         local = f"{path[-2].rpartition(BETWEEN)[2]}_{local}"

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.compression import open_stream
+from crossdock.reading.formats.undeclared_gzip import open_stream
 from crossdock.reading.wrappers import unpacking_limits
 from crossdock.reading.wrappers.packed_streams import MAX_IDLE, GzipSettings
 

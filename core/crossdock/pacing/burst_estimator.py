@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from crossdock.pacing.answered_requests import Sample
+from crossdock.pacing.answered_requests import BucketSample
 
 EACH, STEP_S = 1000, 0.2  # so many requests are all remembered, and later ones at this distance
 ROUNDING = 0.05  # in tokens
@@ -23,30 +23,30 @@ class BurstEstimator:
 
     def __init__(self, known: int | None = None, *, full: bool) -> None:
         self._known, self._full = known, full
-        self._samples: list[Sample] = []
-        self._empty: Sample | None = None
+        self._samples: list[BucketSample] = []
+        self._empty: BucketSample | None = None
 
     @property
-    def under_way(self) -> bool:
+    def is_observing(self) -> bool:
         return self._full and self._empty is None
 
-    def add(self, sample: Sample) -> None:
+    def add_accepted(self, sample: BucketSample) -> None:
         """Record that a request was accepted; *sample* counts it."""
-        if not self.under_way:
+        if not self.is_observing:
             return
         if len(self._samples) < EACH or sample.at >= self._samples[-1].at + STEP_S:
             self._samples.append(sample)
 
-    def add_empty(self, sample: Sample) -> None:
+    def add_empty(self, sample: BucketSample) -> None:
         """Record that the bucket was empty. Only the first time after an accepted request counts."""
         if self._empty is None and self._samples:
             self._empty = sample
 
-    def settle(self, rate_per_s: float) -> None:
+    def fix_burst(self, rate_per_s: float) -> None:
         """Keep the burst that follows from this rate, whatever the rate becomes."""
         self._known, self._full = self.burst(rate_per_s), False
 
-    def mean_per_s(self) -> float:
+    def mean_accepted_per_s(self) -> float:
         """Return the rate of accepted requests, which is above the bucket's, or it would not be empty."""
         if self._empty is None or not self._samples or self._empty.at <= self._samples[0].at:
             return 1.0

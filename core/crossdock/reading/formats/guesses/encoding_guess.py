@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 
-from crossdock.reading.formats.guesses.guess import Sample, Setting, TextSample, share
+from crossdock.reading.formats.guesses.guess import Sample, Setting, TextSample, share_text
 from crossdock.reading.formats.misdeclared_files import unmarked_utf_16
 from crossdock.reading.formats.text_decoding import MARKS
 
@@ -29,9 +29,9 @@ def is_ebcdic(data: bytes) -> bool:
     return 100 * text > _MOSTLY * len(part) and text > 2 * letters and 100 * plain < (100 - _MOSTLY) * len(part)
 
 
-def text_of(sample: Sample) -> TextSample:
+def decode_sample(sample: Sample) -> TextSample:
     """Decode the whole lines of *sample*."""
-    setting = _encoding(sample)
+    setting = _guess_encoding(sample)
     text = (
         codecs.getincrementaldecoder(setting.value)("replace").decode(sample.data, final=False).removeprefix("\ufeff")
     )
@@ -41,7 +41,7 @@ def text_of(sample: Sample) -> TextSample:
     return TextSample(text, setting, sample.is_whole)
 
 
-def _encoding(sample: Sample) -> Setting:
+def _guess_encoding(sample: Sample) -> Setting:
     data = sample.data
     for mark, (name, _) in MARKS.items():
         if data.startswith(mark):
@@ -54,16 +54,16 @@ def _encoding(sample: Sample) -> Setting:
     try:
         codecs.getincrementaldecoder("utf-8")("strict").decode(data, final=sample.is_whole)
     except UnicodeDecodeError:
-        return _of_single_bytes(data, high)
+        return _guess_single_byte_encoding(data, high)
     return Setting("encoding", "utf-8", f"{high:,} bytes beyond ASCII, and all are UTF-8")
 
 
-def _of_single_bytes(data: bytes, high: int) -> Setting:
+def _guess_single_byte_encoding(data: bytes, high: int) -> Setting:
     if _is_japanese(data):
         return Setting("encoding", "shift_jis", "it is not UTF-8, and reads as kana and kanji")
-    found = {name: _letters(data, name) for name in _OTHERS}
+    found = {name: _count_adjacent_letters(data, name) for name in _OTHERS}
     best = max(_OTHERS, key=lambda name: found[name])
-    basis = f"it is not UTF-8; {share(found[best], high, 'byte')} beyond ASCII would be letters beside letters"
+    basis = f"it is not UTF-8; {share_text(found[best], high, 'byte')} beyond ASCII would be letters beside letters"
     others = ", ".join(name for name in _OTHERS if name != best)
     return Setting("encoding", best, basis, notes=(f"unsure: it may be {others}; look at words with accents",))
 
@@ -82,7 +82,7 @@ def _is_japanese(data: bytes) -> bool:
     return 100 * beside > _MOSTLY * sum(wide) > 0
 
 
-def _letters(data: bytes, encoding: str) -> int:
+def _count_adjacent_letters(data: bytes, encoding: str) -> int:
     text = data.decode(encoding, "replace")
     return sum(
         character.isalpha() and ord(character) >= 0x80 and (before.isalpha() or after.isalpha())

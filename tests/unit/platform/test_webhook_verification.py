@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from standardwebhooks.webhooks import Webhook
 
 from crossdock.errors import ConfigError
-from crossdock.platform.webhooks import (
+from crossdock.platform.webhook_verification import (
     Delivery,
     RecentDeliveries,
     WebhookError,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from crossdock.reading.wrappers.packed_streams import GZIP, GzipSettings, UnpackedStream
-from crossdock.reading.wrappers.unpacking_limits import Meter
+from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 
 _LIMITS = GzipSettings(kind="gzip")
@@ -27,5 +27,5 @@ def open_stream(path: Openable, *, name: str, limits: GzipSettings = _LIMITS) ->
         if not is_gzip:
             yield file
             return
-        meter = Meter(limits, name=name, what="bytes of gzip")
+        meter = UnpackingMeter(limits, name=name, what="bytes of gzip")
         yield UnpackedStream(file, GZIP, meter, name=name, max_members=limits.max_members)

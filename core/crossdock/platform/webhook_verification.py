@@ -134,7 +134,7 @@ class WebhookVerifier:
                 f"a webhook is verified with 1 to {MAX_SECRETS} secrets, given as a list", code="secret_invalid"
             )
         self.scheme = scheme
-        self._keys = tuple(_key(secret, scheme) for secret in secrets)
+        self._keys = tuple(_secret_bytes(secret, scheme) for secret in secrets)
         self._clock = clock or SystemClock()
 
     def verify(self, body: bytes, headers: Headers) -> Delivery:
@@ -145,15 +145,15 @@ class WebhookVerifier:
         scheme = self.scheme
         if len(body) > scheme.max_body_bytes:
             raise WebhookError("too_large", f"the body has more than {scheme.max_body_bytes:,} bytes")
-        found = _fields(headers, scheme)
+        found = _scheme_headers(headers, scheme)
         signatures = found[scheme.signature_header].split(" ")
         if len(signatures) > MAX_SIGNATURES:
             raise WebhookError(
                 "malformed_header", f"{scheme.signature_header} has more than {MAX_SIGNATURES} signatures"
             )
-        delivery_id = _matching(_ID, found, scheme.id_header)
-        timestamp = _matching(_TIMESTAMP, found, scheme.timestamp_header)
-        content = _content(scheme, delivery_id, timestamp, body)
+        delivery_id = _checked_header(_ID, found, scheme.id_header)
+        timestamp = _checked_header(_TIMESTAMP, found, scheme.timestamp_header)
+        content = _signed_content(scheme, delivery_id, timestamp, body)
         given = [each.removeprefix(scheme.prefix) for each in signatures if each.startswith(scheme.prefix)]
         if not self._is_signed(content, given):
             raise WebhookError("wrong_signature", f"{scheme.signature_header} has no valid signature")
@@ -225,16 +225,19 @@ def signed_headers(
     """
     given = ((scheme.id_header, delivery_id), (scheme.timestamp_header, timestamp))
     fields = {name: str(value) for name, value in given if name is not None and value is not None}
-    content = _content(
+    content = _signed_content(
         scheme,
-        _matching(_ID, fields, scheme.id_header),
-        _matching(_TIMESTAMP, fields, scheme.timestamp_header),
+        _checked_header(_ID, fields, scheme.id_header),
+        _checked_header(_TIMESTAMP, fields, scheme.timestamp_header),
         body,
     )
-    return {**fields, scheme.signature_header: scheme.prefix + _signature(_key(secret, scheme), content, scheme)}
+    return {
+        **fields,
+        scheme.signature_header: scheme.prefix + _signature(_secret_bytes(secret, scheme), content, scheme),
+    }
 
 
-def _key(secret: str, scheme: WebhookScheme) -> bytes:
+def _secret_bytes(secret: str, scheme: WebhookScheme) -> bytes:
     """Return the bytes of *secret*, which no error shows."""
     encoding = scheme.secret_encoding
     try:
@@ -254,29 +257,29 @@ def _key(secret: str, scheme: WebhookScheme) -> bytes:
     return key
 
 
-def _fields(headers: Headers, scheme: WebhookScheme) -> dict[str, str]:
+def _scheme_headers(headers: Headers, scheme: WebhookScheme) -> dict[str, str]:
     wanted = {
         name.lower(): name for name in (scheme.signature_header, scheme.id_header, scheme.timestamp_header) if name
     }
     found: dict[str, str] = {}
     for key, value in headers.items() if isinstance(headers, Mapping) else headers:
-        name = wanted.get(_text(key).lower())
+        name = wanted.get(_header_text(key).lower())
         if name is None:
             continue
         if name in found:
             raise WebhookError("doubled_header", f"more than one {name}")
-        found[name] = _text(value)
+        found[name] = _header_text(value)
     for name in wanted.values():
         if not found.get(name):
             raise WebhookError("missing_header", f"no {name}")
     return found
 
 
-def _text(value: str | bytes) -> str:
+def _header_text(value: str | bytes) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
-def _matching(form: re.Pattern[str], fields: Mapping[str, str], name: str | None) -> str | None:
+def _checked_header(form: re.Pattern[str], fields: Mapping[str, str], name: str | None) -> str | None:
     if name is None:
         return None
     value = fields.get(name, "")
@@ -285,7 +288,7 @@ def _matching(form: re.Pattern[str], fields: Mapping[str, str], name: str | None
     return value
 
 
-def _content(scheme: WebhookScheme, delivery_id: str | None, timestamp: str | None, body: bytes) -> bytes:
+def _signed_content(scheme: WebhookScheme, delivery_id: str | None, timestamp: str | None, body: bytes) -> bytes:
     parts = _PLACEHOLDER.split(scheme.signed_content)
     if delivery_id and "{id}" in parts:
         separator = parts[parts.index("{id}") + 1]

@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from crossdock.pacing.answered_requests import AnsweredRequest, Sample
-from crossdock.pacing.unreported_burst import BurstEstimator
-from crossdock.pacing.unreported_rate import QUIET_REQUESTS, RateSearch
+from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
+from crossdock.pacing.burst_estimator import BurstEstimator
+from crossdock.pacing.rate_search import QUIET_REQUESTS, RateSearch
 
 LATENCY_S = 0.05
 
 
 def request(at: float, accepted: int, *, paced: bool = True, others: int = 0) -> AnsweredRequest:
-    return AnsweredRequest(accepted, at, at, LATENCY_S, Sample(at, accepted), paced, others)
+    return AnsweredRequest(accepted, at, at, LATENCY_S, BucketSample(at, accepted), paced, others)
 
 
 def search(rate_per_s: float | None = None, *, sure: bool = False, burst: int | None = None) -> RateSearch:
@@ -34,13 +34,13 @@ def test_the_search_in_any_bucket_is_seldom_refused(rate: float, burst: int, lat
         if level >= 1:
             level, accepted = level - 1, accepted + 1
             one = request(now, accepted, paced=found.rate_per_s is not None)
-            estimator.add(one.sample)
-            found.accepted(one)
+            estimator.add_accepted(one.sample)
+            found.record_accepted(one)
             now += max(latency_s, 1 / found.rate_per_s if found.rate_per_s else 0.0)
         else:
             refused += 1
-            estimator.add_empty(Sample(now, accepted))
-            found.refused(request(now, accepted))
+            estimator.add_empty(BucketSample(now, accepted))
+            found.record_refused(request(now, accepted))
             now += max(1.0, 1 / (found.rate_per_s or 1.0)) if not found.sure else 1 / (found.rate_per_s or 1.0)
     assert refused <= 50
 
@@ -48,7 +48,7 @@ def test_the_search_in_any_bucket_is_seldom_refused(rate: float, burst: int, lat
 def test_a_refused_first_request_tells_nothing() -> None:
     """The bucket was empty before."""
     found = search()
-    found.refused(request(1.0, 0))
+    found.record_refused(request(1.0, 0))
     assert found.rate_per_s is None
 
 
@@ -60,7 +60,7 @@ def test_a_steady_rate_is_found_and_confirmed(rate: int, count: int) -> None:
     for others in (0, 10):
         found = search(burst=100)
         for second in range(4, 4 * count + 4, 4):
-            found.refused(request(second, rate * second, others=others))
+            found.record_refused(request(second, rate * second, others=others))
         assert found.rate_per_s == pytest.approx(rate, abs=(1 + min(others, 4)) / 2)
 
 
@@ -68,7 +68,7 @@ def test_another_rate_replaces_the_estimate() -> None:
     """A rate that differs by more than the noise is adopted at once."""
     found = search(burst=100)
     for second, accepted in ((4, 400), (8, 800), (12, 1200), (16, 1400)):
-        found.refused(request(second, accepted, others=5))
+        found.record_refused(request(second, accepted, others=5))
     assert found.rate_per_s == pytest.approx(50, rel=0.05)
     assert found.least_per_s == pytest.approx(47, rel=0.05)
 
@@ -77,7 +77,7 @@ def test_a_rate_that_is_known_survives_moments_that_are_close_together() -> None
     """With many requests in flight they show little, so that what was measured over a longer time is kept."""
     found = search(burst=1000)
     for at, accepted in ((10.0, 1000), (110.0, 11_000), (110.5, 11_040)):
-        found.refused(request(at, accepted, others=50))
+        found.record_refused(request(at, accepted, others=50))
     assert found.sure
     assert found.rate_per_s == pytest.approx(100, rel=0.01)
 
@@ -95,7 +95,7 @@ def test_a_known_rate_rises_faster_and_faster(paced: bool, speeds: list[float]) 
     found, found_speeds, now = search(10.0, sure=True, burst=10), [], 0.0
     for number in range(QUIET_REQUESTS + 150):
         now += 1 / (found.rate_per_s or 1.0)
-        found.accepted(request(now, number, paced=paced))
+        found.record_accepted(request(now, number, paced=paced))
         if number + 1 in {QUIET_REQUESTS, QUIET_REQUESTS + 100, QUIET_REQUESTS + 150}:
             found_speeds.append(found.rate_per_s)
     assert found_speeds == pytest.approx(speeds, rel=1e-3)
@@ -105,7 +105,7 @@ def test_a_speed_that_is_not_reached_shows_nothing() -> None:
     """A sender that is slower than its speed does not raise it further."""
     found = search(10.0, sure=True, burst=10)
     for number in range(5 * QUIET_REQUESTS):
-        found.accepted(request(number / 2, number))
+        found.record_accepted(request(number / 2, number))
     assert found.rate_per_s == pytest.approx(10.1)
 
 
@@ -116,7 +116,7 @@ def test_with_many_requests_in_flight_the_speed_rises_slowly() -> None:
         found, now = search(10.0, sure=True, burst=1000), 0.0
         for number in range(QUIET_REQUESTS + 5000):
             now += 1 / (found.rate_per_s or 1.0)
-            found.accepted(request(now, number, others=others), reserve=10)
+            found.record_accepted(request(now, number, others=others), reserve=10)
         assert found.rate_per_s is not None
         speeds.append(found.rate_per_s)
     assert speeds[0] > 10 * speeds[1] > 100

@@ -15,8 +15,8 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from crossdock.pacing.answered_requests import AnsweredRequest, Sample
-from crossdock.pacing.unreported_burst import BurstEstimator
+from crossdock.pacing.answered_requests import AnsweredRequest, BucketSample
+from crossdock.pacing.burst_estimator import BurstEstimator
 
 REMEMBERED = 4096  # accepted requests between two refused ones; among more the bucket is not simulated
 ACCURACY = 0.005  # relative, of a known rate; one in 200 requests is refused while it is measured
@@ -52,7 +52,7 @@ class RateSearch:
     def __init__(self, rate_per_s: float | None, burst: BurstEstimator, *, sure: bool, accepted: int = 0) -> None:
         self.rate_per_s = self.accepted_per_s = rate_per_s
         self.sure, self._burst, self._size = sure, burst, burst.burst(0.0)
-        self.least_per_s = _least(rate_per_s, sure=sure)
+        self.least_per_s = _least_rate(rate_per_s, sure=sure)
         self._empty_at: float | None = None
         self._accepted_until_empty = accepted
         self._at_speed = 0  # accepted requests
@@ -64,15 +64,15 @@ class RateSearch:
     def adopt(self, rate_per_s: float, speed: float, *, sure: bool) -> None:
         """Adopt what another user of the bucket has learned, and the speed at which it sends."""
         if rate_per_s != self.accepted_per_s or sure != self.sure:
-            self.accepted_per_s, self.least_per_s = rate_per_s, _least(rate_per_s, sure=sure)
+            self.accepted_per_s, self.least_per_s = rate_per_s, _least_rate(rate_per_s, sure=sure)
             self.sure, self._step = sure, QUIET_STEP if sure else FIRST_STEP
         self.rate_per_s, self._at_speed, self._rising = speed, 0, speed != rate_per_s
 
     def begin(self, rate_per_s: float, step: float = QUIET_STEP) -> None:
         """Begin with a rate that was not measured, and send faster by *step* at first."""
-        self._try(rate_per_s, step)
+        self._continue_at(rate_per_s, step)
 
-    def accepted(self, request: AnsweredRequest, reserve: int = 0) -> bool:
+    def record_accepted(self, request: AnsweredRequest, reserve: int = 0) -> bool:
         """Record an accepted request. Return whether that has changed a rate.
 
         Args:
@@ -93,16 +93,16 @@ class RateSearch:
         if self._at_speed < needed or not (is_known or reached):
             return False
         before = self.rate_per_s, self.sure
-        self._rise(self.rate_per_s, self._shown(request, reserve, self.rate_per_s))
+        self._raise_rate(self.rate_per_s, self._rate_shown_by_acceptance(request, reserve, self.rate_per_s))
         if before != (self.rate_per_s, self.sure):
             self._speed_since = request.answered_at
         return True
 
-    def refused(self, request: AnsweredRequest) -> None:
+    def record_refused(self, request: AnsweredRequest) -> None:
         """Record that a request was refused because the bucket was empty."""
         sample = request.sample
         count = sample.accepted - self._accepted_until_empty
-        self._learn(sample.at, count, request.noise)
+        self._learn_from_refusal(sample.at, count, request.noise)
         self._speed_since = request.answered_at
         if count > 0:
             self._empty_at, self._accepted_until_empty = sample.at, sample.accepted
@@ -110,23 +110,23 @@ class RateSearch:
         if self.rate_per_s is not None:
             self._size = self._burst.burst(self.rate_per_s)
             if self.sure:
-                self._burst.settle(self.rate_per_s)
+                self._burst.fix_burst(self.rate_per_s)
         self._at_speed, self._rising = 0, False
 
-    def _shown(self, request: AnsweredRequest, reserve: int, speed: float) -> float:
+    def _rate_shown_by_acceptance(self, request: AnsweredRequest, reserve: int, speed: float) -> float:
         """Return the rate that is shown by acceptance at *speed* until now."""
         if reserve + request.noise < STEP_TOKENS or self._empty_at is None:
             return speed  # the level was not enough to hide that it is too fast
         count = request.sample.accepted - self._accepted_until_empty - 1 - request.noise
         return max(self.least_per_s or 0.0, min(speed, count / max(SHORTEST_S, request.sample.at - self._empty_at)))
 
-    def _rise(self, speed: float, shown_per_s: float) -> None:
+    def _raise_rate(self, speed: float, shown_per_s: float) -> None:
         if (self.sure or self._empty_at is None) and not self._rising:
             self._step, self._refused_per_s = QUIET_STEP, math.inf
         elif not self.sure and self._empty_at is not None:
             self.accepted_per_s = shown_per_s
             if self._refused_per_s <= shown_per_s * (1 + ACCURACY):
-                self._settle(shown_per_s)
+                self._fix_rate(shown_per_s)
                 return
             if self._refused_per_s <= speed * (1 + ACCURACY):  # it may have been found too low
                 if self._at_speed < QUIET_REQUESTS:
@@ -137,26 +137,32 @@ class RateSearch:
         self._step = min(MAX_STEP, 2 * self._step)
         self._at_speed, self._rising = 0, True
 
-    def _learn(self, at: float, count: int, noise: float) -> None:
+    def _learn_from_refusal(self, at: float, count: int, noise: float) -> None:
         speed, began = self.rate_per_s, self._empty_at
         if began is None:  # the level was not known
             if self._rising:
                 self.rate_per_s, self._step = self.accepted_per_s, QUIET_STEP
         elif count <= 0:
             if speed is not None:
-                self._try(speed / 2, FIRST_STEP)
+                self._continue_at(speed / 2, FIRST_STEP)
         elif speed is not None and self._size == 1:
-            self._narrow(speed, count)
+            self._narrow_range(speed, count)
         else:
-            self._measure(began, at, count, noise)
+            self._measure_between_refusals(began, at, count, noise)
 
-    def _measure(self, began: float, at: float, count: int, noise: float) -> None:
+    def _measure_between_refusals(self, began: float, at: float, count: int, noise: float) -> None:
         """Learn from the requests between two instants at which the bucket was empty."""
         least, most = (max(0.0, count + error) / (at - began) for error in (-1 - noise, 1 + noise))
         low, high = least, most
         if len(self._times) == count:  # neither too many to keep, nor those of other users
-            low = max(least, _rate(self._times, Sample(began, 0, 1 + noise), Sample(at, 0, 0), self._burst_at))
-            high = max(low, _rate(self._times, Sample(began, 0, 0), Sample(at, 0, 1 + noise), self._burst_at))
+            low = max(
+                least,
+                _simulated_rate(self._times, BucketSample(began, 0, 1 + noise), BucketSample(at, 0, 0), self._burst_at),
+            )
+            high = max(
+                low,
+                _simulated_rate(self._times, BucketSample(began, 0, 0), BucketSample(at, 0, 1 + noise), self._burst_at),
+            )
         known = self.accepted_per_s
         if self.sure and known is not None and low <= known <= high:
             self.rate_per_s, self._step = known, QUIET_STEP
@@ -165,30 +171,30 @@ class RateSearch:
             high = max(low, min(high, self.rate_per_s))
         self._refused_per_s, width, self.least_per_s = high, high - low, max(0.0, 2 * low - high)
         if high - low <= 2 * ACCURACY * low:
-            self._settle(low)
+            self._fix_rate(low)
         elif high > 4 * low:
-            self._try(count / (at - began), FIRST_STEP)
+            self._continue_at(count / (at - began), FIRST_STEP)
         else:
-            self._try((low + high) / 2 + width / 8, width / (low + high) / 2)
+            self._continue_at((low + high) / 2 + width / 8, width / (low + high) / 2)
 
-    def _narrow(self, speed: float, count: int) -> None:
+    def _narrow_range(self, speed: float, count: int) -> None:
         """Record that a bucket of one token refused a request at this speed."""
         low, self._refused_per_s = self.accepted_per_s or 0.0, speed
         if low >= speed * (1 - ACCURACY):
             low = speed / (1 + max(ACCURACY, 1 / (1 + count)))
-            self._try(low, FIRST_STEP)
+            self._continue_at(low, FIRST_STEP)
         elif low * (1 + ACCURACY) >= speed:
-            self._settle(low)
+            self._fix_rate(low)
         else:
             self.sure, self.rate_per_s = False, low + (speed - low) / 3
             self._step = max(ACCURACY, (speed / low - 1) / 3) if low else FIRST_STEP
 
-    def _try(self, speed: float, step: float) -> None:
+    def _continue_at(self, speed: float, step: float) -> None:
         self.rate_per_s, self.sure, self._step = speed, False, step
         self.accepted_per_s = speed
         self.least_per_s = min(self.least_per_s or speed, speed)
 
-    def _settle(self, rate_per_s: float) -> None:
+    def _fix_rate(self, rate_per_s: float) -> None:
         self.rate_per_s = self.accepted_per_s = self.least_per_s = rate_per_s
         self.sure, self._at_speed, self._rising = True, 0, False
 
@@ -196,11 +202,13 @@ class RateSearch:
         return self._burst.burst(rate_per_s) or 1
 
 
-def _least(rate_per_s: float | None, *, sure: bool) -> float | None:
+def _least_rate(rate_per_s: float | None, *, sure: bool) -> float | None:
     return rate_per_s if sure or rate_per_s is None else LEAST * rate_per_s
 
 
-def _rate(times: Iterable[float], begin: Sample, end: Sample, burst_at: Callable[[float], int]) -> float:
+def _simulated_rate(
+    times: Iterable[float], begin: BucketSample, end: BucketSample, burst_at: Callable[[float], int]
+) -> float:
     """Return the rate at which a bucket, from which a token is taken at *times*, reaches the level of *end*."""
     low, high = math.log(SLOWEST_PER_S), math.log(FASTEST_PER_S)
     for _ in range(HALVINGS):

@@ -1,4 +1,4 @@
-"""The facts of the public API, which griffe reads from the source: names, bases, members, parameters and defaults."""
+"""The facts of the public API, which griffe reads from the source: names, bases, members, parameters and types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import griffe
-from tests.compatibility.facts import REQUIRED, Fact
+from tests.compatibility.annotations import normal_text
+from tests.compatibility.facts import REQUIRED, TYPE, Fact
 
 PUBLIC = (
     "crossdock",
@@ -87,6 +88,10 @@ def _facts(name: str, found: griffe.Object, names: dict[str, str], *, inherited:
         if "abstractmethod" in found.labels:
             yield name, REQUIRED
         yield from _parameters(name, found)
+        if found.returns is not None:
+            yield name, f"returns {normal_text(str(found.returns))}"
+    elif isinstance(found, griffe.Attribute):
+        yield from _type(name, found.annotation)
     elif isinstance(found, griffe.Class):
         yield from _bases(name, found, names)
         for member, each in _members(found, names, inherited=inherited):
@@ -122,6 +127,11 @@ def _is_public(name: str) -> bool:
     return name in _CALLED_BY_PYTHON or not (name.startswith(("_", "test_")) or name == "model_config")
 
 
+def _type(subject: str, annotation: griffe.Expr | str | None) -> Iterator[Fact]:
+    if annotation is not None:
+        yield subject, f"{TYPE}{normal_text(str(annotation))}"
+
+
 def _value(name: str, found: griffe.Attribute) -> Iterator[Fact]:
     if "property" in found.labels or "ClassVar" in str(found.annotation):
         return
@@ -145,3 +155,4 @@ def _parameters(name: str, function: griffe.Function) -> Iterator[Fact]:
             yield subject, f"{parameter.kind.value}"
         else:
             yield subject, REQUIRED if parameter.required else f"default {parameter.default}"
+        yield from _type(subject, parameter.annotation)

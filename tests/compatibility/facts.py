@@ -8,9 +8,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.compatibility.annotations import is_wider
+
 HERE = Path(__file__).parent
 REQUIRED = "required"
 LIMIT = "limit "
+TYPE = "type "
 LIMITS = {
     "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties",
     "maximum", "exclusiveMaximum", "maxLength", "maxItems", "pattern",
@@ -55,7 +58,8 @@ def breaks(before: Collection[Fact], after: Collection[Fact], *, kept: Collectio
         kept: Facts that are true as well, but tell of nothing new, such as those of inherited members.
     """
     known = {subject for subject, _ in before}
-    for subject, fact in sorted({*before} - {*after} - {*kept}):
+    wider = {(subject, fact) for subject, fact, _ in widened(before, after)}
+    for subject, fact in sorted({*before} - {*after} - {*kept} - wider):
         if fact != REQUIRED and not fact.startswith(LIMIT):
             yield Break(subject, f"no longer {fact}")
     for subject, fact in sorted({*after} - {*before}):
@@ -65,6 +69,15 @@ def breaks(before: Collection[Fact], after: Collection[Fact], *, kept: Collectio
     for (subject, what), values in sorted(_limits(after).items()):
         if subject in known and _is_narrower(what, limits.get((subject, what)), values):
             yield Break(subject, f"newly limited: {what} {', '.join(sorted(values))}")
+
+
+def widened(before: Collection[Fact], after: Collection[Fact]) -> Iterator[tuple[str, str, str]]:
+    """Yield each parameter that accepts more than before: its subject, and what its type was and is."""
+    types = {subject: fact for subject, fact in after if fact.startswith(TYPE) and subject.endswith(")")}
+    for subject, fact in sorted({*before} - {*after}):
+        now = types.get(subject) if fact.startswith(TYPE) else None
+        if now is not None and is_wider(fact.removeprefix(TYPE), now.removeprefix(TYPE)):
+            yield subject, fact, now
 
 
 def _limits(facts: Iterable[Fact]) -> dict[tuple[str, str], set[str]]:

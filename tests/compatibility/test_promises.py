@@ -11,9 +11,10 @@ from typing import Any
 import griffe
 import pytest
 from tests.compatibility import state_tables
+from tests.compatibility.annotations import normal_text
 from tests.compatibility.api_facts import PUBLIC, api_facts, exported, loaded
 from tests.compatibility.config_facts import config_facts, schema
-from tests.compatibility.facts import HERE, Break, Declared, Fact, breaks, facts_of, newest_release, text_of
+from tests.compatibility.facts import HERE, Break, Declared, Fact, breaks, facts_of, newest_release, text_of, widened
 from tests.compatibility.output_facts import output_facts
 
 from crossdock.cli import plan
@@ -41,6 +42,10 @@ def broken_api(package: griffe.Module) -> list[Break]:
     return list(breaks(newest_release("api"), after, kept=kept))
 
 
+def widened_api(package: griffe.Module) -> list[tuple[str, str, str]]:
+    return list(widened(newest_release("api"), api_facts(package)))
+
+
 def broken_config(config_schema: dict[str, Any]) -> list[Break]:
     return list(breaks(newest_release("config"), config_facts(config_schema)))
 
@@ -61,6 +66,12 @@ def test_each_break_is_declared_and_told(package: griffe.Module, config_schema: 
     untold = [entry.subject for entry in declared if not entry.is_in(CHANGELOG)]
     assert untold == [], "name it under Removed or Changed in CHANGELOG.md"
     assert [entry.subject for entry in declared if not any(map(entry.covers, found))] == [], "these break nothing"
+
+
+def test_each_parameter_that_accepts_more_is_in_the_baseline(package: griffe.Module) -> None:
+    """A wider type breaks nothing, but is promised from now on."""
+    found = [f"{subject}: {before}, now {now}" for subject, before, now in widened_api(package)]
+    assert found == [], "accept it: python -m tests.compatibility.write_baseline VERSION api"
 
 
 def test_the_tables_change_only_with_the_version_of_the_state() -> None:
@@ -146,6 +157,7 @@ def test_a_removed_parameter_is_a_break(package: griffe.Module, monkeypatch: pyt
     monkeypatch.setattr(function, "parameters", griffe.Parameters(*list(function.parameters)[:-1]))
     assert {*planted(package)} - before == {
         "crossdock.run(interrupt): no longer default None", "crossdock.run(interrupt): no longer keyword",
+        "crossdock.run(interrupt): no longer type Event | None",
     }  # fmt: skip
 
 
@@ -167,6 +179,41 @@ def test_a_changed_default_is_a_break(package: griffe.Module, monkeypatch: pytes
     before = {*planted(package)}
     monkeypatch.setattr(package["runs.run.run"].parameters["wait"], "default", "True")
     assert {*planted(package)} - before == {"crossdock.run(wait): no longer default False"}
+
+
+def test_a_narrower_parameter_is_a_break_and_a_wider_one_is_to_be_accepted(
+    package: griffe.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Type checkers would refuse a call that was right."""
+    parameter = package["runs.run.run"].parameters["interrupt"]
+    before = str(parameter.annotation)
+    assert "None" in before
+    monkeypatch.setattr(parameter, "annotation", f"Planted | {before}")
+    assert planted(package) == []
+    assert [subject for subject, *_ in widened_api(package)] == ["crossdock.run(interrupt)"]
+    monkeypatch.setattr(parameter, "annotation", "Planted")
+    assert [each.partition(" type")[0] for each in planted(package)] == ["crossdock.run(interrupt): no longer"]
+
+
+def test_another_type_of_a_result_or_an_attribute_is_a_break(
+    package: griffe.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a wider one, which callers do not expect."""
+    monkeypatch.setattr(package["runs.run.run"], "returns", "Report | None")
+    attribute = package["values.tally.Tally"].members["parts"]
+    monkeypatch.setattr(attribute, "annotation", "list[str]")
+    assert planted(package) == [
+        "crossdock.Tally.parts: no longer type Counter[str]",
+        "crossdock.run: no longer returns Report",
+    ]
+
+
+def test_annotations_are_compared_without_their_spelling() -> None:
+    """Neither modules nor the order in a union make another type."""
+    assert normal_text("dt.date | None | str") == normal_text("None | (str | date)")
+    assert normal_text("Mapping[str, None | int]") == normal_text("abc.Mapping[str, int | None]")
+    assert normal_text("Annotated[int, Field(ge=1)]") == "int"
+    assert normal_text("Literal['a.b']") != normal_text("Literal['b']")
 
 
 def test_a_method_that_a_private_base_loses_is_a_break(package: griffe.Module, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 from pydantic import TypeAdapter
@@ -31,6 +32,7 @@ from crossdock_connectors.warehouse.settings import WarehouseStreamConfig
 from crossdock_connectors.warehouse.target import FileResourceConfig
 
 Try = Callable[[Any, Fence, Path], None]
+KUBERNETES = "1.27", kubernetes_validate.latest_version()  # the first with time zones of CronJobs, and the newest
 _WORKLOADS = {"CronJob": ("jobTemplate", "spec", "template"), "Deployment": ("template",), "Job": ("template",)}
 
 
@@ -159,16 +161,25 @@ def _check_command(data: dict[str, Any], fence: Fence, folder: Path) -> None:
 
 
 def _check_manifest(data: dict[str, Any], fence: Fence, folder: Path) -> None:
-    """The structure that Kubernetes requires, and the arguments of crossdock."""
-    assert {"apiVersion", "kind", "metadata", "spec"} <= data.keys()
+    """Kubernetes accepts it, each volume is mounted, and crossdock's arguments are known."""
+    check_schema(data)
     inner = data["spec"]
     for name in _WORKLOADS[data["kind"]]:
         inner = inner[name]
     for container in inner["spec"]["containers"]:
-        assert {"name", "image"} <= container.keys()
         mounted = {each["name"] for each in container.get("volumeMounts", ())}
         assert mounted == {each["name"] for each in inner["spec"].get("volumes", ())}
         check_options(container["args"])
+
+
+def check_schema(manifest: dict[str, Any]) -> None:
+    """Compare *manifest* with the OpenAPI schemas of Kubernetes, which know each key.
+
+    Raises:
+        kubernetes_validate.ValidationError: If it does not fit.
+    """
+    for version in KUBERNETES:
+        kubernetes_validate.validate(manifest, version, strict=True)
 
 
 def _check_compose(data: dict[str, Any], fence: Fence, folder: Path) -> None:

@@ -53,7 +53,7 @@ PROGRAMS = {
     "pre-commit": Program("it installs hooks into a repository, and downloads", _nothing),
     "podman": Program("it builds an image from a registry", _files),
     "docker": Program("it builds an image from a registry", _files),
-    "kubectl": Program("it needs a cluster; tests/unit/test_deploy_examples.py reads the manifests", _files),
+    "kubectl": Program("it needs a cluster; tests/unit/test_deploy_examples.py checks the manifests", _files),
     "sudo": Program("it needs the rights of the administrator", _nothing),
     "journalctl": Program("it reads the log of the machine", _nothing),
     "sqlite3": Program("it is not on every machine; the backup is SQLite's own", _nothing),

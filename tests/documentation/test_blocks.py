@@ -14,7 +14,6 @@ from pathlib import Path
 from shlex import split
 
 import pytest
-import trustme
 from cronsim import CronSim
 from tests.documentation import claims, config_blocks
 from tests.documentation.fences import READ, ROOT, Fence, fences, page_name
@@ -57,33 +56,6 @@ def test_systemd_units(fence: Fence, tmp_path: Path) -> None:
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True, check=False)
     said = [line for line in done.stderr.splitlines() if path.name in line]
     assert said == [], said
-
-
-@of("nginx")
-def test_nginx(fence: Fence, tmp_path: Path) -> None:
-    """nginx accepts it where it is installed; else its blocks are closed and each directive ends."""
-    lines = [line.partition("#")[0].strip() for line in fence.text.splitlines()]
-    assert fence.text.count("{") == fence.text.count("}")
-    assert [line for line in lines if line and line[-1] not in "{};"] == []
-    if not shutil.which("nginx"):
-        return
-    certificate = trustme.CA().issue_cert("hooks.example.com")
-    certificate.private_key_and_cert_chain_pem.write_to_path(tmp_path / "both.pem")
-    text = re.sub(r"(ssl_certificate(?:_key)?) \S+;", rf"\1 {tmp_path}/both.pem;", fence.text)
-    (tmp_path / "nginx.conf").write_text(f"pid {tmp_path}/pid; events {{}} http {{ access_log off; {text} }}")
-    command = ["nginx", "-t", "-p", str(tmp_path), "-e", "stderr", "-c", "nginx.conf"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-@of("caddyfile")
-def test_caddy(fence: Fence) -> None:
-    """Caddy accepts it where it is installed; else its blocks are closed."""
-    assert fence.text.count("{") == fence.text.count("}")
-    if shutil.which("caddy"):
-        command = ["caddy", "adapt", "--adapter", "caddyfile", "--config", "/dev/stdin"]
-        done = subprocess.run(command, input=fence.text, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
 
 
 @of("crontab")
@@ -172,8 +144,8 @@ EXECUTED: dict[str, Told] = {
     "yaml": lambda fence: f"loaded: {config_blocks.kind_of(fence)}",
     "yml": lambda fence: f"loaded: {config_blocks.kind_of(fence)}",
     "ini": lambda _: "checked by systemd",
-    "nginx": lambda _: "checked by nginx",
-    "caddyfile": lambda _: "checked by Caddy",
+    "nginx": lambda _: "tests/integration/test_reverse_proxies.py",
+    "caddyfile": lambda _: "tests/integration/test_reverse_proxies.py",
     "crontab": lambda _: "its times and commands",
     "toml": lambda _: "parsed, with its entry points",
     "cobol": lambda _: "read as a copybook",

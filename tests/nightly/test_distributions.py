@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import tarfile
+from email import message_from_bytes
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from markdown_it import MarkdownIt
 from tests.distributions import PROJECT, ROOT, VERSIONS, Distributions, built
 
 ELSEWHEN = 1_000_000_000  # in 2001
@@ -48,6 +50,21 @@ def test_the_wheel_has_the_packages_and_nothing_else(distributions: Distribution
         for path in (top / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+
+
+def test_the_description_links_to_nothing_that_an_index_has_not(distributions: Distributions) -> None:
+    """The README without its relative links, which lead nowhere on the page of a package index."""
+    with ZipFile(distributions.wheel) as wheel:
+        (metadata,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        about = message_from_bytes(wheel.read(metadata))
+    text = str(about.get_payload())
+    assert about["Description-Content-Type"] == "text/markdown"
+    assert "What crossdock guarantees" in text
+    tokens = (child for token in MarkdownIt().parse(text) for child in token.children or ())
+    links = [
+        str(each.attrs.get("href") or each.attrs.get("src")) for each in tokens if each.type in {"link_open", "image"}
+    ]
+    assert [link for link in links if not link.startswith("https://")] == []
 
 
 def test_the_classifiers_are_the_versions_that_are_tried() -> None:

@@ -11,8 +11,10 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
+from tests.documentation.config_blocks import check_schema
 from tests.documentation.fences import DOCS, ROOT
 from tests.unit.test_docs import blocks
 
@@ -112,9 +114,9 @@ def test_the_image_is_made_of_what_is_locked() -> None:
     assert "pip download --no-cache-dir --require-hashes --no-deps" in download
     assert "-r requirements.lock -d /locked" in download
     assert "install --no-cache-dir --no-index --find-links /locked" in install
-    (backend,) = (re.match("[a-z]+", each) for each in PROJECT["build-system"]["requires"])
-    assert backend
-    assert re.findall(rf"^{backend[0]}==", (ROOT / ".ci" / "requirements.lock").read_text("utf-8"), re.MULTILINE)
+    needed = {re.split("[^a-z-]", each)[0] for each in PROJECT["build-system"]["requires"]}
+    lock = (ROOT / ".ci" / "requirements.lock").read_text("utf-8")
+    assert needed <= {*re.findall("^([a-z-]+)==", lock, re.MULTILINE)}
 
 
 def test_the_image_installs_extras_that_exist() -> None:
@@ -144,6 +146,19 @@ def test_the_image_checks_its_health_without_other_programs() -> None:
     (command,) = re.findall(r"^CMD (\[.*\])$", CONTAINERFILE, re.MULTILINE)
     assert json.loads(command)[-2:] == ["--health", port]
     compile(code, "HEALTHCHECK", "exec")
+
+
+@pytest.mark.parametrize("manifest", OBJECTS.values(), ids=[f"{kind}-{name}" for kind, name in OBJECTS])
+def test_kubernetes_accepts_each_manifest(manifest: dict[str, Any]) -> None:
+    """By its published schemas, which know each key."""
+    check_schema(manifest)
+
+
+def test_a_key_that_kubernetes_does_not_know_is_found() -> None:
+    """Kubernetes would ignore it, and with it the time zone of the jobs."""
+    (text,) = blocks(DOCS / "how_to" / "deploy" / "kubernetes.md", "yaml")
+    with pytest.raises(kubernetes_validate.ValidationError, match="timezone"):
+        check_schema(yaml.safe_load(text.replace("timeZone:", "timezone:")))
 
 
 @pytest.mark.parametrize("name", PODS)

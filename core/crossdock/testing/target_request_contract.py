@@ -298,7 +298,7 @@ def _check_query_by_name(one: Example, where: str, request: Request) -> None:
     )
     assert is_inside, f"{where}: the query has no variable with the external id; send it as one, never in the query"
     found = [(path, value) for path, value in asked.arguments() if isinstance(value, str) and one.name in value]
-    known = {_plain(kind.name_pointer), _plain(kind.look_up_filter)}
+    known = {_plain(kind.name_pointer), _plain(kind.look_up_filter or kind.name_pointer)}
     by_name = any(
         known & {*map(_plain, path)} or any(each in _plain(value.replace(one.name or "", "")) for each in known)
         for path, value in found

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, final
+from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 from crossdock.errors import RecordError
 from crossdock.mapping.own_external_ids import DEFAULT_FORM, name_of
+from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.bucket_store import BucketState
@@ -203,7 +205,13 @@ class TargetResource(ResourceType):
             has no records of others.
         holds_records: Whether the target keeps what is created; False for an action, which is only executed.
         look_up_setting: The setting below the target's section that controls look-ups, for hints.
-        look_up_filter: The parameter of a look-up by external id, for messages.
+        path: Where the API has the records, such as ``/v1/orders``. It gives each request for which the target has no
+            method: POST to it creates a record, PATCH and DELETE of ``PATH/ID`` change and delete one, GET of
+            ``PATH/ID`` looks one up by its id and GET of ``PATH?look_up_filter=NAME`` by its external id.
+        look_up_filter: The parameter of a look-up by external id; None for `name_member`.
+        deleted: How a record looks that was deleted or cancelled, if the API still shows it; fields are dotted paths. A
+            look-up by its id takes it for absent. One by its external id leaves it out beside others, and says
+            ``removed`` if there is no other.
         shown: The members of a payload that a look-up shows as they were sent; None for all. Others are not compared
             with what it shows, such as the code of a country where it shows an object.
         batch: The operations that are sent together; None if each has a request of its own.
@@ -217,7 +225,9 @@ class TargetResource(ResourceType):
     name_limit: int = 100
     holds_records: bool = field(default=True, kw_only=True)
     look_up_setting: str = field(default="look_up", kw_only=True)
-    look_up_filter: str = field(default="of a look-up", kw_only=True)
+    path: str | None = field(default=None, kw_only=True)
+    look_up_filter: str | None = field(default=None, kw_only=True)
+    deleted: Filter | None = field(default=None, kw_only=True)
     name_form: str = field(default=DEFAULT_FORM, kw_only=True)
     shown: frozenset[str] | None = field(default=None, kw_only=True)
     batch: BatchProfile | None = field(default=None, kw_only=True)
@@ -270,14 +280,19 @@ class RecordNames:
         return members if member is None else {member: self.name_of(resource, namespace, key), **members}
 
 
-class Requests(ABC):
+class Requests(RecordNames):
     """The requests of operations. All of it is pure.
 
-    A subclass has the methods of the operations that its resources declare.
+    A subclass has the methods of the operations that its resources declare, and those for which `TargetResource.path`
+    does not suffice.
     """
 
+    def record_path(self, resource: str, target_id: str) -> str:
+        """Return the path of a record: that of its resource, and its id, percent-encoded."""
+        return f"{self.resources[resource].path}/{quote(target_id, safe='')}"
+
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
-        raise NotImplementedError
+        return Request("POST", self.resources[resource].path or "", exact_json.dumps(payload), holds_payload=True)
 
     def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
         """Make the request that creates a record of a resource that is looked up before each create.
@@ -296,18 +311,22 @@ class Requests(ABC):
         If the record is looked up first (`EndpointProfile.looks_up_first`), it is called only after that, and
         ``update.before`` has all members that were found, such as the version that the API wants back.
         """
-        raise NotImplementedError
+        return Request.json("PATCH", self.record_path(resource, target_id), update.changes)
 
     def delete(self, resource: str, target_id: str) -> Request:
-        raise NotImplementedError
+        return Request("DELETE", self.record_path(resource, target_id))
 
-    @abstractmethod
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         """Make the request that looks a record up by its id, or by its external id if the id is unknown."""
+        if target_id is not None:
+            return Request("GET", self.record_path(resource, target_id))
+        kind = self.resources[resource]
+        query = urlencode({kind.look_up_filter or kind.name_member or "": name})
+        return Request("GET", f"{kind.path}?{query}")
 
-    @abstractmethod
     def ping(self, resource: str) -> Request:
         """Make a harmless request that shows whether the target answers."""
+        return Request("GET", self.resources[resource].path or "")
 
     def batch(self, resource: str, requests: Sequence[Request]) -> Request:
         """Make one request of *requests*: operations of one kind with the same method and path, in this order.
@@ -396,7 +415,7 @@ class Answers(ABC):
         """Return what to check after a refusal that concerns every record."""
 
 
-class Target(RecordNames, Requests, Answers):
+class Target(Requests, Answers):
     """A system that operations are sent to. It is thread-safe.
 
     Attributes:
@@ -468,6 +487,9 @@ def lacking_method(target: Target) -> str | None:
     for kind in target.resources.values():
         create = "create_from" if "create" in kind.endpoint.looks_up_first else "create"
         needed = {create: kind.creates, "update": not kind.write_once, "delete": kind.deletes}
+        needed |= {"look_up": True, "ping": True}
+        if kind.path is not None:  # it gives all of them but `create_from`
+            needed = {"create_from": kind.creates and create == "create_from"}
         is_stored = kind.batch is not None and kind.batch.stored
         needed |= {"batch": kind.batch is not None and not is_stored, "stored_batch": is_stored}
         needed |= {"batch_outcomes": kind.batch is not None}

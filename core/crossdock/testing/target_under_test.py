@@ -253,6 +253,13 @@ class Example:
         """The external id, as the engine finds it in the accepted payload."""
         return self.target.name_in(self.resource, self.payload)
 
+    def is_named_in(self, request: Request, *, whole: bool) -> bool:
+        """Return whether a request has the external id; unless *whole*, `name_member` of several suffices."""
+        members = self.target.members_of_name(self.resource, self.name or "") or {"": self.name or ""}
+        member = self.target.resources[self.resource].name_member
+        wanted = [text for name, text in members.items() if whole or name in {"", member}]
+        return all(any(each in text for text in texts_of(request)) for each in wanted)
+
     def create(self) -> Request:
         if self._looks_up_first:
             return self.target.create_from(self.resource, self.payload, deepcopy(self.held))

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 from crossdock.errors import RecordError
+from crossdock.mapping.external_id_members import NameMembers
 from crossdock.mapping.own_external_ids import DEFAULT_FORM, name_of
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
@@ -200,7 +201,10 @@ class TargetResource(ResourceType):
     Attributes:
         shape: Where answers have records and ids. The external id is in `name_member` of a record.
         name_member: The member of a payload that holds the external id; None if records have none.
-        name_limit: The maximum number of characters of an external id.
+        name_parts: How several members hold the external id together, such as ``{"source": "{namespace}", "number":
+            "{key}"}``; ``{key.0}`` and ``{key.1}`` are the parts of a key of two columns. `name_member` is the one of
+            them by which records are looked up.
+        name_limit: The maximum number of characters of an external id, or of each of `name_parts`.
         name_form: How an external id is made of ``{namespace}`` and ``{key}``; ``{key}`` alone only where the account
             has no records of others.
         holds_records: Whether the target keeps what is created; False for an action, which is only executed.
@@ -228,6 +232,7 @@ class TargetResource(ResourceType):
     path: str | None = field(default=None, kw_only=True)
     look_up_filter: str | None = field(default=None, kw_only=True)
     deleted: Filter | None = field(default=None, kw_only=True)
+    name_parts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     name_form: str = field(default=DEFAULT_FORM, kw_only=True)
     shown: frozenset[str] | None = field(default=None, kw_only=True)
     batch: BatchProfile | None = field(default=None, kw_only=True)
@@ -240,7 +245,18 @@ class TargetResource(ResourceType):
     def comparable(self, members: Mapping[str, Any]) -> dict[str, Any]:
         """Return those of the *members* of a payload, or of what was found, that a look-up shows as they were sent."""
         shown = self.shown
-        return {name: each for name, each in members.items() if shown is None or name in {*shown, self.name_member}}
+        names = {*(shown or ()), *self.name_members}
+        return {name: each for name, each in members.items() if shown is None or name in names}
+
+    @property
+    def name_members(self) -> frozenset[str]:
+        """The members of a payload that hold the external id."""
+        return frozenset(self.name_parts or ((self.name_member,) if self.name_member is not None else ()))
+
+    @property
+    def divided_name(self) -> NameMembers | None:
+        """How several members hold the external id; None if one does."""
+        return NameMembers(self.name_parts, self.name_form) if self.name_parts else None
 
     @property
     def name_pointer(self) -> str:
@@ -260,7 +276,9 @@ class RecordNames:
     def check_key(self, resource: str, namespace: str, key: str) -> None:
         """Raise RecordError if the target cannot give this record an external id."""
         kind, name = self.resources[resource], self.name_of(resource, namespace, key)
-        if name is not None and len(name) > kind.name_limit:
+        divided = kind.divided_name
+        texts = [name or ""] if divided is None else divided.of(namespace, key).values()
+        if any(len(text) > kind.name_limit for text in texts):
             message = f"namespace and record key together exceed {kind.name_limit} characters"
             raise RecordError("invalid_draft", message, pointer=kind.name_pointer)
 
@@ -271,13 +289,24 @@ class RecordNames:
 
     def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:
         """Return the external id in a payload that the target accepted; None if it has none."""
-        name: str | None = payload.get(self.resources[resource].name_member or "")
+        kind = self.resources[resource]
+        if (divided := kind.divided_name) is not None:
+            found = divided.name_in(payload)
+            return found if isinstance(found, str) else None
+        name: str | None = payload.get(kind.name_member or "")
         return name
+
+    def members_of_name(self, resource: str, name: str) -> dict[str, str]:
+        """Return the members of a payload that hold this external id: one, or those of `TargetResource.name_parts`."""
+        kind = self.resources[resource]
+        if (divided := kind.divided_name) is not None:
+            return divided.of_name(name)
+        return {} if kind.name_member is None else {kind.name_member: name}
 
     def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
         """Return what the target will hold: the members of a draft with resolved references, and the external id."""
-        member = self.resources[resource].name_member
-        return members if member is None else {member: self.name_of(resource, namespace, key), **members}
+        name = self.name_of(resource, namespace, key)
+        return members if name is None else {**self.members_of_name(resource, name), **members}
 
 
 class Requests(RecordNames):
@@ -321,8 +350,8 @@ class Requests(RecordNames):
         if target_id is not None:
             return Request("GET", self.record_path(resource, target_id))
         kind = self.resources[resource]
-        query = urlencode({kind.look_up_filter or kind.name_member or "": name})
-        return Request("GET", f"{kind.path}?{query}")
+        asked = self.members_of_name(resource, name or "").get(kind.name_member or "", name)
+        return Request("GET", f"{kind.path}?{urlencode({kind.look_up_filter or kind.name_member or '': asked})}")
 
     def ping(self, resource: str) -> Request:
         """Make a harmless request that shows whether the target answers."""
@@ -479,7 +508,8 @@ def unknown_name(target: RecordNames, resource: str) -> str | None:
     """Return an external id that no record has. It is no longer than the target permits."""
     kind = target.resources[resource]
     most = max(1, kind.name_limit - len(name_of(kind.name_form, _UNKNOWN, "")))
-    return target.name_of(resource, _UNKNOWN, uuid4().hex[:most])
+    parts = 1 if kind.divided_name is None else kind.divided_name.key_parts
+    return target.name_of(resource, _UNKNOWN, "|".join([uuid4().hex[:most]] * parts))
 
 
 def lacking_method(target: Target) -> str | None:
